@@ -1,4 +1,4 @@
-"""The console command ``rstar2``. A subcommand's module is imported only when that subcommand is called."""
+"""The console command ``rstar2``. The module of a subcommand is imported only when that subcommand is called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "demo": (
         "demo",
         "demo_command",
-        "Make a tiny model, cold-start it, train it with GRPO-RoC, show what it learned.",
+        "Make a tiny model, cold-start it, train it with GRPO-RoC, compare before and after.",
         "rstar2 demo --out runs/demo",
     ),
     "train": (
@@ -24,19 +24,19 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "run": (
         "run",
         "run_command",
-        "Run the stages of a pipeline, or go on with it.",
+        "Run the stages of a pipeline, or resume it.",
         "rstar2 run pipelines/tiny_cpu.yaml -o runs/tiny",
     ),
     "launch": (
         "launch",
         "launch_command",
-        "Start servers and trainers on this machine, and end them together.",
+        "Start servers and trainers on this machine, and stop them together.",
         "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model start --problems train.jsonl --out run",
     ),
     "plan": (
         "plan",
         "plan_command",
-        "Say what a run takes: memory, placement, seconds a step.",
+        "Estimate what a run needs: memory, placement, seconds per step.",
         "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --config configs/paper_stage2.toml",
     ),
     "sft": (
@@ -48,7 +48,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "export": (
         "export",
         "export_command",
-        "Write the weights of a run as a folder that transformers loads, or push them.",
+        "Export the weights of a run as a transformers model folder, or push them to the hub.",
         "rstar2 export runs/grpo_roc --which best --merge --out model",
     ),
     "traces": (
@@ -60,7 +60,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "eval": (
         "eval",
         "eval_command",
-        "Let a model or an agent play environments, and print how it went.",
+        "Evaluate a model or an agent on environments, and print the results.",
         "rstar2 eval rstar2/MathTool-v0 --model runs/demo/best --problems arithmetic --episodes 100 --n 16 --k 1,16",
     ),
     "play": (
@@ -78,31 +78,31 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "reverify": (
         "reverify",
         "reverify_command",
-        "Grade the stored answers of a run again, and list what changed.",
+        "Regrade the stored answers of a run, and list the changes.",
         "rstar2 reverify runs/eval --verifier numeric:tolerance=0.01",
     ),
     "replay": (
         "replay",
         "replay_command",
-        "Play a stored episode again, and say where the environment answers otherwise.",
+        "Replay a stored episode, and report where the environment responds differently.",
         "rstar2 replay runs/eval 12",
     ),
     "view": (
         "view",
         "view_command",
-        "Show runs on a local web page, in the terminal, or as one file to send.",
+        "Show runs on a local web page, in the terminal, or as one HTML file.",
         "rstar2 view runs/grpo_roc",
     ),
     "show": (
         "show",
         "show_command",
-        "Print an episode, or a summary of a file of episodes.",
+        "Print one episode, or a summary of a file of episodes.",
         "rstar2 show runs/eval/episodes/eval-000000.jsonl 12",
     ),
     "check-tokens": (
         "check_tokens",
         "check_tokens_command",
-        "Check that the tokens that train are those that were played.",
+        "Check that the training tokens equal the tokens that were played.",
         "rstar2 check-tokens runs/grpo_roc",
     ),
     "verify": ("verify", "verify_command", "Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
@@ -115,7 +115,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "parts": (
         "parts",
         "parts_command",
-        "List the parts that trainers are made of, by slot.",
+        "List the parts that trainers are built from, by slot.",
         "rstar2 parts selector",
     ),
     "agents": ("agents", "agents_command", "List the agents.", "rstar2 agents"),
@@ -135,36 +135,36 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "doctor": (
         "doctor",
         "doctor_command",
-        "Check that this machine is fit to train, and say what to change.",
+        "Check that this machine is ready for training, and suggest fixes.",
         "rstar2 doctor --folder runs --report report.md",
     ),
     "serve-env": (
         "serve_env",
         "serve_env_command",
-        "Serve an environment to OpenEnv's clients.",
+        "Serve an environment to OpenEnv clients.",
         "rstar2 serve-env rstar2/MathTool-v0 --port 8000",
     ),
     "export-env": (
         "export_env",
         "export_env_command",
-        "Write an environment as a package of another framework.",
+        "Export an environment as a package for another framework.",
         "rstar2 export-env rstar2/MathTool-v0 --to verifiers --out math-tool",
     ),
     "problems": ("problems", "app", "Show, convert and decontaminate problem sources.", ""),
-    "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates.", ""),
+    "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check its isolation.", ""),
 }
-"""Name of each subcommand, its module, the function or app in it, its line in the help, and an example (those
-of an app are with its commands)."""
+"""For each subcommand: its module, the function or app in that module, its help line, and an example (an app has
+an example for each of its commands instead)."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run ``rstar2``; errors are reported by ``rstar2_env.cli._command``."""
+    """Run ``rstar2``. ``rstar2_env.cli._command`` reports errors."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     build(arguments)(args=arguments, prog_name="rstar2")
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """The command line as a Typer app, with the called subcommand loaded and the others as lines of help."""
+    """Build the Typer app: the called subcommand is loaded, all others are only help lines."""
     import typer
 
     from rstar2_env.cli._command import Command, example
@@ -175,7 +175,7 @@ def build(arguments: Sequence[str]) -> Any:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         help="Math problems with a Python tool as Gymnasium environments, and trainers swapped by name.",
-        epilog="`rstar2 COMMAND --help` tells more of each command. First steps: `rstar2 envs`, then "
+        epilog="`rstar2 COMMAND --help` describes each command. First steps: `rstar2 envs`, then "
         "`rstar2 eval rstar2/MathTool-v0 --agent oracle -n 100`.",
     )
 
@@ -192,20 +192,20 @@ def build(arguments: Sequence[str]) -> Any:
     ) -> None:
         pass
 
-    # A shell that completes a line does not say which subcommand it will be.
+    # During shell completion the subcommand is not known yet.
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     called = next((word for word in arguments if not word.startswith("-")), None)
-    for name, (module, attribute, line, called_so) in _COMMANDS.items():
+    for name, (module, attribute, line, example_line) in _COMMANDS.items():
         if name == called or completing:
             part = getattr(importlib.import_module(f"rstar2_env.cli.{module}"), attribute)
             if isinstance(part, typer.Typer):
                 app.add_typer(part, name=name, help=line)
             else:
-                app.command(name, cls=Command, epilog=example(called_so))(part)
+                app.command(name, cls=Command, epilog=example(example_line))(part)
         else:
             app.command(name, help=line)(_not_called)
     return app
 
 
 def _not_called() -> None:
-    """Stands in the help for a subcommand that was not called."""
+    """Placeholder for a subcommand that was not called; it provides the help line."""

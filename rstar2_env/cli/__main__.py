@@ -1,4 +1,4 @@
-"""``python -m rstar2_env.cli``: the command line, for an interpreter or a launcher that takes a module."""
+"""``python -m rstar2_env.cli``: the command line, for interpreters and launchers that run a module."""
 
 from rstar2_env.cli import main
 

@@ -1,8 +1,9 @@
-"""How a command ends after an error: one place for the user's mistakes and for Ctrl-C.
+"""Error handling of every command: user errors and Ctrl-C.
 
-Covered: this package's errors, Gymnasium's about an id, and what the operating system says of a path that was named on
-the command line: one line on stderr, below it the section of the documents that explains it, exit code 2. Ctrl-C: one
-line, exit code 130. Not covered, on purpose: everything else is a bug and keeps its traceback.
+Covered: errors of this package, Gymnasium's errors about an id, and operating-system errors about a path from the
+command line. Each prints one line on stderr, followed by the documentation section that explains it, and exits with
+2. Ctrl-C prints one line and exits with 130. Not covered, on purpose: any other exception is a bug and keeps its
+traceback.
 """
 
 from __future__ import annotations
@@ -21,78 +22,76 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 
 class Command(TyperCommand):
-    """A command that reports the user's mistakes in terms of the flags that were typed, without a traceback."""
+    """A command that reports user errors in terms of its flags, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with _told(ctx):
+        with _reported_errors(ctx):
             return super().invoke(ctx)
 
 
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
-    """How the command line sets an option that Python calls ``name``: ``--episodes``, or ``--set NAME=VALUE``.
+    """Return the command-line form of the Python option ``name``: ``--episodes``, or ``--set NAME=VALUE``.
 
     Args:
         ctx: The command that was called.
-        name: The option's name in Python; the command's parameter for it has the same name, with an
-            underscore after it where that is a word of Python (``from_``).
-        value: What it is to be given.
+        name: The option's name in Python. The command's parameter has the same name, with a trailing underscore if
+            the name is a Python keyword (``from_``).
+        value: The value to show with it.
     """
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     parameter = parameters.get(name) or parameters.get(f"{name}_")
     if parameter is not None:
         return parameter.opts[0] if value is None else f"{parameter.opts[0]} {value}"
-    given = "VALUE" if value is None else value
-    return f"--set {name}={given}" if "set_" in parameters else f"{name}={given}"
+    shown = "VALUE" if value is None else value
+    return f"--set {name}={shown}" if "set_" in parameters else f"{name}={shown}"
 
 
 def example(line: str) -> str:
-    """The end of a command's help: a line to copy."""
+    """Format an example command line as the end of a command's help."""
     return f"Example: `{line}`"
 
 
 @contextmanager
-def _told(ctx: typer.Context) -> Iterator[None]:
+def _reported_errors(ctx: typer.Context) -> Iterator[None]:
     import gymnasium as gym
 
     try:
         yield
     except ConfigurationError as error:
-        _end(ctx, error.worded(lambda name, value: flag(ctx, name, value)), error)
+        _exit_with_error(error.worded(lambda name, value: flag(ctx, name, value)), error)
     except (Rstar2Error, gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled) as error:
-        _end(ctx, str(error), error)
-    except KeyboardInterrupt as interrupt:
-        # A run that stopped in order has said so itself, and how to go on.
-        if not getattr(interrupt, "told", False):
-            typer.echo("Interrupted.", err=True)
+        _exit_with_error(str(error), error)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
         ctx.exit(130)
     except OSError as error:
-        named = None if error.errno in (None, errno.EPIPE) else _named(ctx, error)
-        if named is None:
+        prefix = None if error.errno in (None, errno.EPIPE) else _argument_of_path(ctx, error)
+        if prefix is None:
             raise
-        _end(ctx, f"{named}{error.filename}: {error.strerror}.", error)
+        _exit_with_error(f"{prefix}{error.filename}: {error.strerror}.", error)
 
 
-def _end(ctx: typer.Context, message: str, error: BaseException) -> None:
+def _exit_with_error(message: str, error: BaseException) -> None:
     typer.echo(f"Error: {message}", err=True)
     for note in getattr(error, "__notes__", ()):
         typer.echo(note, err=True)
     raise typer.Exit(2) from error
 
 
-def _named(ctx: typer.Context, error: OSError) -> str | None:
-    """Which argument named the path of an error, as the beginning of a message; ``None`` when none did.
+def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
+    """Return the message prefix for the argument that named the failing path; ``None`` if no argument did.
 
-    A path is the user's when it was named, lies within a folder that was, or is a folder above one: whoever makes the
-    folders of ``--out a/b/c`` may fail at ``a``.
+    A path comes from the user if it was named, lies within a named folder, or is a parent of a named path: creating
+    the folders of ``--out a/b/c`` may fail at ``a``.
     """
     if not isinstance(error.filename, (str, os.PathLike)):
         return None
-    at = Path(os.path.abspath(error.filename))
+    failed = Path(os.path.abspath(error.filename))
     for parameter in ctx.command.params:
         for value in _texts(ctx.params.get(parameter.name or "")):
             path = Path(os.path.abspath(value))
-            if at == path or path in at.parents or at in path.parents:
+            if failed == path or path in failed.parents or failed in path.parents:
                 return f"{parameter.opts[0]}: " if parameter.param_type_name == "option" else ""
     return None
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in a command with work in flight: a message at once, and a second Ctrl-C that stops without waiting."""
+"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops at once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rstar2_env.core.stop import Stop
 
 @contextmanager
 def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
-    """Let Ctrl-C stop what runs within, by way of the ``Stop`` that this gives.
+    """Yield a ``Stop`` that Ctrl-C requests.
 
-    The first Ctrl-C requests the stop and says what is being waited for; the second raises ``KeyboardInterrupt``.
+    The first Ctrl-C requests the stop and prints what is still in flight; the second raises ``KeyboardInterrupt``.
 
     Args:
-        what: What is in flight ("episodes").
+        what: The unit of work in flight, in the plural ("episodes").
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -32,7 +32,7 @@ def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
             stop.wish(at_once=True)
             raise KeyboardInterrupt
         stop.wish()
-        _say(f"Interrupted: finishing {stop.in_flight} {what} in flight; press Ctrl-C again to stop now.")
+        _print_to_stderr(f"Interrupted: finishing {stop.in_flight} {what} in flight; press Ctrl-C again to stop now.")
 
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -41,7 +41,7 @@ def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
-def _say(text: str) -> None:
-    # Not print(): the handler may have interrupted one in the middle of its buffer. A bar may stand on the line.
+def _print_to_stderr(text: str) -> None:
+    # Not print(): the handler may have interrupted another print(). The escape code clears a progress bar.
     end = b"\r\x1b[K" if sys.stderr.isatty() else b""
     os.write(sys.stderr.fileno(), end + text.encode() + b"\n")

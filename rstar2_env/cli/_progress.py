@@ -9,38 +9,38 @@ from contextlib import contextmanager
 from typing import Protocol
 
 
-class Report(Protocol):
-    """Is told how far a command is."""
+class ReportProgress(Protocol):
+    """Callback that receives the progress of a command."""
 
-    def __call__(self, done: int, total: int | None, words: str = "", /) -> None:
-        """Take what there is.
+    def __call__(self, done: int, total: int | None, note: str = "", /) -> None:
+        """Receive the current progress.
 
         Args:
-            done: How many are done.
-            total: How many there will be; ``None`` when nobody knows.
-            words: What else is known ("41.2 % right").
+            done: Number of finished items.
+            total: Number of items in all; ``None`` if unknown.
+            note: Text to show next to it ("41.2 % right").
         """
         ...
 
 
 FIRST_LINE_S = 5.0
-"""Seconds until the first line, where there is no terminal; what is over by then says nothing."""
+"""Seconds until the first line if stderr is not a terminal; shorter work prints nothing."""
 
 MOST_S = 60.0
-"""Most seconds between two lines; the wait doubles up to this."""
+"""Longest wait between two lines in seconds; the wait doubles up to this value."""
 
 
 @contextmanager
-def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> Iterator[Report]:
-    """Show progress.
+def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> Iterator[ReportProgress]:
+    """Show progress on stderr.
 
     Args:
-        doing: What is being done ("playing").
-        total: How many there will be, where that is known before the first report.
+        doing: Name of the activity ("playing").
+        total: Number of items, if known before the first report.
         quiet: Show nothing.
     """
     if quiet:
-        yield lambda done, total, words="": None
+        yield lambda done, total, note="": None
     elif sys.stderr.isatty():
         with _bar(doing, total) as report:
             yield report
@@ -49,7 +49,7 @@ def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> It
 
 
 class _Lines:
-    """Prints "playing: 120/1319 (9 %), 24.1/s, 50 s left" now and then."""
+    """Print lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -58,32 +58,32 @@ class _Lines:
         self._next = self._began + FIRST_LINE_S
         self._before: int | None = None
 
-    def __call__(self, done: int, total: int | None, words: str = "", /) -> None:
+    def __call__(self, done: int, total: int | None, note: str = "", /) -> None:
         if self._before is None:
-            self._before = done - 1  # What an earlier run had done says nothing of the speed of this one.
+            self._before = done - 1  # Items of an earlier run do not count for the speed of this run.
         now = time.monotonic()
         if now < self._next:
             return
         self._wait = min(MOST_S, 2 * self._wait)
         self._next = now + self._wait
         line = progress_line(self._doing, done, total, done - self._before, now - self._began)
-        print(f"{line}, {words}" if words else line, file=sys.stderr)
+        print(f"{line}, {note}" if note else line, file=sys.stderr)
 
 
-def progress_line(doing: str, done: int, total: int | None, here: int, seconds: float) -> str:
-    """One line of progress.
+def progress_line(doing: str, done: int, total: int | None, in_this_run: int, seconds: float) -> str:
+    """Format one line of progress.
 
     Args:
-        doing: What is being done.
-        done: How many are done, those of an earlier run included.
-        total: How many there will be.
-        here: How many were done by this run.
-        seconds: In how many seconds it did them.
+        doing: Name of the activity.
+        done: Number of finished items, including those of an earlier run.
+        total: Number of items in all.
+        in_this_run: Number of items finished by this run.
+        seconds: Time that this run has taken.
     """
-    speed = here / seconds if seconds > 0 else 0.0
-    said = f"{doing}: {done}" if total is None else f"{doing}: {done}/{total} ({100 * done // max(1, total)} %)"
-    said += f", {speed:.1f}/s" if speed >= 0.1 else f", {60 * speed:.1f} a minute"
-    return said if total is None or not speed else f"{said}, {_duration((total - done) / speed)} left"
+    speed = in_this_run / seconds if seconds > 0 else 0.0
+    line = f"{doing}: {done}" if total is None else f"{doing}: {done}/{total} ({100 * done // max(1, total)} %)"
+    line += f", {speed:.1f}/s" if speed >= 0.1 else f", {60 * speed:.1f}/min"
+    return line if total is None or not speed else f"{line}, {_duration((total - done) / speed)} left"
 
 
 def _duration(seconds: float) -> str:
@@ -94,12 +94,12 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def _bar(doing: str, total: int | None) -> Iterator[Report]:
+def _bar(doing: str, total: int | None) -> Iterator[ReportProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    left, words = TimeRemainingColumn(), TextColumn("{task.fields[words]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), left, words)
+    left, note_column = TimeRemainingColumn(), TextColumn("{task.fields[note]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), left, note_column)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total, words="")
-        yield lambda done, total, words="": bar.update(task, completed=done, total=total, words=words)
+        task = bar.add_task(doing, total=total, note="")
+        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=note)

@@ -1,4 +1,4 @@
-"""What a person sees of an episode: the conversation with programs coloured, the status of every call, the end."""
+"""Terminal display of an episode: the conversation with highlighted programs, the call statuses and the outcome."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _GOOD = frozenset({ToolStatus.OK, ToolStatus.EMPTY})
 
 
 class Screen:
-    """Writes to a terminal, or without colours to anything else.
+    """Display of one episode: in colour on a terminal, plain elsewhere.
 
     Args:
-        dialect: How calls are written in turns; ``None`` where the environment has none.
-        console: Where to; by default standard output.
+        dialect: Dialect of the calls in turns; ``None`` if the environment does not have one.
+        console: Output console [default: standard output].
     """
 
     def __init__(self, dialect: Dialect | None, console: Console | None = None) -> None:
         self.console = Console() if console is None else console
         self._dialect = dialect
 
-    def say(self, words: str) -> None:
-        """A line of the program's own."""
-        self.console.print(Text(words, style="dim"))
+    def note(self, text: str) -> None:
+        """Print a note of the program itself."""
+        self.console.print(Text(text, style="dim"))
 
     def message(self, role: str, text: str) -> None:
-        """A message of the environment's."""
+        """Print a message from the environment."""
         style = {"system": "dim", "user": "cyan"}.get(role, "blue")
         self.console.print(Panel(Text(text.rstrip()), title=role, title_align="left", border_style=style))
 
     def turn(self, text: str) -> None:
-        """A turn as it was sent: its text, with the programs of its calls coloured."""
+        """Print a turn as it was sent: its text, with the programs of its calls highlighted."""
         programs: list[RenderableType] = []
         dialect, bare = self._dialect, ""
         for call in [] if dialect is None else dialect.calls(text):
@@ -48,23 +48,23 @@ class Screen:
             if dialect is not None and isinstance(code, str):
                 bare = dialect.format_call(call.name, call.arguments)
                 programs += [Text(f"{call.name}:", style="dim"), Syntax(code, "python", word_wrap=True)]
-        # A turn that is a call and nothing else is its program; the mark-up around it says no more.
+        # If a turn is only a call, print the program without the markup around it.
         parts = programs if bare.strip() == text.strip() else [Text(text.rstrip()), *programs]
         self.console.print(Panel(Group(*parts), title="you", title_align="left", border_style="green"))
 
     def statuses(self, info: Mapping[str, Any]) -> None:
-        """How the calls of the last turn went."""
+        """Print the status of each call of the last turn."""
         for call in info.get("tool_calls") or ():
             good = call["status"] in _GOOD
-            words = [str(call["status"]), str(call.get("error_type") or "")]
-            words += ["output was cut"] if call.get("truncated") else []
-            words += ["injected by a wrapper"] if call.get("injected") else []
-            told = ", ".join(filter(None, words))
-            self.console.print(Text(f"{call['name'] or 'call'}: {told}", style="green" if good else "red"))
+            facts = [str(call["status"]), str(call.get("error_type") or "")]
+            facts += ["output was cut"] if call.get("truncated") else []
+            facts += ["injected by a wrapper"] if call.get("injected") else []
+            text = f"{call['name'] or 'call'}: {', '.join(filter(None, facts))}"
+            self.console.print(Text(text, style="green" if good else "red"))
 
     def end(self, episode: Episode, gold: str | None) -> None:
-        """How the episode ended."""
-        table = Table(show_header=False, title="right" if episode.correct else "the end")
+        """Print the outcome of the episode."""
+        table = Table(show_header=False, title="correct" if episode.correct else "end of the episode")
         table.title_style = "bold green" if episode.correct else "bold red"
         rows = {
             "reward": f"{episode.reward:g}",

@@ -1,4 +1,4 @@
-"""Tables as every command prints them: within the width of the terminal, cutting nothing that must be typed."""
+"""Tables of all commands: they fit the width of the terminal and never cut a name that the user may have to type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def print_figures(title: str, rows: Mapping[str, str]) -> None:
-    """Print names and values."""
+    """Print a table of names and values."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -20,32 +20,32 @@ def print_figures(title: str, rows: Mapping[str, str]) -> None:
 
 
 def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
-    """Print names, each with what it is; a name is never cut.
+    """Print names with their descriptions; a name is never cut.
 
     Args:
-        rows: What there is.
-        cut: End each text with the line, at a word, so that there is one line a name; else it goes on below itself.
+        rows: Description of each name.
+        cut: Shorten each description to one line, at a word boundary, instead of wrapping it.
     """
     import shutil
     import textwrap
 
     width = max(40, shutil.get_terminal_size().columns)
     column = max(map(len, rows), default=0) + 2
-    for name, what in rows.items():
+    for name, text in rows.items():
         room = max(20, width - column)
-        lines = [textwrap.shorten(what, room, placeholder=" …")] if cut else textwrap.wrap(what, room) or [""]
+        lines = [textwrap.shorten(text, room, placeholder=" …")] if cut else textwrap.wrap(text, room) or [""]
         print(f"{name:<{column}}{lines[0]}".rstrip())
         for line in lines[1:]:
             print(f"{'':<{column}}{line}")
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """Print a table; what does not fit goes on in the next line of its cell.
+    """Print a table; text that does not fit is wrapped within its cell.
 
     Args:
-        headings: One for each column.
-        rows: A cell for each column.
-        title: Above the table.
+        headings: Heading of each column.
+        rows: Rows with a cell for each column.
+        title: Title above the table.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -60,7 +60,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title
 
 
 def print_text(text: str) -> None:
-    """Print sentences, wrapped to the terminal."""
+    """Print a paragraph, wrapped to the width of the terminal."""
     import shutil
     import textwrap
 

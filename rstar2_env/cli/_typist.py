@@ -1,6 +1,6 @@
-"""A person's turns: lines up to a full stop, or an editor of many lines where prompt_toolkit is installed.
+"""Input of a person's turns: lines up to a full stop, or a multi-line editor if prompt_toolkit is installed.
 
-Covered: typing, and commands that write a call or an answer in the environment's dialect. Not covered: what is shown
+Covered: typing, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).
 """
 
@@ -17,23 +17,23 @@ from rstar2_env.evaluation.play.episode import python_call
 
 HELP = """\
 Type a turn as a model would write it; {end}. A first line that begins with a colon is a command:
-  :run            then a program, which becomes a call of the Python tool
-  :answer ANSWER  sends an answer
-  :tools          shows the tools' schemas
-  :help           shows this
-  :quit           gives up (so does Ctrl-D)"""
+  :run            send the program that follows as a call of the Python tool
+  :answer ANSWER  send an answer
+  :tools          show the schemas of the tools
+  :help           show this help
+  :quit           give up (same as Ctrl-D)"""
 
 
 class GaveUpError(Exception):
-    """The person gave the episode up."""
+    """The person gave up the episode."""
 
 
 class Typist:
-    """Plays what a person types; an agent.
+    """An agent whose actions are typed by a person.
 
     Args:
-        screen: Shows the conversation.
-        dialect: How the environment reads calls and answers; ``None`` where it has none.
+        screen: Display of the conversation.
+        dialect: Dialect of calls and answers; ``None`` if the environment does not have one.
     """
 
     interactive = True
@@ -41,11 +41,11 @@ class Typist:
     def __init__(self, screen: Screen, dialect: Dialect | None) -> None:
         self._screen, self._dialect = screen, dialect
         self._tools: Sequence[Mapping[str, Any]] = ()
-        self._read, self._how = _reader()
+        self._read, self._end_hint = _reader()
         self._begun = False
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Show the beginning of an episode.
+        """Show the start of an episode.
 
         Args:
             observation: The text of the environment's ``reset``.
@@ -56,10 +56,10 @@ class Typist:
         self._screen.console.rule(str(info.get("problem_id") or "a new episode"))
         if info.get("system"):
             self._screen.message("system", str(info["system"]))
-        self._screen.say(HELP.format(end=self._how))
+        self._screen.note(HELP.format(end=self._end_hint))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Show what came, and read a turn.
+        """Show the observation, and read a turn.
 
         Raises:
             GaveUpError: The person gave up, or the input ended.
@@ -75,7 +75,7 @@ class Typist:
                 return turn
 
     def _turn(self, typed: str) -> str | None:
-        """The turn that was typed; ``None`` after a command that sends none."""
+        """Return the turn that was typed; ``None`` after a command that does not send a turn."""
         if not typed.startswith(":"):
             return typed
         command, _, rest = typed.partition("\n")
@@ -84,9 +84,9 @@ class Typist:
             if word in (":run", ":r"):
                 return self._call(rest or argument or self._type("program> "))
             if word in (":answer", ":a"):
-                return self._of_dialect().format_answer("\n".join(filter(None, (argument, rest))))
+                return self._require_dialect().format_answer("\n".join(filter(None, (argument, rest))))
         except (ConfigurationError, ValueError) as error:
-            self._screen.say(str(error))
+            self._screen.note(str(error))
             return None
         if word in (":quit", ":q"):
             raise GaveUpError
@@ -94,16 +94,16 @@ class Typist:
             self._screen.console.print_json(data=self._tools)
         else:
             if word not in (":help", ":h"):
-                self._screen.say(f"There is no command {word}.")
-            self._screen.say(HELP.format(end=self._how))
+                self._screen.note(f"There is no command {word}.")
+            self._screen.note(HELP.format(end=self._end_hint))
         return None
 
     def _call(self, code: str) -> str:
-        return python_call(self._of_dialect(), self._tools, code)
+        return python_call(self._require_dialect(), self._tools, code)
 
-    def _of_dialect(self) -> Dialect:
+    def _require_dialect(self) -> Dialect:
         if self._dialect is None:
-            raise ConfigurationError("This environment has no calls and no marked answers: type what it asks for.")
+            raise ConfigurationError("This environment does not use tool calls or marked answers: type a plain action.")
         return self._dialect
 
     def _type(self, prompt: str) -> str:
@@ -114,7 +114,7 @@ class Typist:
 
 
 def _reader() -> tuple[Callable[[str], str], str]:
-    """How a turn is read, and how it is ended, in words."""
+    """Return the function that reads a turn, and a hint how to end the turn."""
     if sys.stdin.isatty():
         try:
             from prompt_toolkit import PromptSession
@@ -122,11 +122,11 @@ def _reader() -> tuple[Callable[[str], str], str]:
             pass
         else:
             session: PromptSession[str] = PromptSession(multiline=True, mouse_support=False)
-            return session.prompt, "Esc, then Enter, sends it"
-    return _lines, "a line that is a single full stop sends it"
+            return session.prompt, "press Esc, then Enter, to send it"
+    return _read_lines, "end it with a line that contains only a full stop"
 
 
-def _lines(prompt: str) -> str:
+def _read_lines(prompt: str) -> str:
     lines: list[str] = []
     while True:
         if sys.stdin.isatty():
@@ -138,5 +138,5 @@ def _lines(prompt: str) -> str:
         if line == ".":
             return "\n".join(lines)
         if not lines and line.startswith((":q", ":h", ":t", ":a")):
-            return line  # these commands take one line
+            return line  # these commands are one line long
         lines.append(line)

@@ -1,4 +1,4 @@
-"""``rstar2 agents``: the agents, one line each."""
+"""``rstar2 agents``: list the agents, one line each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def agents_command(as_json: Json = False) -> None:
 
     registry = importlib.import_module("rstar2_env.agents").AGENTS
     agents = {name: registry.get(name) for name in registry}
-    what = {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in agents.items()}
+    summaries = {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in agents.items()}
     options = {name: list(inspect.signature(factory).parameters) for name, factory in agents.items()}
     if as_json:
-        typer.echo(json.dumps({name: {"what": what[name], "options": options[name]} for name in agents}))
+        typer.echo(json.dumps({name: {"what": summaries[name], "options": options[name]} for name in agents}))
         return
     print_list(
-        {name: what[name] + (f" Options: {', '.join(options[name])}." if options[name] else "") for name in agents}
+        {name: summaries[name] + (f" Options: {', '.join(options[name])}." if options[name] else "") for name in agents}
     )

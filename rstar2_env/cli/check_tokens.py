@@ -1,4 +1,4 @@
-"""``rstar2 check-tokens``: are the tokens that train those that were played? Named checks, with severities."""
+"""``rstar2 check-tokens``: check that training tokens equal the played tokens. Named checks with severities."""
 
 from __future__ import annotations
 
@@ -18,23 +18,20 @@ def check_tokens_command(
         typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Whose tokenizer a run was played with [default: its own].")
+        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer the run used [default: its own].")
     ] = None,
     chat_template: ChatTemplate = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Option of the chat template; may be given again."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Option of the chat template; repeatable."),
     ] = None,
-    step: Annotated[
-        list[int] | None, typer.Option(help="Step of training to look at; may be given again [default: all].")
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the checks, and what each looks for.")] = False,
+    step: Annotated[list[int] | None, typer.Option(help="Training step to check; repeatable [default: all].")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the checks and what each detects.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check the tokens of a training run (keep_tokens=true), and the tokenizer and chat template of a model.
+    """Check the tokens of a training run (keep_tokens=true), or the tokenizer and chat template of a model.
 
-    Nothing is taken from a list of known templates: every check is tried on this one. Exits with 1 where something
-    fatal was found.
+    Every check is run on the given template; there is no list of known templates. Exits with 1 if a finding is fatal.
     """
     import json
     from dataclasses import replace
@@ -47,12 +44,12 @@ def check_tokens_command(
         _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})
         return
     if subject is None:
-        raise typer.BadParameter("Name the folder of a run, or a model; or --list the checks.")
+        raise typer.BadParameter("Name the folder of a run or a model, or use --list to list the checks.")
     run = run_of(subject)
     options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
     if run is None:
         if step or model:
-            raise typer.BadParameter(f"--step and --model go with a run; {subject} is none.")
+            raise typer.BadParameter(f"--step and --model need the folder of a run; {subject} is not one.")
         template: Template | None = Template(subject, chat_template, options)
     else:
         template = template_of(run)
@@ -104,27 +101,27 @@ def _record(found: Findings) -> dict[str, Any]:
 def _show(subject: str, part: str, found: Findings) -> None:
     from rstar2_env.cli._tables import print_table, print_text
 
-    what = f"{found.looked_at} rows" if part == "rows" else "the tokenizer and its chat template"
+    scope = f"{found.looked_at} rows" if part == "rows" else "the tokenizer and its chat template"
     rows = [
         (name, str(check.severity), str(found.counts[name]), f"{check.what}{_examples(found, name)}")
         for name, check in found.checks.items()
         if name in found.counts
     ]
     if rows:
-        print_table(("check", "severity", "times", "what"), rows, title=f"{subject}: {what}")
-    print_text(f"{subject}, {what}: {found.verdict}")
+        print_table(("check", "severity", "count", "finding"), rows, title=f"{subject}: {scope}")
+    print_text(f"{subject}, {scope}: {found.verdict}")
 
 
 def _examples(found: Findings, name: str) -> str:
-    told = [
+    examples = [
         f"{example.where}: {example.detail}" if example.detail else example.where for example in found.examples[name]
     ]
-    return "".join(f"\n{one[:200]}" for one in told)
+    return "".join(f"\n{example[:200]}" for example in examples)
 
 
 def _list(checks: Any) -> None:
     from rstar2_env.cli._tables import print_table
 
-    for part, of_part in checks.items():
-        rows = [(name, str(check.severity), check.what) for name, check in of_part.items()]
-        print_table(("check", "severity", "what it finds"), rows, title=f"checks of {part}")
+    for part, part_checks in checks.items():
+        rows = [(name, str(check.severity), check.what) for name, check in part_checks.items()]
+        print_table(("check", "severity", "detects"), rows, title=f"checks of {part}")

@@ -1,4 +1,4 @@
-"""``rstar2 compare``: two or more evaluations against each other, paired by problem."""
+"""``rstar2 compare``: compare two or more evaluations, paired by problem."""
 
 from __future__ import annotations
 
@@ -18,26 +18,29 @@ def compare_command(
         list[str],
         typer.Argument(
             metavar="RUN RUN...",
-            help="Folders of runs or of suites, or files of evaluations, the baseline first; RUN@STEP: after that step "
-            "of training [default: the last].",
+            help="Folders of runs or suites, or files of evaluations; the first is the baseline; RUN@STEP selects a "
+            "training step [default: the last].",
         ),
     ],
     k: Annotated[
         str | None,
-        typer.Option(metavar="K,K,...", help="The k of pass@k and maj@k [default: powers of two, and all samples]."),
+        typer.Option(
+            metavar="K,K,...", help="Values of k for pass@k and maj@k [default: powers of two, and all samples]."
+        ),
     ] = None,
     png: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves of pass@k and the problems' differences.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a plot of the pass@k curves and the differences by problem."),
     ] = None,
-    problems: Annotated[int, typer.Option(min=0, help="Most problems to list that changed.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws of intervals and tests.")] = 0,
-    resamples: Annotated[int, typer.Option(min=1, help="Draws of intervals and tests.")] = 2000,
+    problems: Annotated[int, typer.Option(min=0, help="Maximum number of changed problems to list.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling in intervals and tests.")] = 0,
+    resamples: Annotated[int, typer.Option(min=1, help="Number of resamples for intervals and tests.")] = 2000,
     as_json: Json = False,
 ) -> None:
-    """Compare evaluations with the first of them, over the problems that both played.
+    """Compare each evaluation with the first, over the problems that both played.
 
-    Differences come with bootstrap intervals over problems and p-values of a sign-flip test; problems that changed,
-    with those of Fisher's exact test, and q: the share of false findings to expect down to that line.
+    Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
+    p-values from Fisher's exact test, and q, the expected share of false findings down to that line.
     """
     import json
 
@@ -48,30 +51,30 @@ def compare_command(
     try:
         ks = None if k is None else [int(part) for part in k.split(",")]
     except ValueError:
-        raise ConfigurationError(f"--k must be whole numbers with commas between them (1,8,16), not {k!r}.") from None
+        raise ConfigurationError(f"--k must be whole numbers separated by commas (1,8,16), not {k!r}.") from None
     sets = [find_sets(run) for run in runs]
     names = [name for name in sets[0] if all(name in each for each in sets)]
     if not names:
-        told = "; ".join(
+        listed = "; ".join(
             f"{run}: {', '.join(filter(None, each)) or 'one run'}" for run, each in zip(runs, sets, strict=True)
         )
         raise ConfigurationError(
-            f"These have no set in common ({told}). Compare suites with suites, and runs with runs."
+            f"The evaluations do not share a set ({listed}). Compare suites with suites, and runs with runs."
         )
     found: list[Comparison] = []
     pictures = []
     for name in names:
-        of_set = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
-        found += of_set
+        comparisons = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
+        found += comparisons
         if png is not None:
             from rstar2_env.evaluation.comparison.picture import draw
 
-            pictures.append(draw(of_set, png.with_stem(f"{png.stem}-{name}") if name else png))
+            pictures.append(draw(comparisons, png.with_stem(f"{png.stem}-{name}") if name else png))
     if as_json:
-        typer.echo(json.dumps([one.record() for one in found]))
+        typer.echo(json.dumps([comparison.record() for comparison in found]))
         return
-    for one in found:
-        show_comparison(one, problems)
+    for comparison in found:
+        show_comparison(comparison, problems)
     for picture in pictures:
         typer.echo(f"picture: {picture}")
 
@@ -81,7 +84,7 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
 
     Args:
         comparison: The comparison.
-        problems: Most problems to list that changed.
+        problems: Maximum number of changed problems to list.
     """
     from rstar2_env.cli._tables import print_table, print_text
     from rstar2_env.evaluation.comparison.text import (
@@ -101,5 +104,5 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
         print_table(
             CHANGED_HEADINGS,
             changed_cells(comparison, problems),
-            title=f"{shown} of the {len(comparison.changed)} problems that changed: right samples of all",
+            title=f"{shown} of {len(comparison.changed)} changed problems: correct samples of all samples",
         )

@@ -1,4 +1,4 @@
-"""``rstar2 demo``: a tiny model learns to use the tool, on a CPU, in minutes."""
+"""``rstar2 demo``: train a tiny model to use the tool, on a CPU, in minutes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 def demo_command(
     trainer: Annotated[
-        list[str] | None, typer.Option(help="Trainer; may be given again, to compare [default: grpo_roc].")
+        list[str] | None, typer.Option(help="Trainer; repeat to compare several [default: grpo_roc].")
     ] = None,
     output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")] = Path("runs/demo"),
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each trainer.")] = 140,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps per trainer.")] = 140,
     sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what an earlier run left in the folder.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the results of an earlier run in the folder.")] = False,
 ) -> None:
-    """Make a tiny model, cold-start it on tool-use traces, train it, and show what it learned.
+    """Make a tiny model, cold-start it on tool-use traces, train it, and compare before and after.
 
-    In the end the cold start and what each trainer made of it play the same held-out problems, 16 times each, and are
-    compared.
+    At the end the cold-start model and each trained model play the same held-out problems, 16 times each, and the
+    results are compared.
 
-    Everything runs on this machine's CPU, without a download. Finished stages are skipped, and one that was stopped
-    goes on.
+    Everything runs on the CPU of this machine, without downloads. Finished stages are skipped, and an interrupted
+    stage is resumed.
     """
     import importlib
 
@@ -60,7 +60,7 @@ def _show(result: Any) -> None:
     columns = {"cold start": before, **{name: run.after for name, run in result.runs.items()}}
     print_table(
         ("", *columns),
-        [(words, *(figure_text(figures, figure) for figures in columns.values())) for figure, words in FIGURES.items()],
+        [(label, *(figure_text(figures, figure) for figures in columns.values())) for figure, label in FIGURES.items()],
         title="held-out problems, before and after",
     )
     for comparison in result.comparisons:
@@ -73,7 +73,7 @@ def _show(result: Any) -> None:
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:
-    """A figure as tables show it; a dash if there is none."""
+    """Format a figure for tables; a dash if it is NaN."""
     value = figures[name]
     if math.isnan(value):
         return "–"
@@ -88,4 +88,4 @@ FIGURES = {
     "broken_format": "broken formats",
     "turns": "mean turns",
 }
-"""The figures of tables before and after, and what they are called."""
+"""Labels of the figures in tables that compare before and after."""

@@ -1,4 +1,4 @@
-"""``rstar2 doctor``: check that this machine is fit to train, and say what to change where it is not."""
+"""``rstar2 doctor``: check that this machine is ready for training, and suggest fixes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def doctor_command(
-    folder: Annotated[Path, typer.Option(help="Where runs are to be written, or a run.")] = Path("."),
+    folder: Annotated[Path, typer.Option(help="Folder for runs, or the folder of a run.")] = Path("."),
     report: Annotated[
-        Path | None, typer.Option(help="Also write a report to this file, to send in (docs/gpu-report.md).")
+        Path | None, typer.Option(help="Also write a report to submit, to this file (docs/gpu-report.md).")
     ] = None,
     machine: Annotated[
         Path | None,
-        typer.Option(help="Check the state of another machine, as `rstar2 doctor --json` printed it there."),
+        typer.Option(help="Check another machine, from the output of `rstar2 doctor --json` there."),
     ] = None,
     as_json: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --report if it exists.")] = False,
 ) -> None:
-    """Check drivers, builds, variables, limits, sandbox and disk, each with what to do about it.
+    """Check drivers, builds, variables, limits, sandbox and disk, and suggest a fix for each problem.
 
-    Nothing is changed. Exits with 1 when training would fail or be wrong: a check that ends as `problem`.
+    Nothing is changed. Exits with 1 if a check ends as `problem`: training would fail or give wrong results.
     """
     import json
 
@@ -38,7 +38,7 @@ def doctor_command(
     from rstar2_env.doctor.record import record
 
     if report is not None and report.exists() and not overwrite:
-        raise ConfigurationError(f"--report {report} exists; --overwrite replaces it.")
+        raise ConfigurationError(f"--report {report} exists; use --overwrite to replace it.")
     state = record(folder) if machine is None else Machine.read(machine.read_text(encoding="utf-8"))
     checked = examine(state)
     if report is not None:
@@ -49,7 +49,7 @@ def doctor_command(
     else:
         _show(checked)
         if report is not None:
-            typer.echo(f"The report is in {report}: fill in its open cells, and send it.")
+            typer.echo(f"Report written to {report}: fill in its empty cells, then submit it.")
     if any(one.level == "problem" for one in checked):
         raise typer.Exit(1)
 
@@ -85,6 +85,8 @@ def _show(checked: list[Checked]) -> None:
                 )
     skipped = [one.name for one in checked if one.level == "skipped"]
     if skipped:
-        typer.echo(textwrap.fill(f"Not for this machine: {', '.join(skipped)}.", width, break_on_hyphens=False))
+        typer.echo(
+            textwrap.fill(f"Not applicable to this machine: {', '.join(skipped)}.", width, break_on_hyphens=False)
+        )
     count = {level: sum(one.level == level for one in checked) for level in ("problem", "warning", "note", "ok")}
     typer.echo(", ".join(f"{number} {level}" for level, number in count.items()))

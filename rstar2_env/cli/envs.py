@@ -23,7 +23,7 @@ def envs_command(
 ) -> None:
     """List the environments, one line each, or show one with its options and an episode.
 
-    Environments of other distributions join through the entry-point group `rstar2_env.envs`.
+    Other distributions add environments through the entry-point group `rstar2_env.envs`.
     """
     import json
 
@@ -43,7 +43,7 @@ def _list(cards: list[Card]) -> None:
     from rstar2_env.cli._tables import print_list
 
     print_list({each.env_id: _line(each) for each in cards}, cut=True)
-    typer.echo("\nrstar2 envs ID shows one: its options, its spaces, its reward, and an episode.")
+    typer.echo("\nrstar2 envs ID shows the options, spaces, reward and a sample episode of one environment.")
 
 
 def _line(each: Card) -> str:
@@ -65,7 +65,7 @@ def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
         return
     typer.echo(f"# {shown.env_id}\n\n{shown.text}\n")
     if shown.knobs_text:
-        typer.echo(f"Its own options and their defaults: {shown.knobs_text}\n")
+        typer.echo(f"Options of this environment, with defaults: {shown.knobs_text}\n")
     if episode is not None:
         typer.echo(f"## A sample episode, seed {seed}\n\n{written(episode.messages)}")
         typer.echo(f"Reward {episode.reward:g}, {episode.end}.")

@@ -1,4 +1,4 @@
-"""``rstar2 eval``: let a model or an agent play environments, and print the results."""
+"""``rstar2 eval``: evaluate a model or an agent on environments, and print the results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def eval_command(
         str | None,
         typer.Argument(
             metavar="ID|FILE",
-            help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0); or the file of a suite "
-            "(suite.yaml), with several sets of problems and environments [default: the environment of --preset].",
+            help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0); or a suite file "
+            "(suite.yaml) that lists several problem sets and environments [default: the environment of --preset].",
         ),
     ] = None,
     agent: Annotated[
@@ -39,62 +39,64 @@ def eval_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="A file (JSONL, JSON, CSV, TSV, Parquet), a folder of save_to_disk, a public set by its name (gsm8k), "
-            "one on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own].",
+            help="A file (JSONL, JSON, CSV, TSV, Parquet), a save_to_disk folder, a public set by name (gsm8k), a set "
+            "on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own].",
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, where the source has splits [default: test].")
+        str | None, typer.Option(help="Split of the problems, if the source has splits [default: test].")
     ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Starts to play [default: every problem of a file once]."),
+        typer.Option(
+            "--episodes", "-n", min=1, help="Number of starts to play [default: every problem of a file once]."
+        ),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", "--samples", min=1, help="Samples: episodes of each start [default: 1].")
+        int | None, typer.Option("--n", "--samples", min=1, help="Samples: episodes per start [default: 1].")
     ] = None,
     k: Annotated[
         str | None,
-        typer.Option(metavar="K[,K...]", help="The k of pass@k, avg@k and maj@k [default: 1 and the samples]."),
+        typer.Option(metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and --n]."),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
             help="Settings of a paper: rstar2 (temperature 0.6, 30 turns, 30K tokens, 16 samples; MATH-500, "
-            "AIME24, AIME25, HMMT25). Everything given goes over it."
+            "AIME24, AIME25, HMMT25). Explicit options override it."
         ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(min=0, help="Sampling temperature of --model; 0 is greedy [default: 1].")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of an episode of --model, after its prompt [default: 4096].")
+        int | None,
+        typer.Option(min=1, help="Maximum tokens per episode of --model, without the prompt [default: 4096]."),
     ] = None,
     chat_template: ChatTemplate = None,
     judge: Annotated[
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Judge of chains of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your own.",
+            help="Judge of the chain of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your own.",
         ),
     ] = None,
     score: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Reward component that measures each episode too: tool_use, overlong, "
-            "rubric:judge=(model:url=URL,model=NAME), or your own; `rstar2 parts reward` lists them; may be given "
-            "again.",
+            help="Additional reward component to score each episode with: tool_use, overlong, "
+            "rubric:judge=(model:url=URL,model=NAME), or your own; `rstar2 parts reward` lists them; repeatable.",
         ),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Folder or file of another evaluation, for the boundary sets against it.")
+        Path | None, typer.Option(help="Folder or file of another evaluation, to compute boundary sets against.")
     ] = None,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Play the first episodes again and say how many came out the same.")
+        bool, typer.Option("--repeat", help="Replay the first episodes, and report how many are identical.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the problems' choice and of every episode [default: 0].")
+        int | None, typer.Option(min=0, help="Seed of the choice of problems and of every episode [default: 0].")
     ] = None,
     workers: Annotated[
         int | None,
@@ -107,8 +109,8 @@ def eval_command(
         typer.Option(
             "--out",
             "-o",
-            help="Write the folder of a run (NAME), or one JSON line per episode (NAME.jsonl); of a suite, a folder of "
-            "such folders.",
+            help="Write a run folder (NAME), or one JSON line per episode (NAME.jsonl); for a suite, a folder with one "
+            "run folder per set.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
@@ -119,28 +121,29 @@ def eval_command(
             "--set",
             metavar="PART.NAME=VALUE",
             help="Option of the environment (env.max_turns=3), the agent (agent.corrupt=true), the model "
-            "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); may be given again.",
+            "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); repeatable.",
         ),
     ] = None,
     wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
-    """Let a model or an agent play an environment, many episodes at a time, and print the results.
+    """Evaluate a model or an agent on an environment, many episodes at a time, and print the results.
 
-    A model plays with the tool loop of training, token for token. Ctrl-C begins nothing new and prints the results so
-    far; with --out, --resume continues later, also after a kill. docs/evaluation.md explains every figure.
+    A model plays with the same tool loop as in training, token for token. Ctrl-C starts no new episodes and prints the
+    results so far; a run with --out can be continued with --resume, even after a kill. docs/evaluation.md explains
+    every figure.
     """
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
-        raise typer.BadParameter("--resume needs --out, the file or folder to go on with.")
+        raise typer.BadParameter("--resume needs --out, the file or folder to continue.")
     options = options_of(set_, "env", "agent", "model", "engine")
-    of_model = {"temperature": temperature, "max_episode_tokens": max_tokens, "chat_template": chat_template}
-    options["model"] |= {name: value for name, value in of_model.items() if value is not None}
+    model_flags = {"temperature": temperature, "max_episode_tokens": max_tokens, "chat_template": chat_template}
+    options["model"] |= {name: value for name, value in model_flags.items() if value is not None}
     if agent is not None and (model or engine or options["model"] or options["engine"]):
-        raise typer.BadParameter("--agent plays without a model: leave out --model, --engine and the model's options.")
+        raise typer.BadParameter("--agent plays without a model: omit --model, --engine and the model's options.")
     given = {
         "agent": agent,
         "model": model,
@@ -175,8 +178,8 @@ def eval_command(
     _print(result, out, as_json=as_json)
     if result.interrupted:
         if out is not None:
-            count = sum(one.tally.count for one in result.results.values())
-            typer.echo(f"{count} episodes are in {out}: the same command with --resume goes on.", err=True)
+            count = sum(evaluated.tally.count for evaluated in result.results.values())
+            typer.echo(f"{count} episodes are in {out}: continue with the same command and --resume.", err=True)
         raise typer.Exit(130)
 
 
@@ -190,7 +193,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"--k must be numbers with commas between them (1,8,16), not {text!r}.") from None
+        raise typer.BadParameter(f"--k must be whole numbers separated by commas (1,8,16), not {text!r}.") from None
 
 
 def _problems(spec: str | None, split: str | None) -> Any:
@@ -207,15 +210,15 @@ def _watch(name: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     @contextmanager
     def watching() -> Any:
         with progress(f"playing {name}".strip(), quiet=quiet) as report:
-            right = counted = 0
+            correct = counted = 0
 
-            def told(episode: Any, done: int, total: int) -> None:
-                nonlocal right, counted
+            def update(episode: Any, done: int, total: int) -> None:
+                nonlocal correct, counted
                 counted += episode.available
-                right += episode.available and episode.correct
-                report(done, total, f"{100 * right / counted:.1f} % right" if counted else "")
+                correct += episode.available and episode.correct
+                report(done, total, f"{100 * correct / counted:.1f} % correct" if counted else "")
 
-            yield told
+            yield update
 
     return watching()
 
@@ -230,17 +233,17 @@ def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:
         typer.echo(json.dumps(alone.to_dict() if alone is not None else result.to_dict()))
         return
     written = {} if out is None else {"written to": str(out)}
-    for name, one in result.results.items():
-        title = f"{name}: {one.title}" if name else one.title
-        print_figures(title, {**one.rows(), **(written if not name else {})})
+    for name, evaluated in result.results.items():
+        title = f"{name}: {evaluated.title}" if name else evaluated.title
+        print_figures(title, {**evaluated.rows(), **(written if not name else {})})
     if "" not in result.results and len(result.results) > 1:
         from rstar2_env.evaluation.figures.text import interval_text
 
         mean = result.mean()
         shown = [name for name in mean if name.startswith(("pass@", "avg@", "maj@", "cot_pass@"))]
         rows = [
-            [name, *(interval_text(one.figures.by_name[figure]) for figure in shown)]
-            for name, one in result.results.items()
+            [name, *(interval_text(evaluated.figures.by_name[figure]) for figure in shown)]
+            for name, evaluated in result.results.items()
         ]
         rows.append(["mean", *("–" if mean[name] is None else f"{100 * (mean[name] or 0):.2f} %" for name in shown)])
         print_table(["set", *shown], rows)

@@ -1,4 +1,4 @@
-"""``rstar2 export``: the weights of a run as a folder that transformers loads, and on a hub."""
+"""``rstar2 export``: write the weights of a run as a transformers model folder, and push them to a hub."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import typer
 
 
 def export_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, a cold start, a pipeline, or of a model.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist, or be empty.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, a cold start, a pipeline or a model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be missing or empty.")],
     which: Annotated[
-        str | None, typer.Option(help="best, final or checkpoint-N [default: best where there is one, else final].")
+        str | None, typer.Option(help="best, final or checkpoint-N [default: best if it exists, else final].")
     ] = None,
-    merge: Annotated[bool, typer.Option("--merge", help="Merge a LoRA adapter into the weights below it.")] = False,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16 [default: as it is stored].")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Merge a LoRA adapter into the base weights.")] = False,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16 [default: as stored].")] = None,
     push: Annotated[
-        str | None, typer.Option(metavar="ORG/NAME", help="Push to this repository of the hub; HF_TOKEN is the token.")
+        str | None, typer.Option(metavar="ORG/NAME", help="Push to this hub repository, with the token in HF_TOKEN.")
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make the repository a private one.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Create the repository as private.")] = False,
     update: Annotated[
-        bool, typer.Option("--update", help="Push into a repository that holds other files, as a new commit.")
+        bool, typer.Option("--update", help="Add a commit to a repository that already holds other files.")
     ] = False,
 ) -> None:
-    """Write weights as a folder that transformers loads as it stands.
+    """Write the weights as a folder that transformers can load directly.
 
-    It holds the tokenizer with the chat template of the run, the generation configuration and the run's model card. A
-    push that was broken off goes on when the same command is given again.
+    The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
+    card. To resume an interrupted push, run the same command again.
     """
     import importlib
 
@@ -35,6 +35,6 @@ def export_command(
     folder = trainers.export_model(
         run, out, which=which, merge=merge, dtype=dtype, push=push, private=private, update=update
     )
-    typer.echo(f"The model is in {folder}.")
+    typer.echo(f"Model written to {folder}.")
     if push:
-        typer.echo(f"It is on the hub as {push}.")
+        typer.echo(f"Model pushed to the hub as {push}.")

@@ -1,4 +1,4 @@
-"""``rstar2 export-env``: an environment as a package of another framework."""
+"""``rstar2 export-env``: export an environment as a package for another framework."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rstar2_env.cli._options import EnvId, EnvSet, Wrap
 
 def export_env_command(
     env_id: EnvId,
-    to: Annotated[str, typer.Option(help="Framework that the package is for: verifiers, lm-eval.")],
-    out: Annotated[Path, typer.Option(help="Folder of the package; it must not exist, or be empty.")],
-    name: Annotated[str, typer.Option(help="Name of the package [default: made of the environment's].")] = "",
+    to: Annotated[str, typer.Option(help="Target framework: verifiers or lm-eval.")],
+    out: Annotated[Path, typer.Option(help="Folder of the package; it must be missing or empty.")],
+    name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",
     episodes: Annotated[
-        int | None, typer.Option(min=1, help="Problems that lm-eval gets [default: all of a finite source].")
+        int | None, typer.Option(min=1, help="Problems to export for lm-eval [default: all of a finite source].")
     ] = None,
     set_: EnvSet = None,
     wrap: Wrap = None,
 ) -> None:
-    """Write an environment as a small package that another framework installs and plays.
+    """Write a small package that makes an environment available in another framework.
 
-    The package names the environment and its options; it needs rstar2-env where it runs.
+    The package contains the id and the options of the environment; it needs rstar2-env at run time.
     """
     from rstar2_env.adapters.export import export_env
     from rstar2_env.cli._options import options_of

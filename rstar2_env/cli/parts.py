@@ -1,4 +1,4 @@
-"""``rstar2 parts``: the parts that trainers are made of, by slot."""
+"""``rstar2 parts``: list the parts that trainers are built from, by slot."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ def parts_command(
         str | None,
         typer.Argument(
             metavar="SLOT",
-            help="rollout, reward, selector, advantage, loss (or its aggregation or correction alone), sampler or "
-            "hook [default: all].",
+            help="rollout, reward, selector, advantage, loss, aggregation, correction, sampler or hook [default: all].",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List the parts of each slot, with their options and defaults.
 
-    A recipe names one for each slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` changes it.
+    A recipe names one part per slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` replaces it.
     """
     import importlib
 
     from rstar2_env.core.errors import UnknownNameError
 
-    # By name, not by import: the ground floor knows no trainer.
+    # Import by name: rstar2_env must not depend on trainers.
     slots: Any = importlib.import_module("rstar2_env.trainers.options.slots")
     if slot is not None and slot not in slots.FIELDS:
         raise UnknownNameError("slot", slot, slots.FIELDS)
-    if slot is not None and slot not in slots.SLOTS:  # named like a slot by --set, and listed as a kind of the loss
+    if slot is not None and slot not in slots.SLOTS:  # --set treats it as a slot; the list has it as a kind of loss
         listed = {"loss": [part for part in slots.parts_of("loss") if part.kind == slot]}
     else:
         listed = {name: slots.parts_of(name) for name in ([slot] if slot else slots.SLOTS)}
@@ -64,7 +63,7 @@ def _show(parts: Iterable[Any]) -> None:
 
 
 def _options(options: Iterable[Any]) -> str:
-    shown = [one.name if one.required else f"{one.name}={_text(one.default)}" for one in options]
+    shown = [option.name if option.required else f"{option.name}={_text(option.default)}" for option in options]
     return f" Options: {', '.join(shown)}." if shown else ""
 
 

@@ -1,4 +1,4 @@
-"""``rstar2 plan``: memory, placement and seconds a step of a run, before anything is started."""
+"""``rstar2 plan``: estimate the memory, placement and seconds per step of a run before it starts."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ def plan_command(
     trainer: Annotated[
         str | None,
         typer.Argument(
-            metavar="TRAINER", help="As `rstar2 train` takes it [default: the trainer of --config, or rstar2_paper]."
+            metavar="TRAINER", help="Trainer, as for `rstar2 train` [default: the one in --config, or rstar2_paper]."
         ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="A known model (qwen3-14b), or a folder with a config.json.")
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="How many devices there are.")] = 8,
-    gpu: Annotated[str, typer.Option(help="What they are: MI300X, H100, ..., or cpu for this machine.")] = "MI300X",
+    gpus: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 8,
+    gpu: Annotated[str, typer.Option(help="Device type: MI300X, H100, ..., or cpu for this machine.")] = "MI300X",
     serve: Annotated[
         int | None,
-        typer.Option(min=0, help="Devices that serve; 0: the same serve and train [default: the fastest that fits]."),
+        typer.Option(min=0, help="Devices for serving; 0: each device serves and trains [default: the fastest fit]."),
     ] = None,
     tensor_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Devices of one engine [default: as few as the model needs].")
+        int | None, typer.Option(min=1, help="Devices per engine [default: as few as the model needs].")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="File of training options, as for `rstar2 train`.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A training option (max_episode_tokens=12288)."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Training option (max_episode_tokens=12288)."),
     ] = None,
     assume: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An assumption (mean_tokens=6000); the plan lists them all."),
+        typer.Option(metavar="NAME=VALUE", help="Assumption (mean_tokens=6000); the plan lists all of them."),
     ] = None,
     published: Annotated[
-        bool, typer.Option("--published", help="Compare with what others published instead, and plan nothing.")
+        bool, typer.Option("--published", help="Compare the estimates with published figures instead of planning.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a run takes: bytes of each device by what for, episodes in flight, who serves and who trains, seconds.
+    """Estimate what a run needs: memory per device, episodes in flight, placement of servers and trainers, seconds.
 
-    Nothing is loaded and nothing is started. Exits with 1 when the run does not fit. Seconds rest on assumptions, which
-    are listed with their sources; docs/scaling.md says how far they can be trusted.
+    Nothing is loaded or started. Exits with 1 if the run does not fit. The seconds depend on assumptions, which are
+    listed with their sources; docs/scaling.md discusses their accuracy.
     """
     import json
 
@@ -60,7 +60,7 @@ def plan_command(
         return
     if model is None:
         raise ConfigurationError(
-            "Which model? A name such as qwen3-14b, or a folder with a config.json.", option="model"
+            "No model: give a name such as qwen3-14b, or a folder with a config.json.", option="model"
         )
     plan = _plan(trainer, model, gpus, gpu, config, set_ or [], assume or [], serve, tensor_parallel)
     if as_json:
@@ -82,43 +82,50 @@ def _plan(
     serve: int | None,
     tensor_parallel: int | None,
 ) -> Any:
-    import importlib
-
     from rstar2_env.cli._options import layers_of
     from rstar2_env.core.options.declare import call_with_options, parse_options
 
-    api, architecture, assumptions, device, plan, workload = (
-        importlib.import_module(f"rstar2_env.trainers.{name}")
-        for name in ("api", "plan.architecture", "plan.assumptions", "plan.device", "plan.plan", "plan.workload")
-    )
-    sizes, one = architecture.architecture_of(model), device.device_of(gpu)
+    api = _import_trainers("api")
+    architecture = _import_trainers("plan.architecture").architecture_of(model)
+    device = _import_trainers("plan.device").device_of(gpu)
     name, layers = api.layers_of(trainer or (None if config else "rstar2_paper"), config)
-    recipe, of_file = api.find_recipe(name)
-    options = recipe.configure(of_file, *layers, *layers_of(list(settings)), {"model": model})
-    taken = call_with_options("plan", assumptions.Assumptions, parse_options(assume))
-    work = workload.Workload.of(options)
-    return plan.make_plan(sizes, one, gpus, work, taken, serve=serve, tensor_parallel=tensor_parallel)
+    recipe, file_options = api.find_recipe(name)
+    options = recipe.configure(file_options, *layers, *layers_of(list(settings)), {"model": model})
+    assumptions = call_with_options("plan", _import_trainers("plan.assumptions").Assumptions, parse_options(assume))
+    workload = _import_trainers("plan.workload").Workload.of(options)
+    return _import_trainers("plan.plan").make_plan(
+        architecture, device, gpus, workload, assumptions, serve=serve, tensor_parallel=tensor_parallel
+    )
+
+
+def _import_trainers(name: str) -> Any:
+    """Import a module of ``rstar2_env.trainers`` by name: rstar2_env must not depend on trainers."""
+    import importlib
+
+    return importlib.import_module(f"rstar2_env.trainers.{name}")
 
 
 def _published(as_json: bool) -> None:
-    import importlib
     import json
     from dataclasses import asdict
 
     from rstar2_env.cli._tables import print_table
 
-    found = importlib.import_module("rstar2_env.trainers.plan.published").comparisons()
+    found = _import_trainers("plan.published").comparisons()
     if as_json:
-        typer.echo(json.dumps([{**asdict(one), "ratio": round(one.ratio, 3)} for one in found], indent=1))
+        typer.echo(json.dumps([{**asdict(entry), "ratio": round(entry.ratio, 3)} for entry in found], indent=1))
         return
-    for source in dict.fromkeys(one.source for one in found):
+    for source in dict.fromkeys(entry.source for entry in found):
         rows = [
-            (one.what, f"{one.seconds:.0f}", f"{one.planned:.0f}", f"{one.ratio:.2f}" + ("*" if one.fitted else ""))
-            for one in found
-            if one.source == source
+            (
+                *(entry.what, f"{entry.seconds:.0f}", f"{entry.planned:.0f}"),
+                f"{entry.ratio:.2f}" + ("*" if entry.fitted else ""),
+            )
+            for entry in found
+            if entry.source == source
         ]
         print_table(["seconds of", "published", "planned", "ratio"], rows, title=source)
-    typer.echo("* An assumption was chosen by this figure, so that the ratio proves nothing.")
+    typer.echo("* An assumption was fitted to this figure, so the ratio is not evidence.")
 
 
 def _show(plan: Any) -> None:
@@ -131,31 +138,31 @@ def _show(plan: Any) -> None:
         f"{found['model']['name']} on {plan.gpus} x {where['name']}",
         {
             "parameters": f"{found['model']['parameters'] / 1e9:.2f} billion"
-            + (f", {found['model']['active_parameters'] / 1e9:.2f} for a token" if plan.model.experts else ""),
-            "a step": f"{step['groups']} problems x {step['played']} episodes, {step['rows']:,} of them train",
-            "an episode": f"{step['mean_tokens']:,} tokens on average, {step['budget']:,} at most",
+            + (f", {found['model']['active_parameters'] / 1e9:.2f} active per token" if plan.model.experts else ""),
+            "step": f"{step['groups']} problems x {step['played']} episodes, {step['rows']:,} of them train",
+            "episode": f"{step['mean_tokens']:,} tokens on average, {step['budget']:,} at most",
             "placement": _placement(placed),
-            "cache of an engine": f"{found['serving']['cache_tokens']:,} tokens",
+            "cache per engine": f"{found['serving']['cache_tokens']:,} tokens",
             "fits": "yes" if plan.fits else "no",
         },
     )
     memory = {name: f"{number / gib:.2f} GiB" for name, number in training["memory"].items() if number}
-    memory["together"] = f"{training['total'] / gib:.2f} GiB of {where['usable'] / gib:.0f} that may be used"
-    print_figures("training, on each device", memory)
+    memory["total"] = f"{training['total'] / gib:.2f} GiB of {where['usable'] / gib:.0f} GiB usable"
+    print_figures("training memory per device", memory)
     seconds = found["seconds"]
     if seconds is not None:
-        print_figures("seconds of a step (computed)", {name: str(value) for name, value in seconds.items()})
+        print_figures("seconds per step (computed)", {name: str(value) for name, value in seconds.items()})
         rows = [(_placement(other), f"{other['seconds']:.0f}") for other in found["others"]]
         if rows:
-            print_table(["other placements", "seconds of a step"], rows)
+            print_table(["other placements", "seconds per step"], rows)
     for line in found["limits"]:
         print_text(line)
-    assumed = [(one["name"], str(one["value"]), one["source"]) for one in found["assumptions"]]
-    print_table(["assumption", "value", "source"], assumed, title="--assume NAME=VALUE changes one")
+    rows = [(each["name"], str(each["value"]), each["source"]) for each in found["assumptions"]]
+    print_table(["assumption", "value", "source"], rows, title="assumptions (change with --assume NAME=VALUE)")
 
 
 def _placement(placed: dict[str, Any]) -> str:
-    engines = f"{placed['engines']} engines of {placed['tensor_parallel']}"
+    engines = f"{placed['engines']} engines x {placed['tensor_parallel']} devices"
     if placed["colocated"]:
-        return f"{placed['training']} serve and train in turn, {engines}, sharding {placed['sharding']}"
-    return f"{placed['serving']} serve ({engines}), {placed['training']} train, sharding {placed['sharding']}"
+        return f"{placed['training']} devices serve and train in turn, {engines}, sharding {placed['sharding']}"
+    return f"{placed['serving']} devices serve ({engines}), {placed['training']} train, sharding {placed['sharding']}"

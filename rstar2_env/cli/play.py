@@ -17,24 +17,27 @@ def play_command(
     env_id: EnvId,
     problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="What load_problems takes [default: the environment's own]."),
+        typer.Option(
+            metavar="SPEC", help="Problems: a file, a public set or a family [default: the environment's own]."
+        ),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: test].")] = None,
-    problem: Annotated[str | None, typer.Option(metavar="ID", help="Play the problem of this id.")] = None,
+    problem: Annotated[str | None, typer.Option(metavar="ID", help="Play the problem with this id.")] = None,
     episodes: Annotated[
         int | None, typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: until you stop].")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first episode; each later one has the next.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first episode; it grows by 1 per episode.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Keep the episodes (NAME.jsonl), for rstar2 compare and replay.")
+        Path | None,
+        typer.Option("--out", "-o", help="Save the episodes (NAME.jsonl), for `rstar2 compare` and `rstar2 replay`."),
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,
     wrap: Wrap = None,
 ) -> None:
-    """Play an environment yourself: see what a model sees, type its turns, run programs, and get its reward.
+    """Play an environment yourself: read its observations, type turns, run programs, and get the reward.
 
-    With prompt_toolkit (the extra `play`) turns are typed in an editor of many lines.
+    With prompt_toolkit (the extra `play`), turns are typed in a multi-line editor.
     """
     import contextlib
 
@@ -84,7 +87,7 @@ def play_command(
             if problem is not None:
                 break
     if out is not None:
-        typer.echo(f"{played} episodes are in {out}.")
+        typer.echo(f"{played} episodes written to {out}.")
 
 
 def _source(env: Any, problems: str | None, split: str | None) -> ProblemSource | None:
@@ -104,6 +107,6 @@ def _choose(source: ProblemSource | None, problem: str | None, seed: int) -> Pro
 
     if problem is not None:
         if source is None:
-            raise ConfigurationError("The environment has no list of problems, so --problem names none: use --seed.")
+            raise ConfigurationError("--problem needs a list of problems, which this environment lacks: use --seed.")
         return source.get(problem)
     return None if source is None else source.sample(np.random.default_rng(seed))

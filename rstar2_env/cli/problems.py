@@ -1,4 +1,4 @@
-"""``rstar2 problems``: show a source of problems, write it as JSONL, remove overlap with benchmarks."""
+"""``rstar2 problems``: show a source of problems, write it as JSONL, or remove overlap with benchmarks."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ _Spec = Annotated[
     str,
     typer.Argument(
         metavar="SPEC",
-        help="File (JSONL, JSON, CSV, TSV, Parquet), folder of save_to_disk, public set by its name, hf:owner/name, or "
-        "family; with options after a colon: data.csv:question=problem,answer=solution|boxed",
+        help="File (JSONL, JSON, CSV, TSV, Parquet), save_to_disk folder, public set by name, hf:owner/name, or "
+        "family; options follow a colon: data.csv:question=problem,answer=solution|boxed",
     ),
 ]
-_Split = Annotated[str | None, typer.Option(help="Split, where the source has splits [default: train].")]
-_Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to read from an unlimited source.")]
+_Split = Annotated[str | None, typer.Option(help="Split, if the source has splits [default: train].")]
+_Count = Annotated[
+    int, typer.Option("--count", "-n", min=1, help="Number of problems to read from an unlimited source.")
+]
 _Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", dir_okay=False)]
 
 
 @app.command(cls=Command, epilog=example("rstar2 problems show gsm8k -n 2"))
 def show(
     spec: _Spec,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 3,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of problems.")] = 3,
     split: _Split = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
@@ -58,7 +60,7 @@ def show(
 
 @app.command(cls=Command, epilog=example("rstar2 problems stats train.jsonl"))
 def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json = False) -> None:
-    """Count and measure: lengths, kinds of answers, fields, questions that occur twice, contradictory answers."""
+    """Print statistics: lengths, kinds of answers, fields, duplicate questions, contradictory answers."""
     import json
 
     from rstar2_env.cli._options import source_of
@@ -81,7 +83,7 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
 
 @app.command(cls=Command, epilog=example("rstar2 problems write data.csv:question=problem --out train.jsonl"))
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
-    """Write a source as JSONL, with its columns renamed and its conditions applied."""
+    """Write a source as JSONL, with columns renamed and conditions applied."""
     from rstar2_env.cli._options import source_of
     from rstar2_env.problems.files.write import write_jsonl
 
@@ -94,23 +96,24 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
     epilog=example("rstar2 problems decontaminate --problems train.jsonl --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
-    problems: Annotated[str, typer.Option(metavar="SPEC", help="What to clean.")],
+    problems: Annotated[str, typer.Option(metavar="SPEC", help="Problems to clean.")],
     against: Annotated[
-        list[str], typer.Option(metavar="SPEC", help="Benchmark; may be given again, or followed by more.")
+        list[str], typer.Option(metavar="SPEC", help="Benchmark; repeatable, or followed by more benchmarks.")
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
-    ngram: Annotated[int, typer.Option(min=1, help="Length in words of an overlap that excludes a problem.")] = 8,
+    ngram: Annotated[int, typer.Option(min=1, help="Length of a disqualifying overlap, in words.")] = 8,
     split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[
-        Path | None, typer.Option(help="Write why each problem was left out, one JSON object per line.", dir_okay=False)
+        Path | None,
+        typer.Option(help="Write the overlap of each removed problem, one JSON object per line.", dir_okay=False),
     ] = None,
     count: _Count = 1000,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Leave out the problems that have a run of words in common with a benchmark, as the paper did."""
+    """Remove the problems that share a sequence of words with a benchmark, as in the paper."""
     import json
 
     from rstar2_env.cli._options import source_of
@@ -141,23 +144,23 @@ def decontaminate(
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return
-    rows = {"kept": f"{found.kept}, written to {out}", "left out": f"{len(found.dropped)}"}
-    rows |= {f"for {name}": f"{number}" for name, number in found.by_benchmark().items()}
+    rows = {"kept": f"{found.kept}, written to {out}", "removed": f"{len(found.dropped)}"}
+    rows |= {f"overlap with {name}": f"{number}" for name, number in found.by_benchmark().items()}
     for overlap in found.dropped[:10]:
-        rows[overlap.problem_id] = f"as {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
+        rows[overlap.problem_id] = f"overlaps {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
     if len(found.dropped) > 10:
-        rows["and"] = f"{len(found.dropped) - 10} more (--report writes them all)"
+        rows["…"] = f"{len(found.dropped) - 10} more (--report writes all)"
     print_figures(f"{source.name} without {ngram}-word overlaps", rows)
 
 
 @app.command(cls=Command, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show this set: splits, columns, known problems.")
+        str | None, typer.Argument(metavar="[NAME]", help="Set to show: splits, columns, known defects.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the public sets that have a name here, one line each, or show one."""
+    """List the named public sets, one line each, or show one."""
     import dataclasses
     import json
     import textwrap
@@ -171,14 +174,14 @@ def sources(
         typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
-        typer.echo("\nrstar2 problems sources NAME shows one: its splits, its columns, its doubts.")
+        typer.echo("\nrstar2 problems sources NAME shows the splits, columns and known doubts of one set.")
         typer.echo(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]
         print_figures(
             name,
             {
-                "what": entry.title,
+                "title": entry.title,
                 "hub": f"{entry.hub} ({entry.config})" if entry.config else entry.hub,
                 "splits": ", ".join(f"{ours} {entry.problems.get(ours, '')}".strip() for ours in entry.splits),
                 "columns": ", ".join(f"{ours}={theirs}" for ours, theirs in entry.columns.items()),
@@ -189,7 +192,7 @@ def sources(
 
 
 def _first(source: ProblemSource, count: int) -> Iterable[Problem]:
-    """Every problem, or the first ``count`` of a source that never ends."""
+    """Return every problem, or the first ``count`` of an unlimited source."""
     import itertools
 
     from rstar2_env.problems import FiniteSource

@@ -1,4 +1,4 @@
-"""``rstar2 replay``: play the actions of a stored episode again, and say where the environment answers otherwise."""
+"""``rstar2 replay``: replay the actions of a stored episode, and report where the environment responds differently."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def replay_command(
         str,
         typer.Argument(
             metavar="EPISODE",
-            help="Number of a held-out episode, or STEP/GROUP/MEMBER of one that was played to train",
+            help="Number of a held-out episode, or STEP/GROUP/MEMBER of a training episode",
         ),
     ],
     problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Where its problem is [default: where the run found it]."),
+        typer.Option(metavar="SPEC", help="Source of its problem [default: the run's]."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
     as_json: Json = False,
 ) -> None:
-    """Play the actions of a stored episode again, and say where the environment answers otherwise.
+    """Replay the actions of a stored episode, and report where the environment responds differently.
 
-    Exits with 1 where it does.
+    Exits with 1 if there is a difference.
     """
     import json
     from dataclasses import asdict
@@ -59,12 +59,12 @@ def _show(run: str, place: str, found: Replayed) -> None:
         f"{found.turns} of {found.turns_stored} turns" if found.turns < found.turns_stored else f"{found.turns} turns"
     )
     if found.same:
-        typer.echo(f"Episode {place} of {run}: {turns}, and the environment answers as it did.")
+        typer.echo(f"Episode {place} of {run}: {turns}, identical responses.")
         return
     print_table(
-        ("turn", "what", "stored", "replayed"),
-        [(str(one.turn), one.what, _cut(one.stored), _cut(one.replayed)) for one in found.differences],
-        title=f"episode {place} of {run}: the environment answers otherwise",
+        ("turn", "field", "stored", "replayed"),
+        [(str(diff.turn), diff.what, _cut(diff.stored), _cut(diff.replayed)) for diff in found.differences],
+        title=f"episode {place} of {run}: the responses differ",
     )
 
 

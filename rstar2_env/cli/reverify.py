@@ -1,4 +1,4 @@
-"""``rstar2 reverify``: grade the stored answers of a run again, and list what changed."""
+"""``rstar2 reverify``: regrade the stored answers of a run, and list the changes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def reverify_command(
     ] = None,
     problems: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPEC", help="Where gold answers and questions are [default: what the run keeps of them]."
-        ),
+        typer.Option(metavar="SPEC", help="Source of gold answers and questions [default: those stored in the run]."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the episodes with their new grades (NAME.jsonl), for rstar2 compare."),
+        typer.Option(
+            "--out", "-o", help="Write the episodes with their new grades (NAME.jsonl), for `rstar2 compare`."
+        ),
     ] = None,
     overwrite: Overwrite = False,
-    workers: Annotated[int, typer.Option(min=1, help="Answers that are graded at a time.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, help="Number of answers graded in parallel.")] = 8,
     as_json: Json = False,
 ) -> None:
-    """Grade the stored answers of a run again, with its verifier or another, and list what changed."""
+    """Regrade the stored answers of a run, with the same or another verifier, and list the changes."""
     import contextlib
     import json
 
@@ -56,21 +56,21 @@ def reverify_command(
     if out is not None:
         refuse_existing(out, resume=None, overwrite=overwrite)
         if out.resolve() == stored.run.path.resolve():
-            raise ConfigurationError(f"{out} is what is read: write the new grades into another file.", option="out")
+            raise ConfigurationError(f"{out} would overwrite the input file: choose another file.", option="out")
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(progress("grading"))
         file = None if out is None else stack.enter_context(begin_lines(out, ()))
         graded = regrade(stored, make_verifier(written), setting=setting, source=source, threads=workers)
-        for number, one in enumerate(graded, 1):
-            found.add(one)
+        for number, regraded in enumerate(graded, 1):
+            found.add(regraded)
             report(number, None)
             if file is not None:
-                record = one.entry.episode.record()
-                line = {"index": record.pop("group"), **record, **one.entry.more}
-                add_line(file, regraded_line(one, line))
+                record = regraded.entry.episode.record()
+                line = {"index": record.pop("group"), **record, **regraded.entry.more}
+                add_line(file, regraded_line(regraded, line))
     if not found.graded and found.no_gold:
         raise ConfigurationError(
-            f"{run} keeps no gold answers of its {found.no_gold} episodes: say where their problems are.",
+            f"{run} does not store the gold answers of its {found.no_gold} episodes: give the source of the problems.",
             option="problems",
         )
     if as_json:
@@ -88,54 +88,54 @@ def _record(found: Regrading, verifier: str) -> dict[str, Any]:
         "no_gold": found.no_gold,
         "uncounted": found.uncounted,
         "unavailable": found.unavailable,
-        "changes": [_change(one) for one in found.changes],
+        "changes": [_change(regraded) for regraded in found.changes],
     }
 
 
-def _change(one: Regraded) -> dict[str, Any]:
-    episode = one.entry.episode
-    assert one.verdict is not None  # a change has one
+def _change(regraded: Regraded) -> dict[str, Any]:
+    episode = regraded.entry.episode
+    assert regraded.verdict is not None  # every change has a verdict
     return {
         "index": episode.group,
         "problem_id": episode.problem_id,
-        "gold": one.gold,
+        "gold": regraded.gold,
         "answer": episode.answer,
         "before": episode.correct,
-        "now": one.verdict.correct,
-        "reason": str(one.verdict.reason),
-        "method": one.verdict.method,
+        "now": regraded.verdict.correct,
+        "reason": str(regraded.verdict.reason),
+        "method": regraded.verdict.method,
     }
 
 
 def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
     from rstar2_env.cli._tables import print_figures, print_table
 
-    gained = sum(one.verdict is not None and one.verdict.correct for one in found.changes)
+    gained = sum(change.verdict is not None and change.verdict.correct for change in found.changes)
     rows = {
         "verifier": verifier,
-        "graded again": str(found.graded),
-        "right before": str(found.correct_before),
-        "right now": str(found.correct),
-        "wrong before, right now": str(gained),
-        "right before, wrong now": str(len(found.changes) - gained),
+        "regraded": str(found.graded),
+        "correct before": str(found.correct_before),
+        "correct now": str(found.correct),
+        "wrong before, correct now": str(gained),
+        "correct before, wrong now": str(len(found.changes) - gained),
     }
-    rows |= {"left out: no gold answer": str(found.no_gold)} if found.no_gold else {}
-    rows |= {"left out: do not count": str(found.uncounted)} if found.uncounted else {}
-    rows |= {"left out: verifier unavailable": str(found.unavailable)} if found.unavailable else {}
+    rows |= {"skipped: no gold answer": str(found.no_gold)} if found.no_gold else {}
+    rows |= {"skipped: episode does not count": str(found.uncounted)} if found.uncounted else {}
+    rows |= {"skipped: verifier unavailable": str(found.unavailable)} if found.unavailable else {}
     rows |= {"written to": str(out)} if out is not None else {}
-    print_figures(f"{run}, graded again", rows)
+    print_figures(f"{run}, regraded", rows)
     if found.changes:
-        cells = [_change(one) for one in found.changes]
+        cells = [_change(change) for change in found.changes]
         print_table(
             ("episode", "problem", "gold", "answer", "now", "reason", "method"),
             [
                 (
                     *(str(cell["index"]), cell["problem_id"], _cut(cell["gold"]), _cut(cell["answer"])),
-                    *("right" if cell["now"] else "wrong", cell["reason"], cell["method"]),
+                    *("correct" if cell["now"] else "wrong", cell["reason"], cell["method"]),
                 )
                 for cell in cells
             ],
-            title="what changed",
+            title="changed grades",
         )
 
 

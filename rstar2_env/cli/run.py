@@ -1,4 +1,4 @@
-"""``rstar2 run``: run the stages of a pipeline, or go on with it."""
+"""``rstar2 run``: run the stages of a pipeline, or resume it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 def run_command(
     pipeline: Annotated[
         str | None,
-        typer.Argument(metavar="PIPELINE", help="File of a pipeline, or the name of one that --list shows."),
+        typer.Argument(metavar="PIPELINE", help="Pipeline file, or a name from --list."),
     ] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/NAME].", file_okay=False)
@@ -21,37 +21,33 @@ def run_command(
         typer.Option(
             "--set",
             metavar="STAGE.NAME=VALUE",
-            help="Option of a stage (stage1.steps=20, stage1.options.learning_rate=1e-5), or of the machine that costs "
-            "are computed for (machine.gpus=64); may be given again.",
+            help="Option of a stage (stage1.steps=20, stage1.options.learning_rate=1e-5), or of the machine used for "
+            "cost estimates (machine.gpus=64); repeatable.",
         ),
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="STAGE", help="Do this stage and those after it again; take those before as they are."
-        ),
+        typer.Option("--from", metavar="STAGE", help="Re-run from this stage; reuse earlier ones."),
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="STAGE", help="Leave the stages after this one for later.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of every stage without one of its own.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of every stage that does not set its own.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan with what is up to date and costs, and run nothing.")
+        bool, typer.Option("--dry-run", help="Print the plan with the state and cost of each stage; run nothing.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the pipelines that come with the package.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Run the stages of a pipeline, each once what it needs is there; what is up to date is not done again.
+    """Run the stages of a pipeline in the order of their dependencies; skip stages that are up to date.
 
-    A run that was killed or interrupted goes on where it was by the same command. A stage whose options or inputs have
-    changed is done again, with those that depend on it; what they had made is set aside, not removed.
+    The same command resumes a run that was killed or interrupted. If the options or inputs of a stage have changed, the
+    stage and all that depend on it run again; their earlier results are set aside, not deleted.
     """
     import importlib
 
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import parse_options
 
-    # By name, not by import: the ground floor knows no trainer.
+    # Import by name: rstar2_env must not depend on trainers.
     file, places, plan, run, table = (
         importlib.import_module(f"rstar2_env.trainers.pipeline.{name}")
         for name in ("file", "places", "plan", "run", "table")
@@ -60,7 +56,7 @@ def run_command(
         _list(file, places)
         return
     if pipeline is None:
-        raise ConfigurationError("Which pipeline? A file, or a name that --list shows.")
+        raise ConfigurationError("No pipeline: give a pipeline file, or a name from --list.")
     settings: dict[str, Any] = parse_options(set_ or ())
     if seed is not None:
         settings["seed"] = seed
@@ -71,7 +67,7 @@ def run_command(
 
         shown = table.plan_table(run.PipelineRun(plan.Plan(read, folder)), begin=from_, until=until)
         print_table(table.STAGES, shown.stages, title=f"{read.name} in {folder}")
-        print_table(table.COSTS, shown.costs, title="what they take")
+        print_table(table.COSTS, shown.costs, title="estimated costs")
         for line in shown.notes:
             print_text(line)
         return
@@ -83,7 +79,7 @@ def run_command(
     try:
         run.run_pipeline(read, folder, begin=from_, until=until, progress=not quiet, say=say)
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted. The same command goes on with the run in {folder}.", err=True)
+        typer.echo(f"Interrupted. The same command resumes the run in {folder}.", err=True)
         raise typer.Exit(130) from None
     typer.echo(f"The run is in {folder}.")
 

@@ -1,4 +1,4 @@
-"""``rstar2 sandbox``: run programs in the sandbox, and see what it isolates on this machine."""
+"""``rstar2 sandbox``: run programs in the sandbox, and check its isolation on this machine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rstar2_env.cli.sandbox_serve import serve
 if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
-app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
+app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check its isolation.")
 app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
 app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 Isolation = Annotated[
-    str, typer.Option(help="strict: refuse to run without a required layer; best: use the layers there are; none.")
+    str, typer.Option(help="strict: refuse to run if a required layer is missing; best: use available layers; none.")
 ]
 
 
@@ -34,40 +34,40 @@ def run(
     ] = None,
     code: Annotated[
         list[str] | None,
-        typer.Option("--code", "-c", metavar="CODE", help="Source code of a program; may be given again."),
+        typer.Option("--code", "-c", metavar="CODE", help="Source code of a program; repeatable."),
     ] = None,
     wall: Annotated[float, typer.Option(help="Wall-clock limit in seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory limit in MiB.")] = 512,
-    processes: Annotated[int, typer.Option(help="Limit of processes and threads alive at once.")] = 64,
-    output: Annotated[int, typer.Option(help="Limit of stdout and of stderr, in bytes each.")] = 1 << 20,
+    processes: Annotated[int, typer.Option(help="Maximum number of concurrent processes and threads.")] = 64,
+    output: Annotated[int, typer.Option(help="Limit of stdout and stderr, in bytes each.")] = 1 << 20,
     provider: Provider = "local",
     set_: ProviderSet = None,
     isolation: Isolation = "strict",
     stdin: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="File that the program reads as stdin.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File to use as the program's stdin.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
     session: Annotated[
-        str | None, typer.Option(help="Run the files in their order as cells of one session of this name.")
+        str | None, typer.Option(help="Run the programs in order as cells of one session with this name.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per program, one per line.")] = False,
 ) -> None:
-    """Run each program in a sandbox of its own, or all as cells of one session, and show the results.
+    """Run each program in its own sandbox, or all as cells of one session, and show the results.
 
-    Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
+    Exits with 0 if every program succeeds, with 1 if a program fails, and with 2 if the sandbox cannot start.
     """
     from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import Job, Limits, make_sandbox
 
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
-    # What is typed comes after the files, and is shown by its number.
+    # Programs from -c run after the files and are shown by number.
     programs = [(str(file), _source(file)) for file in files or ()]
     programs += [(f"-c {number}", typed) for number, typed in enumerate(code or (), 1)]
     if not programs:
         raise typer.BadParameter("give a FILE, - for stdin, or -c CODE.")
     if stdin is not None and any(name == "-" for name, _ in programs):
-        raise typer.BadParameter("the program comes from stdin (-); --stdin FILE goes with a file or with -c.")
+        raise typer.BadParameter("stdin (-) already holds the program; use --stdin FILE only with a file or -c.")
     jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
     with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(set_ or ())}) as sandbox:
         outcomes = sandbox.run_many(jobs)
@@ -90,8 +90,8 @@ def check(
 ) -> None:
     """Show each layer of isolation on this machine, and try to break out of the sandbox.
 
-    The escapes of a remote sandbox are to be tried where its servers are: run this there. Exits with 1 when a promise
-    that strict isolation needs is not kept, or did not hold.
+    For a remote sandbox, run this command on its servers to test the escapes there. Exits with 1 if a layer that strict
+    isolation requires is missing or was broken.
     """
     import warnings
 
@@ -100,11 +100,11 @@ def check(
     from rstar2_env.sandbox.check import try_to_escape
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are what is printed here
+        warnings.simplefilter("ignore", RuntimeWarning)  # the table below shows the gaps
         sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(set_ or ())})
     with sandbox:
         layers = sandbox.capabilities()
-        # What programs must not reach is put up on this machine, and a remote one could not reach it anyway.
+        # The targets of the escapes are set up on this machine, out of reach of a remote sandbox.
         trials = {trial.layer: trial for trial in try_to_escape(sandbox)} if provider != "remote" else {}
     rows = []
     for layer in layers:
@@ -166,18 +166,18 @@ def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(title=f"Isolation of the sandbox {provider!r} on this machine")
-    for column in ("layer", "in force", "by what, or why not", "escape tried"):
+    for column in ("layer", "active", "mechanism, or reason", "escape test"):
         table.add_column(column, overflow="fold")
     for row in rows:
         state = "[green]yes[/]" if row["active"] else "[red]NO[/]" if row["required"] else "[dim]no[/]"
         if row["tested"] is None:
             tested = ""
         elif row["tested"] == "held":
-            tested = "[green]failed: it holds[/]"
+            tested = "[green]blocked[/]"
         else:
             tested = f"[bold red]BROKEN[/]: {escape(row['seen'])}"
         name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
         table.add_row(name, state, escape(row["detail"]), tested)
     Console().print(table)
-    typer.echo("Bold: what strict isolation promises; the others are how.")
-    typer.echo("--json tells what each attempt to escape saw.")
+    typer.echo("Bold: guarantees of strict isolation; the other layers are mechanisms behind them.")
+    typer.echo("--json includes the observations of each escape test.")

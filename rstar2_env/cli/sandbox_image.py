@@ -1,4 +1,4 @@
-"""``rstar2 sandbox image``: the image that the docker sandbox runs."""
+"""``rstar2 sandbox image``: build the image of the docker sandbox."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from rstar2_env.sandbox.docker import image as docker_image
 
 def image(
     tag: Annotated[str, typer.Option(help="Name of the image.")] = docker_image.DEFAULT_TAG,
-    base: Annotated[
-        str, typer.Option(help="An image with Python 3.11 or newer to build on.")
-    ] = docker_image.DEFAULT_BASE,
+    base: Annotated[str, typer.Option(help="Base image with Python 3.11 or newer.")] = docker_image.DEFAULT_BASE,
     from_host: Annotated[
-        bool, typer.Option("--from-host", help="Build from this machine's Python, without a registry.")
+        bool,
+        typer.Option("--from-host", help="Build from the Python installation of this machine, without a registry."),
     ] = False,
     package: Annotated[
         list[str] | None,
-        typer.Option(help="Package that programs can import; may be given again [default: numpy, sympy]"),
+        typer.Option(help="Package that programs can import; repeatable [default: numpy, sympy]"),
     ] = None,
     no_packages: Annotated[bool, typer.Option("--no-packages", help="Add no packages to the base image.")] = False,
-    base_url: Annotated[str | None, typer.Option(help="Address of the Docker engine [default: the usual one].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the image's id.")] = False,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of the Docker engine [default: Docker's default].")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the id of the image.")] = False,
 ) -> None:
     """Build the image of the docker sandbox.
 
-    It holds Python, NumPy and SymPy, and the program that runs jobs. Build it anew after an upgrade of rstar2-env.
+    The image contains Python, NumPy, SymPy and the program that runs jobs. Rebuild it after upgrading rstar2-env.
 
-    Exits with 2 when it cannot be built.
+    Exits with 2 if the build fails.
     """
     from rstar2_env.sandbox.docker import engine as docker_engine
 
@@ -44,8 +45,8 @@ def image(
         made = docker_image.build_from_host(engine, tag, packages, say)
     else:
         made = docker_image.build(engine, tag, base, packages, say)
-    # A distribution's name need not be a module's; those of a host's image are modules.
+    # The name of a distribution may differ from its module; images built from the host list modules.
     modules = packages if from_host else [name for name in packages if name in docker_image.DEFAULT_PACKAGES]
     version = docker_image.try_imports(engine, tag, modules)
-    say(f"{tag} is ready, with Python {version}: rstar2 sandbox check --provider docker --set image={tag}")
+    say(f"{tag} is ready, with Python {version}. Check it: rstar2 sandbox check --provider docker --set image={tag}")
     typer.echo(made)

@@ -1,4 +1,4 @@
-"""``rstar2 sandbox serve``: the sandbox as a service, for the ``remote`` provider and for code-judge's clients."""
+"""``rstar2 sandbox serve``: serve the sandbox over HTTP, to the ``remote`` provider and to code-judge clients."""
 
 from __future__ import annotations
 
@@ -11,39 +11,43 @@ from rstar2_env.cli._options import ProviderSet
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8700,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.")] = 8700,
     token: Annotated[
-        str | None, typer.Option(help="Token of the clients. Other users can see it here: prefer --token-file.")
+        str | None, typer.Option(help="Token for clients. Visible to other users of this machine: prefer --token-file.")
     ] = None,
     token_file: Annotated[
-        str | None, typer.Option(help="File that holds the token. Without either: the variable RSTAR2_SANDBOX_TOKEN.")
+        str | None, typer.Option(help="File with the token [default: the variable RSTAR2_SANDBOX_TOKEN].")
     ] = None,
-    provider: Annotated[str, typer.Option(help="The sandbox that runs the programs.")] = "local",
+    provider: Annotated[str, typer.Option(help="Sandbox provider that runs the programs.")] = "local",
     set_: ProviderSet = None,
-    workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one per core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Maximum number of concurrent programs [default: one per core].")
+    ] = None,
     slots: Annotated[
-        int | None, typer.Option(help="Programs that the provider runs at once, with several containers or nodes.")
+        int | None,
+        typer.Option(help="Concurrent programs of the provider as a whole, if it has several containers or nodes."),
     ] = None,
     isolation: Annotated[
         str,
-        typer.Option(help="strict: refuse to start without a required layer; best: use the layers there are; none."),
+        typer.Option(help="strict: refuse to start if a required layer is missing; best: use available layers; none."),
     ] = "strict",
-    queue: Annotated[int, typer.Option(help="Calls that may wait; further ones get status 429.")] = 1024,
-    max_wall: Annotated[float, typer.Option(help="Most seconds of wall clock that a call may ask for.")] = 60.0,
-    max_memory: Annotated[int, typer.Option(help="Most MiB of memory that a call may ask for.")] = 4096,
-    max_processes: Annotated[int, typer.Option(help="Most processes that a call may ask for.")] = 256,
-    max_output: Annotated[int, typer.Option(help="Most bytes of output that a call may ask for.")] = 16 << 20,
-    max_files: Annotated[int, typer.Option(help="Most MiB of files that a call may ask for.")] = 1024,
-    max_request: Annotated[float, typer.Option(help="Most MiB that one request may hold.")] = 64.0,
-    judge_wall: Annotated[float, typer.Option(help="Seconds of wall clock of code-judge's requests.")] = 10.0,
-    judge_memory: Annotated[int, typer.Option(help="MiB of memory of code-judge's requests.")] = 512,
-    drain: Annotated[float, typer.Option(help="Seconds that calls in flight get to finish after SIGTERM.")] = 30.0,
+    queue: Annotated[int, typer.Option(help="Maximum number of queued calls; further calls get status 429.")] = 1024,
+    max_wall: Annotated[float, typer.Option(help="Upper bound of a call's wall-clock limit, in seconds.")] = 60.0,
+    max_memory: Annotated[int, typer.Option(help="Upper bound of a call's memory limit, in MiB.")] = 4096,
+    max_processes: Annotated[int, typer.Option(help="Upper bound of a call's process limit.")] = 256,
+    max_output: Annotated[int, typer.Option(help="Upper bound of a call's output limit, in bytes.")] = 16 << 20,
+    max_files: Annotated[int, typer.Option(help="Upper bound of a call's file limit, in MiB.")] = 1024,
+    max_request: Annotated[float, typer.Option(help="Maximum size of one request, in MiB.")] = 64.0,
+    judge_wall: Annotated[float, typer.Option(help="Wall-clock limit of code-judge requests, in seconds.")] = 10.0,
+    judge_memory: Annotated[int, typer.Option(help="Memory limit of code-judge requests, in MiB.")] = 512,
+    drain: Annotated[float, typer.Option(help="Grace period for calls in flight after SIGTERM, in seconds.")] = 30.0,
     tls_cert: Annotated[str | None, typer.Option(help="Certificate file, for HTTPS.")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="Key file of the certificate.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="Private key file of the certificate.")] = None,
 ) -> None:
     """Serve a sandbox over HTTP until SIGTERM.
 
-    Listening beyond this machine needs a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
+    A token is required to listen on addresses other than localhost. Clients: make_sandbox("remote", url=...,
+    token=...), or code-judge clients.
     """
     from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox.job import Limits
@@ -70,11 +74,11 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    given: dict[str, Any] = {"isolation": isolation, **parse_options(set_ or ())}
+    provider_options: dict[str, Any] = {"isolation": isolation, **parse_options(set_ or ())}
     if workers is not None:
-        given["workers"] = workers
+        provider_options["workers"] = workers
 
     def announce(address: str) -> None:
         typer.echo(f"Serving the sandbox {provider!r} on {address}", err=True)
 
-    serve(options, provider, given, announce=announce)
+    serve(options, provider, provider_options, announce=announce)

@@ -1,4 +1,4 @@
-"""``rstar2 serve-env``: an environment as an OpenEnv server."""
+"""``rstar2 serve-env``: serve an environment with the OpenEnv protocol."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rstar2_env.cli._options import EnvId, EnvSet, Wrap
 def serve_env_command(
     env_id: EnvId,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
-    sessions: Annotated[int, typer.Option(min=1, help="Clients at once, each with its own environment.")] = 64,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8000,
+    sessions: Annotated[int, typer.Option(min=1, help="Concurrent clients, each with its own environment.")] = 64,
     idle: Annotated[
-        float | None, typer.Option(help="Seconds without a request that end a client's session [default: never].")
+        float | None, typer.Option(help="Seconds without a request after which a session ends [default: never].")
     ] = None,
     set_: EnvSet = None,
     wrap: Wrap = None,
 ) -> None:
-    """Serve an environment to OpenEnv's clients until Ctrl-C or SIGTERM (extra: openenv).
+    """Serve an environment to OpenEnv clients until Ctrl-C or SIGTERM (extra: openenv).
 
-    There is no authentication: anybody who can reach the port can play and run programs in the sandbox.
+    There is no authentication: any client that can reach the port can play and run programs in the sandbox.
     """
     from rstar2_env.adapters.openenv import serve
     from rstar2_env.cli._options import options_of

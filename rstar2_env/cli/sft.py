@@ -11,45 +11,44 @@ from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
 
 
 def sft_command(
-    traces: Annotated[Path, typer.Option(help="File that `rstar2 traces` wrote.", exists=True, dir_okay=False)],
+    traces: Annotated[Path, typer.Option(help="File written by `rstar2 traces`.", exists=True, dir_okay=False)],
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the model [default: runs/sft].")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: from --epochs].")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the traces [default: 1].")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Traces in one optimizer step [default: 64].")] = None,
-    rows_per_device: Annotated[int | None, typer.Option(min=1, help="Traces in one forward pass [default: 8].")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Traces per optimizer step [default: 64].")] = None,
+    rows_per_device: Annotated[int | None, typer.Option(min=1, help="Traces per forward pass [default: 8].")] = None,
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: 2e-5].")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=2, help="Longest trace in tokens; longer ones are left out [default: 4096].")
+        int | None, typer.Option(min=2, help="Maximum tokens per trace; longer traces are skipped [default: 4096].")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the order of the traces [default: 0].")] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
     save_every: Annotated[
-        int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the model [default: ten in a run].")
+        int | None,
+        typer.Option(min=0, help="Steps between checkpoints; 0: only the final model [default: a tenth of the run]."),
     ] = None,
     report_to: ReportTo = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            help="File of options of the cold start (TOML, YAML); the other arguments override it.", dir_okay=False
-        ),
+        typer.Option(help="File of cold-start options (TOML, YAML); other arguments override it.", dir_okay=False),
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other option of the cold start (warmup_ratio=0.1, dtype=float32); may be given again.",
+            help="Any other cold-start option (warmup_ratio=0.1, dtype=float32); repeatable.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")] = False,
 ) -> None:
-    """Cold-start a model on tool-use traces, learning from the policy's own tokens alone."""
+    """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
     import importlib
 
     from rstar2_env.core.files.config_file import read_mapping
@@ -75,4 +74,4 @@ def sft_command(
     flags = {name: value for name, value in given.items() if value is not None}
     options = {**(read_mapping(config) if config else {}), **flags, **parse_options(set_ or ())}
     folder = trainers.sft(trainers.read_traces(traces), **options)
-    typer.echo(f"The model is in {folder}.")
+    typer.echo(f"Model written to {folder}.")

@@ -1,4 +1,4 @@
-"""``rstar2 show``: an episode, or a summary of a file of episodes, in the terminal."""
+"""``rstar2 show``: print one episode, or a summary of a file of episodes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ def show_command(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A file of episodes: JSON lines of a run, an evaluation or a recording; .gz."
+            metavar="FILE", help="File of episodes from a run, an evaluation or a recording (.jsonl, .jsonl.gz)."
         ),
     ],
     episode: Annotated[
-        int | None, typer.Argument(metavar="[NUMBER]", min=0, help="Show this episode, by its line from 0.")
+        int | None, typer.Argument(metavar="[NUMBER]", min=0, help="Line number of the episode to show, from 0.")
     ] = None,
-    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it, in a terminal.")] = True,
+    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Use a pager if stdout is a terminal.")] = True,
 ) -> None:
-    """Print one episode as a conversation; of a file with several, a summary.
+    """Print one episode as a conversation, or a summary of a file with several episodes.
 
-    What a model wrote is shown, and does nothing: control characters are printed as signs.
+    Text from a model is displayed safely: control characters are printed as visible symbols.
     """
     from rich.console import Console
 

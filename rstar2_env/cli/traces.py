@@ -18,38 +18,40 @@ def traces_command(
         str,
         typer.Option(
             metavar="SPEC",
-            help="File whose problems have `calculations`, an `expression` or solutions like GSM8K's "
+            help="File of problems with `calculations`, an `expression` or solutions in GSM8K format "
             "(FILE:like=gsm8k), or a family.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one for each problem of a file]."),
+        typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one per problem of a file]."),
     ] = None,
     error_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share whose first call fails and is then corrected.")
+        float, typer.Option(min=0, max=1, help="Share of traces whose first call fails and is then corrected.")
     ] = 0.0,
     wrong_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share that copy a wrong number into the answer.")
+        float, typer.Option(min=0, max=1, help="Share of traces that copy a wrong number into the answer.")
     ] = 0.0,
-    format_error_rate: Annotated[float, typer.Option(min=0, max=1, help="Share whose answer breaks the format.")] = 0.0,
+    format_error_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of traces whose answer breaks the format.")
+    ] = 0.0,
     call_mistake: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A way in which first calls fail; may be given again [default: all]."),
+        typer.Option(metavar="NAME", help="Kind of mistake in failing first calls; repeatable [default: all]."),
     ] = None,
     format_mistake: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A way in which answers break the format; may be given again [default: all]."
-        ),
+        typer.Option(metavar="NAME", help="Kind of format mistake in answers; repeatable [default: all]."),
     ] = None,
     one_call: Annotated[
-        bool, typer.Option("--one-call", help="Run all calculations in one program instead of one per turn.")
+        bool, typer.Option("--one-call", help="Run all calculations in one program instead of one program per turn.")
     ] = False,
-    reasons: Annotated[bool, typer.Option(help="Put the worked solution's words before the calls.")] = True,
+    reasons: Annotated[
+        bool, typer.Option(help="Include the reasoning of the worked solution before the calls.")
+    ] = True,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, where the source has splits [default: train].")
+        str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     workers: Annotated[
@@ -63,10 +65,10 @@ def traces_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write tool-use traces for a cold start; each is replayed in the environment and kept only if the replay succeeds.
+    """Write tool-use traces for a cold start. A trace is kept only if its replay in the environment succeeds.
 
-    Ctrl-C ends the traces in flight; --resume continues later, with the same file as an uninterrupted run.
-    Exits with 1 when no trace could be written.
+    Ctrl-C finishes the traces in flight; --resume continues later and produces the same file as an uninterrupted run.
+    Exits with 1 if no trace could be written.
     """
     import contextlib
     import json
@@ -113,18 +115,18 @@ def traces_command(
     }
     file = TraceFile(out, run=run, resume=resume, overwrite=overwrite)
     earlier, done = len(file.records), file.next
-    why: Counter[str] = Counter({"dropped before this run": done - earlier} if done > earlier else {})
+    reasons_dropped: Counter[str] = Counter({"dropped before this run": done - earlier} if done > earlier else {})
 
     def make() -> Env[str, str]:
         return make_env(env, wrappers=wrappers, **env_options)
 
     def drop(problem: Problem, reason: str) -> None:
         nonlocal done
-        why[reason] += 1
+        reasons_dropped[reason] += 1
         done += 1
         report(done, total)
 
-    # What does not fit together shows here, before the file is touched.
+    # Report incompatible options before the file is touched.
     make().close()
     with progress("writing", total=total) as report, stopped_by_ctrl_c("traces") as stop:
         traces = generate_traces(
@@ -148,34 +150,34 @@ def traces_command(
     mistakes = _mistakes(file)
     figures = {
         "kept": len(file.records),
-        "dropped": sum(why.values()),
+        "dropped": sum(reasons_dropped.values()),
         "earned_their_reward": sum(record["reward"] > 0 for record in file.records),
         "seconds": seconds,
         "interrupted": stop() and done != total,
     }
     if as_json:
-        typer.echo(json.dumps({**figures, "mistakes": mistakes, "reasons": why, "out": str(out)}))
+        typer.echo(json.dumps({**figures, "mistakes": mistakes, "reasons": reasons_dropped, "out": str(out)}))
     else:
-        made = len(file.records) - earlier + sum(why.values()) - why["dropped before this run"]
+        made = len(file.records) - earlier + sum(reasons_dropped.values()) - reasons_dropped["dropped before this run"]
         rows = {
-            "kept": f"{figures['kept']} ({figures['earned_their_reward']} of them earn the reward)",
+            "kept": f"{figures['kept']} ({figures['earned_their_reward']} of them earn a reward)",
             "mistakes": tally_text(mistakes),
             "dropped": f"{figures['dropped']}",
-            **{f"  {reason}": str(count) for reason, count in why.most_common() if count},
+            **{f"  {reason}": str(count) for reason, count in reasons_dropped.most_common() if count},
             "throughput": f"{made / seconds:.1f} traces/s ({seconds:.1f} s)",
             "written to": str(out) if file.records else "–",
         }
         print_figures(f"traces from {source.name} in {env}{' – interrupted' if figures['interrupted'] else ''}", rows)
     if figures["interrupted"]:
-        typer.echo(f"{len(file.records)} traces are in {out}: the same command with --resume goes on.", err=True)
+        typer.echo(f"{len(file.records)} traces are in {out}: continue with the same command and --resume.", err=True)
         raise typer.Exit(130)
     if not file.records:
-        typer.echo(f"Error: none of the {done} problems of {problems} gave a trace; nothing was written.", err=True)
+        typer.echo(f"Error: none of the {done} problems of {problems} produced a trace; nothing written.", err=True)
         raise typer.Exit(1)
 
 
 def _mistakes(file: TraceFile) -> dict[str, int]:
-    """How many of the file's traces have which mistake on purpose."""
+    """Count the deliberate mistakes in the traces of the file, by name."""
     from collections import Counter
 
     counts: Counter[str] = Counter()

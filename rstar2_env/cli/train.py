@@ -18,8 +18,8 @@ def train_command(
         str | None,
         typer.Argument(
             metavar="TRAINER",
-            help="A name that `rstar2 trainers` lists, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
-            "folder of a run [default: the trainer that --config names].",
+            help="A name from `rstar2 trainers`, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
+            "folder of a run [default: the trainer in --config].",
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
@@ -34,7 +34,7 @@ def train_command(
         typer.Option(metavar="SPEC", help="Held-out problems [default: a split of --problems]."),
     ] = None,
     holdout: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of a file that is held out, without --eval-problems.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of a problem file to hold out, without --eval-problems.")
     ] = 0.05,
     env: Annotated[
         str | None,
@@ -45,11 +45,14 @@ def train_command(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate.")] = None,
-    group_size: Annotated[int | None, typer.Option(min=1, help="Episodes of a group to train on (G).")] = None,
-    problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
-    eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
+    group_size: Annotated[int | None, typer.Option(min=1, help="Episodes per group to train on (G).")] = None,
+    problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups per step.")] = None,
+    eval_every: Annotated[
+        int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0 disables them.")
+    ] = None,
     save_every: Annotated[
-        int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the last [default: ten in a run].")
+        int | None,
+        typer.Option(min=0, help="Steps between checkpoints; 0: only the last [default: a tenth of the run]."),
     ] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
@@ -58,7 +61,7 @@ def train_command(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="File of training options (TOML, YAML), or the folder or config.json of a run; the other arguments "
+            help="File of training options (TOML, YAML), or the folder or config.json of a run; other arguments "
             "override it.",
         ),
     ] = None,
@@ -68,7 +71,7 @@ def train_command(
             "--set",
             metavar="NAME=VALUE",
             help="Any other training option (temperature=0.7), or an option of a part (env.max_turns=3, "
-            "selector.mode=rank); may be given again.",
+            "selector.mode=rank); repeatable.",
         ),
     ] = None,
     wrap: Wrap = None,
@@ -84,13 +87,13 @@ def train_command(
 ) -> None:
     """Train a model with the named trainer.
 
-    `--set` takes every other option. What people set most: `max_episode_tokens=8192`, `temperature=0.7`,
+    `--set` takes every other option. Common ones: `max_episode_tokens=8192`, `temperature=0.7`,
     `tokens_per_device=32768`, `engine=vllm`, `oversample=2`, `refill=2`, `eval.episodes=512`; options of the
     environment (`env.max_turns=4`) and the engine (`engine.sleep=true`); parts and their options (`selector=roc`,
     `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
 
-    `rstar2 trainers NAME` prints every option of a trainer, `rstar2 parts` lists the parts, docs/training.md says what
-    each is. The run's folder gets the best and the last weights, checkpoints, every episode and the metrics.
+    `rstar2 trainers NAME` prints every option of a trainer, `rstar2 parts` lists the parts, and docs/training.md
+    explains each. The folder of the run receives the best and last weights, checkpoints, every episode and the metrics.
     """
     import importlib
 
@@ -123,9 +126,8 @@ def train_command(
     folder = Path(trainer.config.run.output_dir)
     try:
         result = trainer.train()
-    except KeyboardInterrupt as interrupt:
-        if not getattr(interrupt, "told", False):
-            typer.echo(f"Interrupted. {_how_to_go_on(folder)}", err=True)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted. {_resume_hint(folder)}", err=True)
         raise typer.Exit(130) from None
     finally:
         trainer.close()
@@ -135,13 +137,13 @@ def train_command(
 def _problems(
     training: Mapping[str, Any], problems: str | None, eval_problems: str | None, holdout: float
 ) -> dict[str, Any]:
-    """The options that put the problems where the environments of training and of evaluation look for them.
+    """Return the environment options that select the problems of training and evaluation.
 
     Args:
-        training: Options of the environment that the user gives elsewhere.
-        problems: What ``--problems`` gave.
-        eval_problems: What ``--eval-problems`` gave.
-        holdout: What ``--holdout`` gave.
+        training: Environment options from other layers of the configuration.
+        problems: Value of ``--problems``.
+        eval_problems: Value of ``--eval-problems``.
+        holdout: Value of ``--holdout``.
     """
     from rstar2_env.problems import FAMILIES
 
@@ -149,14 +151,14 @@ def _problems(
     source = problems or training.get("problems")
     if eval_problems is not None:
         return {"env": options, "eval": {"env": {"problems": eval_problems, "holdout": 0.0}}}
-    # What is written as JSON says of each of its parts whether something is held out.
+    # A mixture in JSON specifies the holdout of each of its parts.
     in_file = isinstance(source, str) and source.lstrip()[:1] != "{" and source.partition(":")[0] not in FAMILIES
     if in_file and holdout and "holdout" not in training:
         options["holdout"] = holdout
     return {"env": options}
 
 
-def _how_to_go_on(folder: Path) -> str:
+def _resume_hint(folder: Path) -> str:
     import importlib
 
     checkpoints = importlib.import_module("rstar2_env.trainers.record.checkpoints")
@@ -175,7 +177,7 @@ def _report(result: Any) -> None:
     if result.best_step is not None:
         rows["best step"] = str(result.best_step)
     if result.before and result.after:
-        for figure, words in FIGURES.items():
-            rows[words] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
+        for figure, label in FIGURES.items():
+            rows[label] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
     print_figures("trained", rows)
     print_text(result.outcome)

@@ -1,4 +1,4 @@
-"""``rstar2 trainers``: list the trainers, or show what one consists of."""
+"""``rstar2 trainers``: list the trainers, or show the parts and options of one."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ def trainers_command(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A trainer to show with all its parts and options: one that is listed, "
-            "./mine.py:MINE, or a file of options.",
+            help="Trainer to show with all parts and options: a listed name, ./mine.py:MINE, or a file of options.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the trainers, or print one with every part and option as a file that `rstar2 train` takes."""
+    """List the trainers, or print one with all parts and options as a file for `rstar2 train`."""
     import importlib
     import json
 
-    # By name, not by import: the ground floor knows no trainer.
+    # Import by name: rstar2_env must not depend on trainers.
     trainers: Any = importlib.import_module("rstar2_env.trainers")
     if name is not None:
         _show(trainers, name, as_json=as_json)
@@ -35,7 +34,9 @@ def trainers_command(
         return
     from rstar2_env.cli._tables import print_list
 
-    print_list({one.name: f"{one.summary} ({one.paper})" if one.paper else one.summary for one in recipes})
+    print_list(
+        {recipe.name: f"{recipe.summary} ({recipe.paper})" if recipe.paper else recipe.summary for recipe in recipes}
+    )
 
 
 def _about(recipe: Any) -> dict[str, str]:
@@ -60,9 +61,9 @@ def _show(trainers: Any, name: str, *, as_json: bool) -> None:
 
 
 def _writable(part: Any) -> Any:
-    """A part as TOML can hold it: with an option that is none, which TOML cannot say, in the notation for parts."""
+    """Convert a part to TOML values. TOML has no null, so a part with a ``None`` option becomes a string."""
     if isinstance(part, list):
-        return [_writable(one) for one in part]
+        return [_writable(each) for each in part]
     if None not in part.values():
         return part
     from rstar2_env.core.options.parts import write_part

@@ -1,7 +1,7 @@
-"""``rstar2 validate``: check that an environment and its problems are fit to train on.
+"""``rstar2 validate``: check that an environment and its problems are suitable for training.
 
-Without ``--level`` every problem four ways; with it the checks of docs/validation.md. Not covered: the checks
-(``rstar2_env.evaluation.validation``).
+Without ``--level``, every problem is checked in four ways; with it, the checks of docs/validation.md run. Not covered:
+the checks themselves (``rstar2_env.evaluation.validation``).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def validate_command(
             "--level",
             min=1,
             max=4,
-            help="Make the checks of this level and of those below it: 1 static, 2 runtime, 3 semantic, 4 statistical "
-            "[default: every problem four ways, and the contract].",
+            help="Run the checks up to this level: 1 static, 2 runtime, 3 semantic, 4 statistical [default: check "
+            "every problem in four ways, and the contract].",
         ),
     ] = None,
     problems: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, where the source has splits [default: train].")
+        str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")
     ] = None,
     episodes: Annotated[
         int | None,
@@ -43,18 +43,18 @@ def validate_command(
             "--episodes",
             "-n",
             min=1,
-            help="Problems to check [default: all; 100 of a source that never ends]; with --level, episodes of each "
-            "player [default: 16].",
+            help="Problems to check [default: all; 100 of an unlimited source]; with --level, episodes per player "
+            "[default: 16].",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes; with --level, the first of them.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes; with --level, the first seed.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 per processor].")
     ] = None,
-    contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
+    contract: Annotated[bool, typer.Option(help="Also check the contract of the environment.")] = True,
     check: Annotated[
         list[str] | None,
-        typer.Option("--check", metavar="NAME", help="With --level: make this check alone; may be given again."),
+        typer.Option("--check", metavar="NAME", help="With --level: run only this check; repeatable."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="With --level: write the report as one HTML page.")
@@ -64,17 +64,16 @@ def validate_command(
         typer.Option(
             "--set",
             metavar="env.NAME=VALUE",
-            help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); may be given "
-            "again.",
+            help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); repeatable.",
         ),
     ] = None,
     wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
-    """Check every problem four ways, and the environment's contract; exits with 1 when something is wrong.
+    """Check every problem in four ways, and the contract of the environment; exit with 1 if a check fails.
 
-    The gold answer must earn 1, a corrupted one 0, a malformed turn a typed error, and all of it the same twice.
-    With --level the checks of docs/validation.md are made instead: it exits with 1 when one of them fails.
+    The gold answer must earn 1 and a corrupted answer 0, a malformed turn must return a typed error, and a repetition
+    must give the same results. With --level, the checks of docs/validation.md run instead.
     """
     if level is not None:
         _levels(
@@ -101,7 +100,7 @@ def validate_command(
     from rstar2_env.evaluation.validation import validate
 
     if check or html is not None:
-        raise ConfigurationError("--check and --html go with a level: add --level 1, up to 4.")
+        raise ConfigurationError("--check and --html need --level: add --level 1, 2, 3 or 4.")
     with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
         found = validate(
             env_id,
@@ -169,10 +168,10 @@ def _print_levels(found: Report) -> None:
     counts = f"{len(found.of('passed'))} passed, {len(found.of('failed'))} failed, " + (
         f"{len(found.of('not applicable'))} not applicable"
     )
-    verdict = "interrupted" if found.interrupted else "fit to train on" if found.ok else "not fit to train on"
+    verdict = "interrupted" if found.interrupted else "suitable for training" if found.ok else "not suitable"
     print_table(("check", "level", "outcome", "found"), rows, title=f"{found.env_id}: {verdict} ({counts})")
     for result in found.of("failed"):
-        print_text(f"{result.check.name} demands: {result.check.demands} {result.check.remedy}")
+        print_text(f"{result.check.name} requires: {result.check.demands} {result.check.remedy}")
 
 
 def _print(found: Validation) -> None:
@@ -180,21 +179,21 @@ def _print(found: Validation) -> None:
 
     split = f" ({found.split})" if found.split else ""
     rows = {
-        "problems checked": f"{found.checked} of {found.problems}{split}" if found.problems else "it has none",
+        "problems checked": f"{found.checked} of {found.problems}{split}" if found.problems else "none",
         "gold answers that do not earn 1": f"{len(found.of('gold'))}",
-        "corrupted answers that earn": f"{len(found.of('corrupted'))}",
-        "malformed turns without their status": f"{len(found.of('malformed'))}",
-        "problems that differ the second time": f"{len(found.of('repeated'))}",
+        "corrupted answers that earn a reward": f"{len(found.of('corrupted'))}",
+        "malformed turns without that status": f"{len(found.of('malformed'))}",
+        "problems that differ when repeated": f"{len(found.of('repeated'))}",
     }
     if found.unreadable:
-        rows["gold answers that cannot be read"] = f"{len(found.unreadable)} (only their own words earn)"
+        rows["gold answers that cannot be parsed"] = f"{len(found.unreadable)} (only the same text earns a reward)"
     if found.contract or found.breaks:
         rows["contract"] = found.breaks or f"{len(found.contract)} checks passed"
     rows["time"] = f"{found.seconds:.1f} s"
-    verdict = "interrupted" if found.interrupted else "nothing is wrong" if found.ok else "something is wrong"
+    verdict = "interrupted" if found.interrupted else "all checks passed" if found.ok else "some checks failed"
     print_figures(f"{found.env_id}: {verdict}", rows)
     listed = [*found.faults, *found.unreadable]
     for fault in listed[:_LISTED]:
         typer.echo(f"{fault.problem_id} ({fault.check}): {fault.detail}")
     if len(listed) > _LISTED:
-        typer.echo(f"... and {len(listed) - _LISTED} more (--json lists them all)")
+        typer.echo(f"... and {len(listed) - _LISTED} more (--json lists all)")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def verify_command(
-    gold: Annotated[str | None, typer.Argument(metavar="GOLD", help="The right answer.", show_default=False)] = None,
+    gold: Annotated[str | None, typer.Argument(metavar="GOLD", help="The gold answer.", show_default=False)] = None,
     pred: Annotated[
         str | None, typer.Argument(metavar="PRED", help="The answer to grade, or a whole response.")
     ] = None,
@@ -33,20 +33,18 @@ def verify_command(
         ),
     ] = None,
     as_json: Json = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Grade with math-verify alone as well.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes [default: one for each processor].")
-    ] = None,
-    timeout: Annotated[float, typer.Option(min=0.01, help="Seconds that one pair may take.")] = 1.0,
+    compare: Annotated[bool, typer.Option("--compare", help="Also grade with math-verify alone.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [default: one per processor].")] = None,
+    timeout: Annotated[float, typer.Option(min=0.01, help="Time limit per pair, in seconds.")] = 1.0,
     tolerance: Annotated[float | None, typer.Option(min=0.0, help="Relative tolerance between numbers.")] = None,
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Apply the lenient rules of docs/verification.md.")
     ] = False,
 ) -> None:
-    """Grade an answer against the right one, and say why; or a file of such pairs, in parallel.
+    """Grade an answer against the gold answer and give the reason, or grade a file of such pairs in parallel.
 
-    For a pair it exits with 0 when the answer is right, with 1 when it is not. An answer that begins with a minus goes
-    after --: rstar2 verify -- -3 -6/2
+    For a single pair, exits with 0 if the answer is correct and with 1 if it is wrong. If an answer begins with a
+    minus sign, put -- before it: rstar2 verify -- -3 -6/2
     """
     from rstar2_env.verification import verify_response
     from rstar2_env.verification.api import math_verify_alone
@@ -56,7 +54,7 @@ def verify_command(
     if (jsonl is None) == (gold is None) or (gold is None) != (pred is None):
         raise typer.BadParameter("give GOLD and PRED, or --jsonl FILE.")
     if gold is not None:
-        # The first answer waits until a worker has started, which is no time of its own.
+        # Start a worker first, so that its startup does not count towards the time limit.
         verify_response("1", "x", timeout=60)
         verdict = verify_response(gold, pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
         alone = math_verify_alone(gold, pred, timeout=timeout) if compare else None
@@ -89,22 +87,22 @@ def _print_pair(verdict: Verdict, alone: Verdict | None, *, as_json: bool) -> No
         found = asdict(verdict)
         typer.echo(json.dumps(found if alone is None else {**found, "math_verify": asdict(alone)}))
         return
-    typer.echo(f"{'right' if verdict.correct else 'wrong'}: {_WHY[verdict.reason]} ({verdict.method})")
+    typer.echo(f"{'correct' if verdict.correct else 'wrong'}: {_WHY[verdict.reason]} ({verdict.method})")
     if alone is not None:
-        typer.echo(f"math-verify alone: {'right' if alone.correct else 'wrong'}: {_WHY[alone.reason]}")
+        typer.echo(f"math-verify alone: {'correct' if alone.correct else 'wrong'}: {_WHY[alone.reason]}")
 
 
 _WHY = {
-    "equal": "the answer equals the right one",
-    "different": "the answer is another one",
+    "equal": "the answer equals the gold answer",
+    "different": "the answer differs from the gold answer",
     "no_answer": "there is no answer",
-    "unparsable_answer": "the answer cannot be read",
-    "unparsable_gold": "the right answer cannot be read, and the answer is not the same text",
-    "timeout": "comparing them took too long (--timeout)",
+    "unparsable_answer": "the answer cannot be parsed",
+    "unparsable_gold": "the gold answer cannot be parsed, and the answer is not the same text",
+    "timeout": "the comparison took too long (--timeout)",
     "too_large": "the answer is too large to compare",
-    "unavailable": "no worker could compare them; this says nothing of the answer",
+    "unavailable": "no worker was available for the comparison; the answer was not graded",
 }
-"""What each ``Reason`` means, for a reader who knows none of them."""
+"""Explanation of each ``Reason``."""
 
 
 def _grade(pairs: Sequence[Pair], grade: Callable[[Pair], Verdict], threads: int, title: str) -> list[Graded]:

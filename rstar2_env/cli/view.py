@@ -1,4 +1,4 @@
-"""``rstar2 view``: runs on a local web page, in the terminal, or as one file."""
+"""``rstar2 view``: show runs on a local web page, in the terminal, or as one HTML file."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ def view_command(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN|FOLDER]...",
-            help="Folders of runs, or with runs below them, or .jsonl files of evaluations [default: runs, else .].",
+            help="Run folders, folders that contain runs, or .jsonl files of evaluations [default: runs, else .].",
         ),
     ] = None,
     text: Annotated[
         bool,
         typer.Option(
             "--text",
-            help="Show it in this terminal, without a server: walk through it by keys; where stdout is no terminal, or "
-            "one of --episodes, --filter, --sort, --episode or --no-pager is given, print it.",
+            help="Show runs in this terminal, without a server: interactive on a terminal; printed if stdout is not a "
+            "terminal, or with --episodes, --filter, --sort, --episode or --no-pager.",
         ),
     ] = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write one page that needs no server and no network.")
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write one self-contained page that works without a server or network."),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=0, help="With --text: list so many episodes; with --export: how many of each run it holds [200]."
+            min=0, help="With --text: number of episodes to list; with --export: episodes per run [default: 200]."
         ),
     ] = None,
     filter_: Annotated[
@@ -43,52 +44,54 @@ def view_command(
         typer.Option(
             "--filter",
             metavar="NAME=VALUE&...",
-            help="Of those episodes: split, step=3-9, kept=0, correct=1, status=timeout, end=, problem=, min_reward=, "
-            "q=words, … (docs/viewer.md).",
+            help="Filter for these episodes: split, step=3-9, kept=0, correct=1, status=timeout, end=, problem=, "
+            "min_reward=, q=words, … (docs/viewer.md).",
         ),
     ] = "",
-    sort: Annotated[str, typer.Option(help="Order of --episodes: a column, after a - the largest first.")] = "",
+    sort: Annotated[str, typer.Option(help="Column to sort --episodes by; -COLUMN sorts descending.")] = "",
     episode: Annotated[
-        str | None, typer.Option(metavar="KEY", help="With --text: show this episode, such as train-3-17.")
+        str | None, typer.Option(metavar="KEY", help="With --text: show this episode (train-3-17).")
     ] = None,
-    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="In a terminal, walk or page through text.")] = True,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8800,
+    pager: Annotated[
+        bool, typer.Option("--pager/--no-pager", help="Use the interactive view or a pager on a terminal.")
+    ] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8800,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; one that other machines reach asks for a token.")
+        str, typer.Option(help="Address to listen on; a token is required if other machines can reach it.")
     ] = "127.0.0.1",
-    token: Annotated[bool, typer.Option("--token", help="Ask for a token on this machine too.")] = False,
+    token: Annotated[bool, typer.Option("--token", help="Require a token even on localhost.")] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Another name that browsers call this machine by.")
+        list[str] | None, typer.Option(metavar="NAME", help="Additional host name of this machine to accept.")
     ] = None,
     browser: Annotated[
         bool,
         typer.Option(
             "--browser/--no-browser",
-            help="Open the page in a browser; never with a token, since other users could read it off the browser's "
+            help="Open the page in a browser; never with a token, because other users could read it on the browser's "
             "command line.",
         ),
     ] = True,
 ) -> None:
-    """Show runs: curves, episodes, groups, problems, comparisons; live while they are written.
+    """Show runs: curves, episodes, groups, problems, comparisons; updated live while a run is in progress.
 
-    Runs are only read. What was read of them is kept in an index in the user's cache folder.
+    Runs are never modified. Their content is indexed in the user's cache folder.
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
     if text or episode is not None:
-        asked = _asked(filter_, sort)
-        if pager and episodes is None and not asked and episode is None and _can_walk():
+        query = _query(filter_, sort)
+        if pager and episodes is None and not query and episode is None and _can_walk():
             from rstar2_env.view.terminal.walk.app import walk
 
             walk(roots)
         else:
-            _print(roots, episodes, asked, episode, pager=pager)
+            _print(roots, episodes, query, episode, pager=pager)
     elif export is not None:
         from rstar2_env.cli._progress import progress
         from rstar2_env.view.export import write_export
 
         most = 200 if episodes is None else episodes
         with progress(_READING) as report:
-            left_out = write_export(roots, export, episodes=most, asked=_asked(filter_), told=report)
+            left_out = write_export(roots, export, episodes=most, asked=_query(filter_), told=report)
         typer.echo(f"Wrote {export}." + (f" It holds {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)
@@ -103,20 +106,20 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
     with ViewServer(roots, options) as server:
         if not server.answers.runs()["runs"]:
             raise ConfigurationError(no_runs(roots))
-        typer.echo(f"Showing runs on {server.link} (Ctrl-C ends it)", err=True)
-        # Every user of this machine can read the command lines of others, and the browser's would hold the token.
+        typer.echo(f"Showing runs on {server.link} (Ctrl-C stops)", err=True)
+        # Command lines are visible to all users of this machine, and the browser's would contain the token.
         if browser and options.token is None:
             import webbrowser
 
             webbrowser.open(server.address)
         elif browser:
-            typer.echo("Open this link yourself: on a browser's command line others could read its token.", err=True)
+            typer.echo("Open this link yourself: a browser's command line would expose the token.", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
 
 
 def _can_walk() -> bool:
-    """Whether this is a terminal that moves its cursor, and textual is there; if only that is missing, says so."""
+    """Whether the interactive view is possible: a capable terminal, and textual installed (else print a note)."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not terminal or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         return False
@@ -125,12 +128,12 @@ def _can_walk() -> bool:
     except ImportError:
         from rstar2_env.core.errors import MissingExtraError
 
-        typer.echo(f"Note: {MissingExtraError('view', 'Walking through runs by keys')} They are printed.", err=True)
+        typer.echo(f"Note: {MissingExtraError('view', 'The interactive view')} Printing the runs.", err=True)
         return False
     return True
 
 
-def _print(roots: list[Path], episodes: int | None, asked: dict[str, str], key: str | None, *, pager: bool) -> None:
+def _print(roots: list[Path], episodes: int | None, query: dict[str, str], key: str | None, *, pager: bool) -> None:
     from rich.console import Console
 
     from rstar2_env.cli._progress import progress
@@ -138,12 +141,12 @@ def _print(roots: list[Path], episodes: int | None, asked: dict[str, str], key: 
     from rstar2_env.view.terminal.text_view import text_view
 
     with progress(_READING) as report:
-        found = text_view(roots, episodes=episodes, asked=asked, key=key, told=report)
+        found = text_view(roots, episodes=episodes, asked=query, key=key, told=report)
     print_all(Console(), found, pager=pager)
 
 
-def _asked(text: str, sort: str = "") -> dict[str, str]:
-    """A filter as it stands in an address, from the command line."""
+def _query(text: str, sort: str = "") -> dict[str, str]:
+    """Convert --filter and --sort into the query parameters of an address."""
     from rstar2_env.view.queries.filters import typed_filter
 
     return {**typed_filter(text, "--filter"), **({"sort": sort} if sort else {})}

@@ -1,4 +1,4 @@
-"""``rstar2 wrappers``: the wrappers that ``--wrap`` takes, one line each."""
+"""``rstar2 wrappers``: list the wrappers that ``--wrap`` takes, one line each."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def wrappers_command(as_json: Json = False) -> None:
     from rstar2_env.wrappers.registry import WRAPPERS, options_of_wrapper
 
     wrappers = {name: WRAPPERS.get(name) for name in WRAPPERS}
-    what = {name: (inspect.getdoc(wrapper) or "").split("\n")[0] for name, wrapper in wrappers.items()}
+    summaries = {name: (inspect.getdoc(wrapper) or "").split("\n")[0] for name, wrapper in wrappers.items()}
     options = {name: options_of_wrapper(wrapper) for name, wrapper in wrappers.items()}
     if as_json:
-        shown = {name: {"what": what[name], "options": list(options[name])} for name in wrappers}
+        shown = {name: {"what": summaries[name], "options": list(options[name])} for name in wrappers}
         typer.echo(json.dumps(shown))
         return
-    print_list({name: what[name] + _written(options[name]) for name in wrappers})
+    print_list({name: summaries[name] + _option_text(options[name]) for name in wrappers})
 
 
-def _written(options: dict[str, object]) -> str:
+def _option_text(options: dict[str, object]) -> str:
     import inspect
 
     if not options:
