@@ -174,7 +174,7 @@ def sources(
         typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
-        typer.echo("\nrstar2 problems sources NAME shows the splits, columns and known doubts of one set.")
+        typer.echo("\nrstar2 problems sources NAME shows one set: splits, columns, known doubts.")
         typer.echo(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]

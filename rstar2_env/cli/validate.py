@@ -168,7 +168,7 @@ def _print_levels(found: Report) -> None:
     counts = f"{len(found.of('passed'))} passed, {len(found.of('failed'))} failed, " + (
         f"{len(found.of('not applicable'))} not applicable"
     )
-    verdict = "interrupted" if found.interrupted else "suitable for training" if found.ok else "not suitable"
+    verdict = "interrupted" if found.interrupted else "fit to train on" if found.ok else "not fit to train on"
     print_table(("check", "level", "outcome", "found"), rows, title=f"{found.env_id}: {verdict} ({counts})")
     for result in found.of("failed"):
         print_text(f"{result.check.name} requires: {result.check.demands} {result.check.remedy}")

@@ -43,7 +43,7 @@ def test_a_problem_ends_it_with_1_and_says_what_to_do(tmp_path: Path) -> None:
 def test_a_report_is_written_once(tmp_path: Path) -> None:
     file = tmp_path / "report.md"
     arguments = ("doctor", "--machine", MACHINES / "mi300x.json", "--report", file)
-    assert f"The report is in {file}" in " ".join(run(*arguments, columns=300).output.split())
+    assert f"Report written to {file}" in " ".join(run(*arguments, columns=300).output.split())
     assert file.read_text().startswith("# A run on a GPU\n")
     again = run(*arguments)
     assert (again.exit_code, "--overwrite" in again.output) == (2, True)

@@ -107,7 +107,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
         ((ID, "--episodes", "1"), "name an agent or a model"),
         ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "k = 2 was asked for (--n 2)"),
-        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "must be numbers"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--judge", "status"), "Did you mean 'statuses'"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--baseline", "nowhere"), "nowhere is not the folder of a run"),

@@ -49,16 +49,16 @@ def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--serve", "0-3", "--train", "3", *WORDS), "Device 3 cannot both serve and train"),
+        (("--serve", "0-3", "--train", "3", *WORDS), "Device 3 is in both --serve and --train"),
         (("--serve", "0-2", "--tensor-parallel", "2", "--train", "3", *WORDS), "do not make engines of 2"),
-        (("--train", "3", *WORDS), "Which devices serve?"),
-        (("--colocate", "--serve", "0", *WORDS), "leave --serve out"),
-        (("--colocate", "--tensor-parallel", "2", *WORDS), "has one device"),
+        (("--train", "3", *WORDS), "No devices for servers"),
+        (("--colocate", "--serve", "0", *WORDS), "omit --serve"),
+        (("--colocate", "--tensor-parallel", "2", *WORDS), "one device per engine"),
         (("--colocate", "--processes", "3", "--train", "0,1", *WORDS), "3 processes cannot share 2"),
         (("--colocate", "--", "grpo_roc"), "A run needs a model"),
         (("--colocate", "--", "grpo_rock", "--model", "M"), "grpo_roc"),
         (("--colocate", *WORDS, "--set", "nope=1"), "no option 'nope'"),
-        (("--colocate", *WORDS, "--set", "engine=transformers"), "leave it out"),
+        (("--colocate", *WORDS, "--set", "engine=transformers"), "omit --set engine"),
         (("--serve", "x", *WORDS), "does not name devices"),
     ],
 )

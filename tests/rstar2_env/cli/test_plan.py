@@ -28,7 +28,7 @@ def test_options_and_assumptions_on_the_command_line_count() -> None:
 
 def test_for_people_it_shows_memory_seconds_and_every_assumption() -> None:
     shown = run("plan", "--model", "qwen3-14b", "--gpus", "64", columns=120).output
-    for words in ("14.77 billion", "training, on each device", "rollout", "other placements", "handover_gb_s"):
+    for words in ("14.77 billion", "training memory per device", "rollout", "other placements", "handover_gb_s"):
         assert words in shown
 
 
@@ -41,13 +41,13 @@ def test_a_run_that_does_not_fit_exits_with_1_and_says_what_would_help() -> None
 def test_published_figures_are_compared() -> None:
     found = json.loads(run("plan", "--published", "--json").stdout)
     assert {one["fitted"] for one in found} == {True, False}
-    assert "chosen by this figure" in run("plan", "--published").output
+    assert "fitted to this figure" in run("plan", "--published").output
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "Which model?"),
+        ((), "No model"),
         (("--model", "qwen3-14"), "Did you mean 'qwen3-14b'"),
         (("--model", "qwen3-8b", "--gpu", "MI9"), "There is no device 'MI9'"),
         (("--model", "qwen3-8b", "--assume", "nope=1"), "no option 'nope'"),

@@ -53,10 +53,10 @@ def test_a_turn_may_be_typed_as_a_model_would_write_it(problems: Path) -> None:
 def test_commands_that_send_nothing_leave_the_turn_to_be_typed(problems: Path) -> None:
     done = run("play", MATH, "--problems", problems, "-n", "1", stdin=":help\n:tools\n:nonsense\n.\n:answer 42\n")
     shown = words(done.output)
-    assert shown.count("sends an answer") >= 3
+    assert shown.count("send an answer") >= 3
     assert '"parameters"' in done.output
     assert "There is no command :nonsense" in shown
-    assert "right" in shown
+    assert "correct" in shown
 
 
 @pytest.mark.parametrize("typed", [":quit\n", "", "half a turn"])
@@ -64,7 +64,7 @@ def test_whoever_gives_up_keeps_what_is_done(typed: str, problems: Path, tmp_pat
     out = tmp_path / "mine.jsonl"
     done = run("play", MATH, "--problems", problems, "--out", out, stdin=f":answer 42\n{typed}")
     assert done.exit_code == 0
-    assert "1 episodes are in" in words(done.output)
+    assert "1 episodes written to" in words(done.output)
     assert len(read_run(out).held_out()) == 1
 
 
@@ -130,11 +130,11 @@ def test_with_prompt_toolkit_turns_are_typed_in_an_editor_of_many_lines(problems
 
     for number, turn in enumerate((b":run\rprint(6*7)", b":answer 42"), 1):
         read_until(number, b"\x1b[?2004h")  # the editor reads
-        os.write(main, turn + b"\x1b\r")  # Esc, then Enter, sends it
+        os.write(main, turn + b"\x1b\r")  # Esc, then Enter, sends the turn
     read_until(1, b"gold answer")
     assert program.wait(120) == 0
     os.close(main)
-    assert b"right" in shown
+    assert b"correct" in shown
 
 
 def _without_editor(folder: Path) -> Path:

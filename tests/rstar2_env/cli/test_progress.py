@@ -22,7 +22,7 @@ from rstar2_env.cli._progress import progress, progress_line
         ((120, 1319, 120, 5.0), "playing: 120/1319 (9 %), 24.0/s, 50 s left"),
         ((120, None, 120, 5.0), "playing: 120, 24.0/s"),
         ((700, 1000, 8, 5.0), "playing: 700/1000 (70 %), 1.6/s, 3 min left"),
-        ((1, 1000, 1, 60.0), "playing: 1/1000 (0 %), 1.0 a minute, 16 h 39 min left"),
+        ((1, 1000, 1, 60.0), "playing: 1/1000 (0 %), 1.0/min, 16 h 39 min left"),
     ],
 )
 def test_a_line_tells_done_total_rate_and_time_left(figures, line):

@@ -56,7 +56,7 @@ def test_problems_that_give_no_trace_are_an_error_which_leaves_no_file(file, tmp
     done = run("traces", "--problems", file, "--out", out, columns=200)
     assert done.exit_code == 1
     assert "calculations nor an expression" in " ".join(done.output.replace("│", " ").split())
-    assert f"none of the 6 problems of {file} gave a trace" in done.stderr
+    assert f"none of the 6 problems of {file} produced a trace" in done.stderr
     assert "traces.jsonl" not in done.stdout
     assert not out.exists()
 

@@ -9,7 +9,7 @@ from cli_runner import run
 
 from rstar2_env.cli._options import layers_of
 from rstar2_env.cli.demo import FIGURES
-from rstar2_env.cli.train import _how_to_go_on, _report
+from rstar2_env.cli.train import _resume_hint, _report
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import read_loosely
 from rstar2_env.trainers.base import TrainResult
@@ -46,13 +46,13 @@ def test_mistakes_are_told_before_a_model_is_loaded(arguments, said, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_an_interruption_says_how_to_go_on(tmp_path):
-    assert "--save-every N" in _how_to_go_on(tmp_path)
+def test_an_interruption_says_resume_hint(tmp_path):
+    assert "--save-every N" in _resume_hint(tmp_path)
     for step in (4, 10):
         (tmp_path / f"checkpoint-{step}").mkdir()
         mark_whole(tmp_path / f"checkpoint-{step}", 1)
     (tmp_path / "checkpoint-12").mkdir()  # a kill left it unfinished
-    assert "--resume continues after step 10" in _how_to_go_on(tmp_path)
+    assert "--resume continues after step 10" in _resume_hint(tmp_path)
 
 
 @pytest.mark.parametrize(

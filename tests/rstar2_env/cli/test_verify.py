@@ -96,11 +96,11 @@ def test_percentiles_are_values_that_occurred() -> None:
 @pytest.mark.parametrize(
     ("pair", "code", "said"),
     [
-        (("1/2", "0.5"), 0, "right: the answer equals the right one (number)"),
-        (("x+1", "x+2"), 1, "wrong: the answer is another one"),
-        (("7", r"So it is $\boxed{7}$."), 0, "right: "),
+        (("1/2", "0.5"), 0, "correct: the answer equals the gold answer (number)"),
+        (("x+1", "x+2"), 1, "wrong: the answer differs from the gold answer"),
+        (("7", r"So it is $\boxed{7}$."), 0, "correct: "),
         (("7", ""), 1, "wrong: there is no answer"),
-        (("--", "-3", "-6/2"), 0, "right: "),
+        (("--", "-3", "-6/2"), 0, "correct: "),
     ],
 )
 def test_a_pair_is_graded_with_the_reason(pair: tuple[str, ...], code: int, said: str) -> None:

@@ -16,7 +16,7 @@ def test_the_plan_shows_what_each_stage_takes_leaves_and_when_it_ends(tmp_path):
     assert result.exit_code == 0
     rows = {line.split("│")[1].strip(): line for line in result.stdout.splitlines() if line.startswith("│")}
     assert {"a", "b", "c-1", "d-3", "e"} <= set(rows)
-    plan = result.stdout.partition("what they take")[0]
+    plan = result.stdout.partition("estimated costs")[0]
     assert "source: c-1.letters" in plan
     assert "round 1 of 3, or rounds end at d.figure >= 2" in plan
     assert "9 s are left on 1 x CPU" in result.stdout
@@ -27,7 +27,7 @@ def test_the_plan_says_what_is_up_to_date_and_why_the_rest_is_not(tmp_path):
     file = written(tmp_path, CHAIN).file
     assert run("run", file, "-o", tmp_path / "run").exit_code == 0
     result = run("run", file, "-o", tmp_path / "run", "--dry-run", "--set", "b.letter=B", columns=200)
-    before = result.stdout.partition("what they take")[0]
+    before = result.stdout.partition("estimated costs")[0]
     cells = [line.split("│") for line in before.splitlines() if line.startswith("│")]
     assert {one[1].strip(): one[2].strip() for one in cells}["a"] == "done"
     assert 'again: options.letter was "b" and is "B"' in before
@@ -37,7 +37,7 @@ def test_the_plan_says_what_is_up_to_date_and_why_the_rest_is_not(tmp_path):
 def _plan(file, folder, *more):
     result = run("run", file, "-o", folder, "--dry-run", *more, columns=200)
     assert result.exit_code == 0, result.output
-    cells = [line.split("│") for line in result.stdout.partition("what they take")[0].splitlines()]
+    cells = [line.split("│") for line in result.stdout.partition("estimated costs")[0].splitlines()]
     return {one[1].strip(): one[2].strip() for one in cells if len(one) > 2 and one[1].strip()}
 
 
@@ -114,6 +114,6 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
         patched.setattr(Letters, "run", interrupted)
         result = run("run", file, "-o", tmp_path / "run")
     assert result.exit_code == 130
-    assert "The same command goes on" in result.stderr
+    assert "The same command resumes" in result.stderr
     assert run("run", file, "-o", tmp_path / "run").exit_code == 0
     assert diary(tmp_path / "run")[0] == "a goes on"

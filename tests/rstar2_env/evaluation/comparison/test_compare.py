@@ -168,7 +168,7 @@ class TestCommand:
     def test_it_prints_figures_and_problems_and_draws(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         done = run("compare", *pair, "--png", tmp_path / "deep" / "c.png", columns=80)
         assert done.exit_code == 0, done.output
-        for words in ("pass@1", "+0.250", "3 problems in common, of 4 and 4", "1 of the 1 problems", "1/4", "4/4"):
+        for words in ("pass@1", "+0.250", "3 problems in common, of 4 and 4", "1 of 1 changed problems", "1/4", "4/4"):
             assert words in done.output, words
         assert (tmp_path / "deep" / "c.png").read_bytes().startswith(b"\x89PNG")
 
@@ -196,7 +196,7 @@ class TestCommand:
         assert [Path(one["other"]["name"]).name for one in told] == ["x", "y"]
         assert {path.name for path in tmp_path.glob("c*.png")} == {"c-x.png", "c-y.png"}
         alone = run("compare", tmp_path / "base", tmp_path / "trained" / "x", columns=300)
-        assert "no set in common" in " ".join(alone.output.split())
+        assert "do not share a set" in " ".join(alone.output.split())
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

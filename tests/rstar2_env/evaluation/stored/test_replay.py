@@ -50,7 +50,7 @@ def test_what_nothing_changed_in_is_answered_the_same(played: Path) -> None:
     for episode in ("0", "1", "2"):
         done = run("replay", played, episode)
         assert done.exit_code == 0, done.output
-        assert "the environment answers as it did" in " ".join(done.output.split())
+        assert "identical responses" in " ".join(done.output.split())
 
 
 def test_a_run_of_a_version_whose_environments_gave_no_verdict_is_answered_the_same(

@@ -61,7 +61,7 @@ def test_what_another_verifier_grades_otherwise_is_listed(stored: Path) -> None:
         "unavailable": 0,
     }
     table = run("reverify", stored, columns=200).output
-    assert "right before, wrong now" in table
+    assert "correct before, wrong now" in table
     assert "p2" in table
     assert "p0" not in table
 
@@ -77,7 +77,7 @@ def test_the_new_grades_are_written_as_an_evaluation(stored: Path, tmp_path: Pat
     assert "exists already" in run("reverify", stored, "--out", out).output
     assert run("reverify", stored, "--out", out, "--overwrite").exit_code == 0
     before = stored.read_bytes()
-    assert "is what is read" in run("reverify", stored, "--out", stored, "--overwrite").output
+    assert "would overwrite the input file" in run("reverify", stored, "--out", stored, "--overwrite").output
     assert stored.read_bytes() == before
 
 
@@ -96,7 +96,7 @@ def test_without_any_gold_answer_it_is_said_what_to_do(tmp_path: Path) -> None:
     file.write_text(json.dumps({"index": record.pop("group"), **record, "run": {"env": "x"}}) + "\n")
     done = run("reverify", file)
     assert done.exit_code == 2
-    assert "keeps no gold answers of its 1 episodes" in " ".join(done.output.split())
+    assert "does not store the gold answers of its 1 episodes" in " ".join(done.output.split())
     assert "--problems" in done.output
 
 
