@@ -272,7 +272,7 @@ class TestCommand:
             (["no/such-model"], "is no tokenizer"),
             (["RUN", "--step", "9"], "has no step 9"),
             (["no", "--step", "1"], "a run"),
-            ([], "Name the folder of a run, or a model"),
+            ([], "Name the folder of a run or a model"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:
