@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli._trainers import import_trainers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,12 +33,10 @@ def demo_command(
     Everything runs on the CPU of this machine, without downloads. Finished stages are skipped, and an interrupted
     stage is resumed.
     """
-    import importlib
-
     from rstar2_env.core.files.folders import check_folder
 
     names = trainer or ["grpo_roc"]
-    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    trainers: Any = import_trainers()
     for name in names:
         trainers.TRAINERS.get(name)
     check_folder(output_dir, "output_dir")

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._trainers import import_trainers
+
 
 def export_command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, a cold start, a pipeline or a model.")],
@@ -29,9 +31,7 @@ def export_command(
     The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
     card. To resume an interrupted push, run the same command again.
     """
-    import importlib
-
-    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    trainers: Any = import_trainers()
     folder = trainers.export_model(
         run, out, which=which, merge=merge, dtype=dtype, push=push, private=private, update=update
     )

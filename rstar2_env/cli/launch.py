@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli._trainers import import_trainers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,11 +56,10 @@ def launch_command(
     finishes its step and writes a checkpoint while the servers still run; a second signal stops it at once. The options
     of the trainer are checked before anything starts.
     """
-    import importlib
     import os
     import shutil
 
-    supervisor = importlib.import_module("rstar2_env.trainers.launch.supervisor")
+    supervisor = import_trainers("launch.supervisor")
     parsed = _parse_train_arguments(words)
     options = _Options(serve, train, colocate, tensor_parallel, processes, cpu, port, host, server_options)
     servers, trainer, weights_dir = _commands(options, server_program, words, parsed, dry_run)
@@ -95,12 +96,11 @@ class _Options:
         host: str,
         server_options: str,
     ) -> None:
-        import importlib
         import shlex
 
         from rstar2_env.core.errors import ConfigurationError
 
-        read_devices = importlib.import_module("rstar2_env.trainers.launch.devices").read_devices
+        read_devices = import_trainers("launch.devices").read_devices
         self.train = read_devices(train, cores=cpu)
         self.serve = None if serve is None else read_devices(serve, cores=cpu)
         self.colocate, self.host, self.port = colocate, host, port
@@ -133,15 +133,13 @@ class _TrainArguments:
 
 def _parse_train_arguments(words: Sequence[str]) -> _TrainArguments:
     """Parse the arguments as ``rstar2 train`` will, to report mistakes before a server is started."""
-    import importlib
-
     import typer.main
 
     from rstar2_env.cli import build
     from rstar2_env.cli._options import layers_of
     from rstar2_env.core.errors import ConfigurationError
 
-    api = importlib.import_module("rstar2_env.trainers.api")
+    api = import_trainers("api")
     command: Any = typer.main.get_command(build(["train"]))
     parameters = command.commands["train"].make_context("rstar2 train", list(words)).params
     name, layers = api.layers_of(parameters["name"], parameters["config"])
@@ -160,12 +158,11 @@ def _commands(
     options: _Options, program: str | None, words: Sequence[str], parsed: _TrainArguments, dry_run: bool
 ) -> tuple[list[Any], Any, str | None]:
     """Return the server commands, the trainer command, and a temporary folder for weights to remove at the end."""
-    import importlib
     import tempfile
 
     from rstar2_env.core.errors import ConfigurationError
 
-    commands = importlib.import_module("rstar2_env.trainers.launch.commands")
+    commands = import_trainers("launch.commands")
     weights_dir: str | None = None
     servers = [
         commands.server(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,12 +27,9 @@ def parts_command(
 
     A recipe names one part per slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` replaces it.
     """
-    import importlib
-
     from rstar2_env.core.errors import UnknownNameError
 
-    # Import by name: rstar2_env must not depend on trainers.
-    slots: Any = importlib.import_module("rstar2_env.trainers.options.slots")
+    slots: Any = import_trainers("options.slots")
     if slot is not None and slot not in slots.FIELDS:
         raise UnknownNameError("slot", slot, slots.FIELDS)
     if slot is not None and slot not in slots.SLOTS:  # --set treats it as a slot; the list has it as a kind of loss

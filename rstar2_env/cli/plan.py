@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,24 +86,17 @@ def _plan(
     from rstar2_env.cli._options import layers_of
     from rstar2_env.core.options.declare import call_with_options, parse_options
 
-    api = _import_trainers("api")
-    architecture = _import_trainers("plan.architecture").architecture_of(model)
-    device = _import_trainers("plan.device").device_of(gpu)
+    api = import_trainers("api")
+    architecture = import_trainers("plan.architecture").architecture_of(model)
+    device = import_trainers("plan.device").device_of(gpu)
     name, layers = api.layers_of(trainer or (None if config else "rstar2_paper"), config)
     recipe, file_options = api.find_recipe(name)
     options = recipe.configure(file_options, *layers, *layers_of(list(settings)), {"model": model})
-    assumptions = call_with_options("plan", _import_trainers("plan.assumptions").Assumptions, parse_options(assume))
-    workload = _import_trainers("plan.workload").Workload.of(options)
-    return _import_trainers("plan.plan").make_plan(
+    assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, parse_options(assume))
+    workload = import_trainers("plan.workload").Workload.of(options)
+    return import_trainers("plan.plan").make_plan(
         architecture, device, gpus, workload, assumptions, serve=serve, tensor_parallel=tensor_parallel
     )
-
-
-def _import_trainers(name: str) -> Any:
-    """Import a module of ``rstar2_env.trainers`` by name: rstar2_env must not depend on trainers."""
-    import importlib
-
-    return importlib.import_module(f"rstar2_env.trainers.{name}")
 
 
 def _published(as_json: bool) -> None:
@@ -111,7 +105,7 @@ def _published(as_json: bool) -> None:
 
     from rstar2_env.cli._tables import print_table
 
-    found = _import_trainers("plan.published").comparisons()
+    found = import_trainers("plan.published").comparisons()
     if as_json:
         typer.echo(json.dumps([{**asdict(entry), "ratio": round(entry.ratio, 3)} for entry in found], indent=1))
         return
@@ -157,8 +151,8 @@ def _show(plan: Any) -> None:
             print_table(["other placements", "seconds per step"], rows)
     for line in found["limits"]:
         print_text(line)
-    rows = [(each["name"], str(each["value"]), each["source"]) for each in found["assumptions"]]
-    print_table(["assumption", "value", "source"], rows, title="assumptions (change with --assume NAME=VALUE)")
+    assumptions = [(each["name"], str(each["value"]), each["source"]) for each in found["assumptions"]]
+    print_table(["assumption", "value", "source"], assumptions, title="assumptions (change with --assume NAME=VALUE)")
 
 
 def _placement(placed: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._trainers import import_trainers
+
 
 def run_command(
     pipeline: Annotated[
@@ -42,16 +44,11 @@ def run_command(
     The same command resumes a run that was killed or interrupted. If the options or inputs of a stage have changed, the
     stage and all that depend on it run again; their earlier results are set aside, not deleted.
     """
-    import importlib
-
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import parse_options
 
-    # Import by name: rstar2_env must not depend on trainers.
-    file, places, plan, run, table = (
-        importlib.import_module(f"rstar2_env.trainers.pipeline.{name}")
-        for name in ("file", "places", "plan", "run", "table")
-    )
+    file, places = import_trainers("pipeline.file"), import_trainers("pipeline.places")
+    run = import_trainers("pipeline.run")
     if list_:
         _list(file, places)
         return
@@ -65,6 +62,7 @@ def run_command(
     if dry_run:
         from rstar2_env.cli._tables import print_table, print_text
 
+        plan, table = import_trainers("pipeline.plan"), import_trainers("pipeline.table")
         shown = table.plan_table(run.PipelineRun(plan.Plan(read, folder)), begin=from_, until=until)
         print_table(table.STAGES, shown.stages, title=f"{read.name} in {folder}")
         print_table(table.COSTS, shown.costs, title="estimated costs")

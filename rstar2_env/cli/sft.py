@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
+from rstar2_env.cli._trainers import import_trainers
 
 
 def sft_command(
@@ -49,12 +50,10 @@ def sft_command(
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")] = False,
 ) -> None:
     """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
-    import importlib
-
     from rstar2_env.core.files.config_file import read_mapping
     from rstar2_env.core.options.declare import parse_options
 
-    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    trainers: Any = import_trainers()
     given = {
         "model": model,
         "output_dir": str(output_dir) if output_dir else None,

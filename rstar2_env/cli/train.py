@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, Wrap
+from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,11 +96,9 @@ def train_command(
     `rstar2 trainers NAME` prints every option of a trainer, `rstar2 parts` lists the parts, and docs/training.md
     explains each. The folder of the run receives the best and last weights, checkpoints, every episode and the metrics.
     """
-    import importlib
-
     from rstar2_env.cli._options import layers_of
 
-    api = importlib.import_module("rstar2_env.trainers.api")
+    api = import_trainers("api")
     evaluation = {"every": eval_every, "wrappers": eval_wrap}
     given = {
         "model": model,
@@ -159,9 +158,7 @@ def _problems(
 
 
 def _resume_hint(folder: Path) -> str:
-    import importlib
-
-    checkpoints = importlib.import_module("rstar2_env.trainers.record.checkpoints")
+    checkpoints = import_trainers("record.checkpoints")
     newest = checkpoints.newest_checkpoint(folder)
     if newest is not None:
         steps = checkpoints.step_of(newest)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._trainers import import_trainers
 
 
 def trainers_command(
@@ -20,11 +21,9 @@ def trainers_command(
     as_json: Json = False,
 ) -> None:
     """List the trainers, or print one with all parts and options as a file for `rstar2 train`."""
-    import importlib
     import json
 
-    # Import by name: rstar2_env must not depend on trainers.
-    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    trainers: Any = import_trainers()
     if name is not None:
         _show(trainers, name, as_json=as_json)
         return
