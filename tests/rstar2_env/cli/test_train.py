@@ -9,7 +9,7 @@ from cli_runner import run
 
 from rstar2_env.cli._options import layers_of
 from rstar2_env.cli.demo import FIGURES
-from rstar2_env.cli.train import _resume_hint, _report
+from rstar2_env.cli.train import _report, _resume_hint
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import read_loosely
 from rstar2_env.trainers.base import TrainResult
