@@ -117,7 +117,7 @@ class OpenAIChat:
             BudgetSpentError: The tokens or the money are used up.
             ServiceError: The endpoint did not answer or refused the request; the message quotes its response.
         """
-        self._talk.hear(observation, str(info.get("role", "user")) if self._spoken else "user")
+        self._talk.add_observation(observation, str(info.get("role", "user")) if self._spoken else "user")
         # Every turn of an episode has its own seed; endpoints accept seeds of at least 31 bits.
         seed = {"seed": (self._seed + self._spoken * 7919) % (1 << 31)} if self._seeded else {}
         fields = {**self._fields, **self._talk.fields, **seed}
@@ -127,7 +127,7 @@ class OpenAIChat:
         if trouble is not None and not (trouble[0] == "cut" and self._plays_cut and answer.reply.text.strip()):
             raise UnusableReplyError(*trouble)
         self._spoken += 1
-        return self._talk.say(answer.reply)
+        return self._talk.add_reply(answer.reply)
 
     def _count(self, answer: Priced) -> None:
         usage = answer.reply.usage

@@ -56,7 +56,7 @@ def registered() -> dict[str, int]:
 import json
 from rstar2_env.evaluation.validation.levels import CHECKS, LEVELS
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.slots import SLOTS
+from rstar2_env.trainers.options.slots import SLOTS
 print(json.dumps({
     "recipes": len(TRAINERS.names()),
     "parts": sum(len(registry.names()) for kinds in SLOTS.values() for registry in kinds.values()),

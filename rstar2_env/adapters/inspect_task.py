@@ -116,7 +116,7 @@ def episode(make: Any, plan: Plan, dialect: Any, native: bool) -> Solver:
             state.messages, seen, over = [], 0, False
             tools = [ToolInfo(**one["function"]) for one in talk.fields.get("tools", ())]
             while not over:
-                talk.hear(text, str(info.get("role", "user")) if played.turns else "user")
+                talk.add_observation(text, str(info.get("role", "user")) if played.turns else "user")
                 state.messages += [_message(one) for one in talk.messages[seen:]]
                 state.metadata[KEPT] = _record(played)
                 state.output = await get_model().generate(state.messages, tools=tools)
@@ -126,7 +126,7 @@ def episode(make: Any, plan: Plan, dialect: Any, native: bool) -> Solver:
                     played.void(*reply.trouble)
                     break
                 try:
-                    turn = talk.say(reply)
+                    turn = talk.add_reply(reply)
                 except UnusableReplyError as error:
                     played.void(error.end, str(error))
                     break

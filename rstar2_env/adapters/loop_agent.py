@@ -92,16 +92,16 @@ class LoopAgent:
             Exception: What their loop raised.
         """
         assert self._run is not None  # reset comes first
-        self._talk.hear(observation, str(info.get("role", "user")))
+        self._talk.add_observation(observation, str(info.get("role", "user")))
         # Their clients write UTF-8, which has no lone surrogates.
         shown = str(self._talk.messages[-1]["content"]).encode("utf-8", "replace").decode("utf-8")
         name, arguments = self._run.go_on(shown)
         if name is not None:
-            return self._talk.say(as_reply("", native_call(self._run.calls, name, arguments)))
+            return self._talk.add_reply(as_reply("", native_call(self._run.calls, name, arguments)))
         text = str(arguments)
         if not text.strip():
             raise UnusableReplyError("no_text", "The agent ended its run without a text.")
-        return self._talk.say(as_reply(marked(self._dialect, text) if self._run.bare else text))
+        return self._talk.add_reply(as_reply(marked(self._dialect, text) if self._run.bare else text))
 
     def close(self) -> None:
         """Give up the episode that is running."""

@@ -119,7 +119,7 @@ class ToolSession:
                 return _OVER
             self._calls += 1
             reply = as_reply("", native_call(self._calls, name, arguments))
-            shown = self._step(self._talk.say(reply))
+            shown = self._step(self._talk.add_reply(reply))
             return shown or f"The episode is over ({self.episode.end})."
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
@@ -150,7 +150,7 @@ class ToolSession:
     def _step(self, turn: str) -> str:
         returned = self.env.step(turn)
         self._over = self.episode.step(turn, returned)
-        self._talk.hear(returned[0], str(returned[4].get("role", "user")))
+        self._talk.add_observation(returned[0], str(returned[4].get("role", "user")))
         return str(self._talk.messages[-1]["content"])
 
 

@@ -1,6 +1,6 @@
-"""The protocols of agents, and how an agent's episode is started.
+"""The protocols of agents, and the function that starts an agent's episode.
 
-Covered: the protocols, and passing each agent what it asks for. Not covered: playing
+Covered: the protocols, and passing each agent the arguments that it declares. Not covered: playing
 (``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
 (``rstar2_env.testing.check_agent``).
 """
@@ -17,39 +17,40 @@ from rstar2_env.problems import Problem
 
 @runtime_checkable
 class Agent(Protocol):
-    """Text in, text out: turns observations into actions.
+    """Turns observations into actions: text in, text out.
 
-    An agent plays one episode at a time; to play several at once, make several agents. It reads what ``reset`` and
-    ``step`` return, and nothing else of the environment.
+    An agent plays one episode at a time; to play several at once, create several agents. It reads only the values
+    that ``reset`` and ``step`` return.
     """
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Start an episode, with what ``env.reset`` returned; forget the one before.
+        """Start an episode from the result of ``env.reset`` and forget the previous episode.
 
         Args:
             observation: The user's first message.
-            info: Among others ``system`` (the system message) and ``tools`` (the schemas).
-            seed: For an agent that draws anything; the same seed must give the same turns.
+            info: Contains ``system`` (the system message), ``tools`` (the schemas), and more.
+            seed: Seed of the agent's random choices; the same seed must give the same turns.
         """
         ...
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next turn, whole.
+        """Return the complete next turn.
 
         Args:
-            observation: What the environment showed last; at the first turn that of ``reset`` again.
-            info: What came with it.
+            observation: The latest observation; at the first turn, the observation that ``reset`` returned.
+            info: The ``info`` returned with that observation.
         """
         ...
 
 
 @runtime_checkable
 class InformedAgent(Protocol):
-    """An agent that is given the problem and its gold answer: a reference player for tests and baselines.
+    """An agent that receives the problem and its gold answer: a reference player for tests and baselines.
 
-    It declares this with ``needs_problem = True``. The code that plays the episode passes the problem; no agent takes
-    it from the environment. With ``needs_reference = True`` it is also given, as ``reference=``, the environment's own
-    reference player (``rstar2_env.env.reference``), or ``None``; where there is one, ``problem`` may be ``None``.
+    It declares this with ``needs_problem = True``. The code that plays the episode passes the problem; an agent never
+    reads it from the environment. With ``needs_reference = True``, the agent also receives the environment's own
+    reference player (``rstar2_env.env.reference``) or ``None`` as ``reference=``. If there is a reference player,
+    ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]
@@ -59,14 +60,14 @@ class InformedAgent(Protocol):
 
         Args:
             observation: The user's first message.
-            info: Among others ``system`` (the system message) and ``tools`` (the schemas).
+            info: Contains ``system`` (the system message), ``tools`` (the schemas), and more.
             seed: Seed of the agent's random choices.
             problem: The problem of the episode, with its gold answer.
         """
         ...
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next turn, whole."""
+        """Return the complete next turn."""
         ...
 
 
@@ -82,15 +83,15 @@ def start_agent(
     problem: Problem | None = None,
     reference: Reference | None = None,
 ) -> None:
-    """Start an episode of an agent; it gets the problem and the reference player only if it asks for them.
+    """Start an episode of an agent, passing the problem and the reference player only if the agent declares them.
 
     Args:
         agent: The agent.
-        observation: What ``env.reset`` returned.
-        info: What came with it.
-        seed: For an agent that draws anything.
-        problem: What is played, for an agent that must be told.
-        reference: The environment's own reference player, for an agent that asks for it.
+        observation: The observation that ``env.reset`` returned.
+        info: The ``info`` that ``env.reset`` returned.
+        seed: Seed of the agent's random choices.
+        problem: The problem, for agents with ``needs_problem``.
+        reference: The environment's own reference player, for agents with ``needs_reference``.
 
     Raises:
         ConfigurationError: The agent needs the problem, and there is none.
@@ -98,11 +99,11 @@ def start_agent(
     if not getattr(agent, "needs_problem", False):
         cast(Agent, agent).reset(observation, info, seed=seed)
         return
-    told: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
-    if problem is None and told.get("reference") is None:
+    declared: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
+    if problem is None and declared.get("reference") is None:
         raise ConfigurationError(
-            f"{type(agent).__name__} must be told the problem, and only the environment knows it here: say which "
-            "problems to play.",
+            f"{type(agent).__name__} needs the problem, which only the environment has here: specify the problems to "
+            "play.",
             option="problems",
         )
-    cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **told)
+    cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **declared)

@@ -1,7 +1,7 @@
-"""The conversation with an endpoint, as text or with the endpoint's own tool calls.
+"""The conversation with an endpoint, as text or with the endpoint's native tool calls.
 
-An environment reads and writes text. Here native calls become text in its dialect, and the results that it shows become
-messages of the role ``tool``. Not covered: sending anything.
+An environment reads and writes text. This module converts native calls to text in the environment's dialect, and the
+results that the environment shows to messages with the role ``tool``. Not covered: sending requests.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.tools import ToolResult
 
-_ELSEWHERE = "(This result stands in the message above.)"
+_ELSEWHERE = "(This result is in the message above.)"
 
 
 class Conversation:
-    """One conversation.
+    """One conversation with an endpoint.
 
     Args:
-        dialect: How the environment reads calls and shows results.
-        native: Whether the conversation is led with native calls; if not, those that come anyway are played as text.
+        dialect: The dialect in which the environment reads calls and shows results.
+        native: Whether to use native tool calls. If not, native calls in replies are played as text.
 
     Attributes:
-        messages: The conversation, as requests have it.
-        fields: What a request has beside it.
+        messages: The messages, in the form that requests need.
+        fields: Further fields of a request.
 
     Raises:
         ConfigurationError: The dialect cannot write every call.
@@ -49,10 +49,10 @@ class Conversation:
         self._pending: tuple[NativeCall, ...] = ()
 
     def begin(self, info: Mapping[str, Any]) -> None:
-        """Forget the conversation before, and begin one.
+        """Start a new conversation.
 
         Args:
-            info: What the environment's ``reset`` returned.
+            info: The ``info`` that the environment's ``reset`` returned.
         """
         system, tools = str(info.get("system") or ""), list(info.get("tools") or ())
         if self._native and tools and system:
@@ -62,8 +62,8 @@ class Conversation:
         self.fields = {"tools": tools} if self._native and tools else {}
         self._pending = ()
 
-    def hear(self, text: str, role: str) -> None:
-        """Add what the environment showed."""
+    def add_observation(self, text: str, role: str) -> None:
+        """Add an observation of the environment."""
         calls, self._pending = self._pending, ()
         if not calls:
             self.messages.append({"role": role, "content": text})
@@ -71,20 +71,20 @@ class Conversation:
         for call, result in zip(calls, self._results(text, len(calls)), strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 
-    def say(self, reply: ChatReply) -> str:
-        """Add a reply.
+    def add_reply(self, reply: ChatReply) -> str:
+        """Add a reply of the model.
 
         Returns:
             The turn as the environment reads it.
 
         Raises:
-            UnusableReplyError: It is a call that the dialect cannot write, and no text.
+            UnusableReplyError: The reply has no text and only calls that the dialect cannot write.
         """
         turn = "\n".join(part for part in (reply.text, *map(self._written, reply.calls)) if part)
         if not turn.strip():
             names = ", ".join(call.name for call in reply.calls)
             raise UnusableReplyError(
-                "no_text", f"The reply has no text but native calls ({names}), which its dialect cannot write."
+                "no_text", f"The reply has no text and only native calls ({names}) that the dialect cannot write."
             )
         if self._native and reply.calls:
             self._pending = reply.calls
@@ -95,7 +95,7 @@ class Conversation:
         return turn
 
     def _written(self, call: NativeCall) -> str:
-        """A call in the dialect; one whose arguments are no JSON object as one that does not parse there either."""
+        """Write a call in the dialect. If its arguments are not a JSON object, the dialect cannot parse it either."""
         try:
             arguments = json.loads(call.arguments or "{}")
         except ValueError:
@@ -112,7 +112,7 @@ class Conversation:
             return ""
 
     def _results(self, text: str, count: int) -> list[str]:
-        """The results of one turn's calls, apart."""
+        """Split an observation into the results of one turn's calls."""
         before, _, after = self._dialect.results([ToolResult("", ToolStatus.OK, "\0")]).partition("\0")
         if text.startswith(before) and text.endswith(after):
             parts = text[len(before) : len(text) - len(after)].split(f"{after}\n{before}")

@@ -1,6 +1,6 @@
-"""What the environments of puzzles and of games have in common: knobs among the options, and a class for every family.
+"""The common base of puzzle and game environments: knobs as options, and one environment class per family.
 
-Covered: ``FamilyEnv``, and how a family becomes the class of an environment. Not covered: turns and rewards
+Covered: ``FamilyEnv``, and creating an environment class from a family. Not covered: turns and rewards
 (``rstar2_env.env.puzzle_env``, ``rstar2_env.env.game_env``).
 """
 
@@ -19,13 +19,13 @@ _HISTORY = "## Version history"
 
 
 class FamilyEnv(ToolEnv):
-    """An environment over a family; ``environment_class`` makes a subclass for each.
+    """An environment over a family; ``environment_class`` creates one subclass per family.
 
     Attributes:
         family_class: The family's class.
         random_baseline: Mean reward of a random player at the default knobs.
         shared: The sections of the specification that all families of a kind share.
-        arguments: Its last section, on the arguments.
+        arguments: The last section of the specification, which describes the arguments.
     """
 
     family_class: ClassVar[type[Family]]
@@ -35,12 +35,12 @@ class FamilyEnv(ToolEnv):
 
     @classmethod
     def more_options(cls) -> tuple[type[Family], ...]:
-        """Whose options are the environment's own besides those of ``__init__``: the knobs of the family."""
+        """Classes whose options the environment accepts in addition to those of ``__init__``: the family's knobs."""
         return (cls.family_class,)
 
     @classmethod
     def own_knobs(cls, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The options that are knobs of the family, and the others."""
+        """Split options into knobs of the family and other options."""
         names = cls.family_class.defaults()
         return (
             {name: value for name, value in options.items() if name in names},
@@ -52,17 +52,18 @@ EnvT = TypeVar("EnvT", bound=FamilyEnv)
 
 
 def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
-    """Make the environment of a family.
+    """Create the environment class of a family.
 
-    The class is named after the family ("GameEnv" of "Game"), documented by it, and put into its module, where pickle
-    and Gymnasium look for it.
+    The class takes its name ("GameEnv" for "Game") and its documentation from the family. It is added to the family's
+    module, where pickle and Gymnasium look for it.
 
     Args:
-        base: What to build on.
-        family: A class at the top of its module.
+        base: The base class.
+        family: A class at the top level of its module.
 
     Raises:
-        ConfigurationError: It is no frozen dataclass at the top of a module, or lacks its name or its baseline.
+        ConfigurationError: The family is not a frozen dataclass at the top level of a module, or lacks its name or
+            its baseline.
     """
     _check(family)
     name = f"{family.__name__}Env"
@@ -84,18 +85,18 @@ def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
 def _check(family: type[Family]) -> None:
     missing = [name for name in ("name", "random_baseline") if not hasattr(family, name)]
     if missing:
-        raise ConfigurationError(f"{family.__qualname__} lacks {' and '.join(missing)}, attributes of its class.")
-    # Not is_dataclass: that is true of a subclass without the decorator too, whose knobs would be no fields.
+        raise ConfigurationError(f"{family.__qualname__} lacks the class attributes {' and '.join(missing)}.")
+    # is_dataclass is also true for a subclass without the decorator, whose knobs would not be fields.
     if "__dataclass_params__" not in vars(family):
         raise ConfigurationError(f"{family.__qualname__} must be a dataclass: put @dataclass(frozen=True) above it.")
     if "." in family.__qualname__:
         raise ConfigurationError(
-            f"{family.__qualname__} must stand at the top of its module, where pickle and Gymnasium can find it."
+            f"{family.__qualname__} must be at the top level of its module, where pickle and Gymnasium can find it."
         )
 
 
 def specification(family: type[Family], base: type[FamilyEnv]) -> str:
-    """The whole docstring of a family's environment: the family's own sections, the shared ones, the arguments."""
+    """Return the full docstring of a family's environment: its own sections, the shared sections, the arguments."""
     own, heading, history = inspect.cleandoc(family.__doc__ or "").partition(_HISTORY)
     shared = inspect.cleandoc(base.shared)
     history = history.strip() if heading else "v0: the first."

@@ -1,8 +1,8 @@
-"""``GameEnv``: a game over several turns against a scripted opponent, and ``register`` to give it a name.
+"""``GameEnv``: a game over several turns against a scripted opponent, and ``register``, which names it.
 
-An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and one ``register``.
+An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and calls ``register`` once.
 Covered: the turn loop, illegal and unparsable moves, the F1 of the intermediate answers, the reward. Not covered: games
-of several policies.
+with several policies.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ _SHOWN = 80
 _COMMON = r"""
 ## Action space
 Any string: the policy's whole turn. The move is the dialect's answer (``<answer>\boxed{...}</answer>``). Intermediate
-answers stand in ``[Intermediate Thinking Results 1: ...]``, ``... 2: ...``.
+answers are written as ``[Intermediate Thinking Results 1: ...]``, ``... 2: ...``.
 
 ## Observation space
-Any string: the rules and the position; then what the opponent did, and the position.
+Any string. ``reset`` returns the rules and the position; ``step`` returns the opponent's move and the new position.
 
 ## Reward
-At the end ``(1 - intermediate_weight) * outcome + intermediate_weight * F1``. The outcome is from 0 to 1; F1 is that of
-all intermediate answers of the game, where a question that was not answered misses at least one. A game that is
+At the end ``(1 - intermediate_weight) * outcome + intermediate_weight * F1``. The outcome is between 0 and 1. F1 is
+computed over all intermediate answers of the game; an unanswered question counts as at least one miss. A game that is
 forfeited or not finished earns 0. ``correct`` means won.
 
 ## Episode end
-``terminated``: the game is over (``answered``), or ``illegal_moves`` moves could not be played (``no_answer``). A turn
-with a legal move goes on, which is how games differ from worlds with one question. ``truncated``: ``turns``,
-``tokens``, ``time`` or ``unavailable``.
+``terminated``: the game is over (``answered``), or the policy made ``illegal_moves`` moves that could not be played
+(``no_answer``). A legal move does not end the episode, unlike an answer in a world with one question. ``truncated``:
+``turns``, ``tokens``, ``time`` or ``unavailable``.
 
 ## Information
-As in ``rstar2/MathTool-v0``; beside it ``move`` (``text``; ``status``: ``ok``, ``illegal`` or ``unparsable``),
-``intermediate`` (``tp``, ``fp``, ``fn``, ``tn``, ``missing``, ``f1``: of the turn, and at the end of the game), and at
-the end ``outcome``, ``illegal_moves`` and ``reward_components`` (``outcome``, ``intermediate``). ``answer_tags`` is
-that of the last turn. There is no ``verdict``: the game itself says how it went.
+As in ``rstar2/MathTool-v0``, and in addition ``move`` (``text``; ``status``: ``ok``, ``illegal`` or ``unparsable``) and
+``intermediate`` (``tp``, ``fp``, ``fn``, ``tn``, ``missing``, ``f1``: for the turn, and for the whole game at the end).
+At the end also ``outcome``, ``illegal_moves`` and ``reward_components`` (``outcome``, ``intermediate``).
+``answer_tags`` counts the last turn only. There is no ``verdict``: the game itself decides the result.
 """
 
 _ARGS = """
 Args:
-    split: "train", "validation" or "test"; no match is in two of them.
-    tools: Tools that the policy may call on the way.
-    illegal_moves: Moves that cannot be played after which the game is lost.
-    intermediate_weight: Share of the reward that the intermediate answers decide.
-    **options: The knobs, and what ``ToolEnv`` takes: ``max_turns``, ``dialect``, ...
+    split: "train", "validation" or "test"; no match is in two splits.
+    tools: Tools that the policy may call before it moves.
+    illegal_moves: Number of moves that cannot be played after which the game is lost.
+    intermediate_weight: Weight of the intermediate answers in the reward, in [0, 1].
+    **options: The knobs, and the options of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
 Raises:
     ConfigurationError: An option is out of its range.
@@ -84,10 +84,10 @@ class _Draw:
 
 
 class GameEnv(FamilyEnv):
-    """A game as an environment; ``register`` makes a class of each game, which documents it in full.
+    """A game as an environment; ``register`` creates one class per game, documented by the game.
 
     Attributes:
-        match: The match of the running episode; no agent may look into it.
+        match: The match of the running episode. Agents must not read it.
     """
 
     family_class: ClassVar[type[Game]]
@@ -109,7 +109,7 @@ class GameEnv(FamilyEnv):
         self.family = self.family_class.with_knobs(knobs)
         name, written = options.pop("dialect", "rstar2"), options.pop("dialect_options", None)
         if name == "rstar2" and written is None:
-            # The dialect's own words are about mathematical problems; how to call tools only its system message says.
+            # The dialect's user message is about mathematical problems; only its system message explains tool calls.
             written = {"instruction": "%s"} if tools else {"system": _SYSTEM, "instruction": "%s"}
         dialect = make_dialect(name, **(written or {}))
         form = f"Write your move like this: {dialect.format_answer(_PLACE)}"
@@ -130,7 +130,7 @@ class GameEnv(FamilyEnv):
         """Start the problem's match.
 
         Raises:
-            ConfigurationError: A problem that was given names no match.
+            ConfigurationError: The given problem does not name a match.
         """
         number = self.problem.meta.get("game")
         match = self.family.start(number) if isinstance(number, int) and number >= 0 else None
@@ -169,7 +169,7 @@ class GameEnv(FamilyEnv):
         return Ended(encodable(move), sum(self._parts("answered").values()), self.match.won, info=info)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """How the game went."""
+        """Return the result of the game."""
         return {
             "outcome": self._outcome,
             "intermediate": self._tally.record(),
@@ -178,7 +178,7 @@ class GameEnv(FamilyEnv):
         }
 
     def answer_tags(self) -> int:
-        """Those of the last turn: the rules ask for one a turn, and their sum would look like a broken format."""
+        """Count the last turn only: the rules ask for one answer per turn, so a sum would look like a broken format."""
         return self.dialect.answer_tags(self.turns[-1:])
 
     @property
@@ -191,9 +191,9 @@ class GameEnv(FamilyEnv):
         return {"outcome": (1 - self._weight) * self._outcome, "intermediate": self._weight * self._tally.f1}
 
     def oracle_turn(self) -> str:
-        """The turn of a player who knows the opponent: all intermediate answers right, and the best move.
+        """Return the turn of a player who knows the opponent: all intermediate answers correct, and the best move.
 
-        For tests and for reference figures: it looks into the match, which no agent may.
+        For tests and reference figures: it reads the match, which agents must not do.
         """
         assert self.match is not None
         move = self.match.best()
@@ -202,21 +202,21 @@ class GameEnv(FamilyEnv):
         return "\n".join([*lines, self.dialect.format_answer(move)])
 
     def random_turn(self, rng: np.random.Generator) -> str:
-        """A random legal move, without intermediate answers: the player of the random baseline.
+        """Return a random legal move without intermediate answers, as the random baseline plays.
 
-        A match without ``guess(rng)`` gets a random whole number, which may be no legal move.
+        If the match has no ``guess(rng)``, return a random integer, which may not be a legal move.
         """
         guess = getattr(self.match, "guess", None)
         return self.dialect.format_answer(guess(rng) if callable(guess) else str(int(rng.integers(100))))
 
 
 def register(env_id: str, game: type[Game]) -> type[GameEnv]:
-    """Give a game an environment and its Gymnasium id.
+    """Create the environment of a game and register its Gymnasium id.
 
     Args:
-        env_id: Like "rstar2/TicTacToe-v0".
-        game: A class at the top of its module. The environment's class (``TicTacToeEnv`` of ``TicTacToe``) is put
-            beside it.
+        env_id: Such as "rstar2/TicTacToe-v0".
+        game: A class at the top level of its module. The environment's class (``TicTacToeEnv`` for ``TicTacToe``) is
+            added to the same module.
     """
     env = environment_class(GameEnv, game)
     gym.register(env_id, entry_point=f"{env.__module__}:{env.__qualname__}")

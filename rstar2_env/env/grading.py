@@ -1,4 +1,4 @@
-"""Graders: how an environment decides whether an answer is right."""
+"""Graders: functions with which an environment decides whether an answer is correct."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rstar2_env.verification.named import VerifierSpec, make_verifier
 from rstar2_env.verification.verifier import Verifier
 
 Grader = Callable[[Problem, str], Verdict]
-"""Says whether an answer solves a problem: ``grader(problem, answer)``. Pickled with the environment."""
+"""``grader(problem, answer)`` returns whether the answer solves the problem. It is pickled with the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class GoldGrader:
 
     Args:
         timeout: Seconds that one comparison by rules may take.
-        verifier: A verifier, or how it is written: ``"rules"`` (an echo of the question is no answer),
-            ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or one's own ("./mine.py:MyVerifier"); see
+        verifier: A verifier, or its name with options: ``"rules"`` (an echo of the question is not an answer),
+            ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or your own code ("./mine.py:MyVerifier"); see
             docs/verification.md.
 
     Raises:
-        ConfigurationError: The timeout is not positive, or an option of the verifier does not fit.
-        UnknownNameError: There is no verifier of that name.
+        ConfigurationError: The timeout is not positive, or an option of the verifier is not valid.
+        UnknownNameError: No verifier has that name.
     """
 
     timeout: float = 5.0
@@ -38,6 +38,6 @@ class GoldGrader:
         object.__setattr__(self, "verifier", make_verifier(self.verifier, timeout=self.timeout))
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
-        """Compare with the gold answer."""
+        """Compare the answer with the gold answer."""
         assert isinstance(self.verifier, Verifier)  # made above
         return self.verifier(problem.answer, answer, problem.question)

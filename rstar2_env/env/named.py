@@ -1,8 +1,9 @@
-"""Which environment a name means: a Gymnasium id, alone or with the code that registers it, or a class of one's own.
+"""Finds an environment by name: a Gymnasium id, an id with the code that registers it, or the user's own class.
 
-``mine/Divisors-v0``; ``divisors:mine/Divisors-v0`` (Gymnasium's own form, here with the current folder on the path) and
-``./divisors.py:mine/Divisors-v0``; ``divisors:DivisorsEnv`` and ``./divisors.py:DivisorsEnv``; ``./divisors.py``, where
-that holds one environment. Not covered: options and wrappers (``rstar2_env.wrappers.make``).
+Accepted forms: ``mine/Divisors-v0``; ``divisors:mine/Divisors-v0`` (Gymnasium's form, with the current folder on the
+path) and ``./divisors.py:mine/Divisors-v0``; ``divisors:DivisorsEnv`` and ``./divisors.py:DivisorsEnv``; and
+``./divisors.py`` if that file holds exactly one environment. Not covered: options and wrappers
+(``rstar2_env.wrappers.make``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rstar2_env.core.options.own_code import OwnName, Shape, candidates, find_ow
 from rstar2_env.env.spaces import UnicodeText
 
 EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
-"""An environment as it may be written: a name (see above), or the class or function that makes it."""
+"""An environment given by a name (see above), or by the class or function that creates it."""
 
 _SHAPE = Shape(
     lambda value: inspect.isclass(value) and issubclass(value, gym.Env), "a class derived from gymnasium.Env"
@@ -33,9 +34,9 @@ class NamedEnv:
     """An environment that was found.
 
     Attributes:
-        name: What the user wrote, or the name of the class or function.
-        env_id: Its id in Gymnasium's registry, or "" where it has none.
-        creator: The class or function that makes it, or ``None`` where only its vector form has one.
+        name: The user's text, or the name of the class or function.
+        env_id: The id in Gymnasium's registry, or "" if it is not registered.
+        creator: The class or function that creates it, or ``None`` if only its vector form has one.
     """
 
     name: str
@@ -44,11 +45,11 @@ class NamedEnv:
 
 
 def find_env(env: EnvSpec) -> NamedEnv:
-    """The environment that is meant.
+    """Find the environment that a name refers to.
 
     Raises:
-        UnknownEnvError: There is no such id; the message suggests the nearest.
-        ConfigurationError: One's own code is not there, fails when it is imported, or holds no such environment.
+        UnknownEnvError: No such id is registered; the message suggests the closest id.
+        ConfigurationError: The user's code does not exist, fails on import, or does not hold such an environment.
     """
     if not isinstance(env, str):
         if not callable(env):
@@ -71,10 +72,10 @@ def find_env(env: EnvSpec) -> NamedEnv:
 
 
 def check_text(env: gym.Env[Any, Any], name: str) -> None:
-    """Refuse an environment that is not text in, text out.
+    """Reject an environment that is not text in, text out.
 
     Raises:
-        ConfigurationError: One of its spaces holds no text.
+        ConfigurationError: One of its spaces does not contain text.
     """
     spaces = {kind: getattr(env, f"{kind}_space", None) for kind in ("action", "observation")}
     for space in spaces.values():
@@ -82,7 +83,7 @@ def check_text(env: gym.Env[Any, Any], name: str) -> None:
             continue
         if type(space).__module__.startswith("gymnasium.") or not space.contains("text"):
             raise ConfigurationError(
-                f"{name} is no text environment: its actions are {spaces['action']} and its observations "
+                f"{name} is not a text environment: its actions are {spaces['action']} and its observations "
                 f"{spaces['observation']}. Expected an environment whose spaces are rstar2_env.env.spaces.UnicodeText "
                 "or gymnasium.spaces.Text; `rstar2 envs` lists those of this package."
             )
@@ -101,7 +102,7 @@ def _registered(name: str, env_id: str) -> NamedEnv:
 
 
 def _known_id(env_id: str, written: str) -> str:
-    """The id as it is registered: of one without a version the highest."""
+    """Return the registered id; if the version is omitted, the highest version."""
     try:
         namespace, name, version = parse_env_id(env_id)
     except gym.error.Error:
@@ -115,12 +116,12 @@ def _known_id(env_id: str, written: str) -> str:
 
 
 def _ids_of(module: ModuleType) -> list[str]:
-    """The ids whose environments a module defines."""
+    """Return the ids of the environments that a module defines."""
     return [env_id for env_id, spec in gym.registry.items() if _home(spec) == module.__name__]
 
 
 def _home(spec: gym.envs.registration.EnvSpec) -> str:
-    """The module that defines an environment."""
+    """Return the name of the module that defines an environment."""
     entry_point = spec.entry_point
     return (
         entry_point.partition(":")[0] if isinstance(entry_point, str) else str(getattr(entry_point, "__module__", ""))
@@ -132,7 +133,7 @@ def _own_class(own: OwnName, module: ModuleType) -> Any:
     if not own.name and ids:
         classes = sorted(candidates(module, _SHAPE))
         raise ConfigurationError(
-            f"{own.written} holds several environments ({', '.join([*ids, *classes])}): write {own.written}:{ids[0]}, "
-            "or another of them."
+            f"{own.written} holds several environments ({', '.join([*ids, *classes])}): name one of them, for example "
+            f"{own.written}:{ids[0]}."
         )
     return find_own(own, "environment", _SHAPE, {})

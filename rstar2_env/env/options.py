@@ -1,4 +1,4 @@
-"""The options of an environment, typed and checked before anything is made."""
+"""Types and checks the options of an environment before it is created."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from rstar2_env.core.options.declare import read_loosely, typed_options
 from rstar2_env.env.named import EnvSpec, NamedEnv, find_env
 
 _OF_MAKE = ("max_episode_steps", "disable_env_checker")
-"""What ``gym.make`` takes beside the environment's own options."""
+"""Options of ``gym.make`` itself, in addition to the environment's own options."""
 
 
 def env_options(env: EnvSpec | NamedEnv, options: Mapping[str, Any] | None, *, prefix: str = "") -> dict[str, Any]:
-    """The options of an environment as its class wants them.
+    """Convert the options of an environment to the types that its class declares.
 
     Args:
-        env: The environment, in any of the forms of ``rstar2_env.env.named``.
-        options: What the user gave; text of the command line is typed by the signature of the environment's class.
-        prefix: Goes before the names in messages ("env_options.").
+        env: The environment, in any form that ``rstar2_env.env.named`` accepts.
+        options: The user's options; text from the command line is converted by the signature of the environment's
+            class.
+        prefix: Prefix of the option names in messages ("env_options.").
 
     Raises:
-        ConfigurationError: The environment has no such option (the message suggests the nearest), or a value does not
-            fit.
-        UnknownEnvError: There is no such environment.
+        ConfigurationError: The environment does not have such an option (the message suggests the closest name), or a
+            value is not valid.
+        UnknownEnvError: The environment does not exist.
     """
     given = dict(options or {})
     if not given:

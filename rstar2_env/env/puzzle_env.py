@@ -1,8 +1,8 @@
-"""``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register`` to give it a name.
+"""``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register``, which names it.
 
-An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and one
-``register``; everything that takes is here to import. Not covered: worlds with an opponent (``game_env``) or with state
-between turns (``tool_env``).
+An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and calls
+``register`` once; this module exports all names that this needs. Not covered: worlds with an opponent (``game_env``) or
+with state between turns (``tool_env``).
 """
 
 from __future__ import annotations
@@ -32,31 +32,32 @@ Any string: the policy's whole turn. With the ``rstar2`` dialect the answer is a
 ``</answer>``; the last one counts.
 
 ## Observation space
-Any string. ``reset`` returns the user's message with the puzzle; ``step`` returns nothing at the end, and with
-``tool=True`` the results of the turn's calls before it.
+Any string. ``reset`` returns the user's message with the puzzle. ``step`` returns the results of the turn's calls (with
+``tool=True``), and an empty string at the end.
 
 ## Reward
-1 at the end if the answer solves the puzzle, as the family's own verifier finds without any model or tool, else 0.
+1 at the end if the family's own verifier, which uses no model and no tool, accepts the answer; else 0.
 
 ## Episode end
 A turn without a call ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. Without the
-tool one turn is all there is, and a turn with a call ends it too: ``truncated``, with ``turns``. With the tool it is as
-in ``rstar2/MathTool-v0``.
+tool, an episode has one turn, and a turn with a call ends it too: ``truncated``, with ``turns``. With the tool, an
+episode ends as in ``rstar2/MathTool-v0``.
 
 ## Information
 As in ``rstar2/MathTool-v0``. On ``reset``: ``problem_id``, ``tools`` (empty without the tool), ``system``,
 ``stop``. On ``step``: ``role``, ``tool_calls``, ``answer_tags``; at the end also ``end``, ``answer``, ``correct``,
-``turns``, ``tool_errors``, ``tool_calls_total``, and ``verdict`` where there was an answer.
+``turns``, ``tool_errors``, ``tool_calls_total``, and ``verdict`` if there was an answer.
 """
 
 _ARGS = """
 Args:
-    problems: Other problems than the family's own at these knobs: what ``load_problems`` takes, of this family.
-    tool: Give the policy the Python tool, and ten turns.
+    problems: Problems of this family to use instead of those generated from the knobs; any value that
+        ``load_problems`` accepts.
+    tool: Give the policy the Python tool and ten turns.
     split: "train", "validation" or "test"; two splits never share an instance.
-    sandbox: Where the tool's programs run; see ``rstar2_env.tools.PythonTool``.
-    limits: What one program may use; a ``Limits`` or a dict of its fields.
-    **options: The knobs, and everything else that ``ToolEnv`` takes.
+    sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
+    limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
+    **options: The knobs, and all other options of ``ToolEnv``.
 
 Raises:
     ConfigurationError: An option is out of its range, or a problem is not of this family.
@@ -64,19 +65,19 @@ Raises:
 
 
 class PuzzleEnv(FamilyEnv):
-    """One puzzle, one answer, a reward of 0 or 1; ``register`` makes a subclass for each family of puzzles.
+    """One puzzle, one answer, a reward of 0 or 1; ``register`` creates one subclass per family of puzzles.
 
     Args:
-        problems: What ``load_problems`` takes; ``None`` means the family's own problems.
-        tool: Give the policy the Python tool, and ten turns.
+        problems: Any value that ``load_problems`` accepts; ``None`` means the family's own problems.
+        tool: Give the policy the Python tool and ten turns.
         split: "train", "validation" or "test".
-        sandbox: Where the tool's programs run; see ``rstar2_env.tools.PythonTool``.
-        limits: What one program may use; a ``Limits`` or a dict of its fields.
-        max_turns: Turns of the policy; by default 10 with the tool, else 1.
-        **options: The knobs of the family, and everything else that ``ToolEnv`` takes.
+        sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
+        limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
+        max_turns: Maximum turns of the policy; by default 10 with the tool, else 1.
+        **options: The knobs of the family, and all other options of ``ToolEnv``.
 
     Raises:
-        ConfigurationError: An option is out of its range, or knobs are given together with ``problems``.
+        ConfigurationError: An option is out of its range, or both knobs and ``problems`` are given.
     """
 
     family_class: ClassVar[type[Puzzle]]
@@ -99,7 +100,8 @@ class PuzzleEnv(FamilyEnv):
         self.family = self.family_class.with_knobs(knobs)
         if problems is not None and knobs:
             raise ConfigurationError(
-                f"{', '.join(sorted(knobs))}: a knob of the family's own problems, and problems= is given."
+                f"{', '.join(sorted(knobs))}: knobs configure the family's own problems and cannot be combined with "
+                "problems=."
             )
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits, prefix="limits.")
@@ -114,10 +116,10 @@ class PuzzleEnv(FamilyEnv):
         self._own = problems is None
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Refuse a problem that the verifier cannot grade, before the policy spends a turn on it.
+        """Reject a problem that the verifier cannot grade, before the policy spends a turn on it.
 
         Raises:
-            ConfigurationError: It cannot.
+            ConfigurationError: The verifier cannot grade the problem.
         """
         if self._own and "problem" not in options:
             return
@@ -131,25 +133,25 @@ class PuzzleEnv(FamilyEnv):
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             fault = f"its meta is not that of the family ({type(error).__name__}: {error})"
         raise ConfigurationError(
-            f"Problem {problem.id!r} is not of the family {self.family.name!r}: {fault}. Give problems that "
-            f"load_problems({self.family.name!r}) made."
+            f"Problem {problem.id!r} is not of the family {self.family.name!r}: {fault}. Use problems from "
+            f"load_problems({self.family.name!r})."
         )
 
     def random_turn(self, rng: np.random.Generator) -> str:
-        """A turn with a random answer of the right form: the player of the random baseline."""
+        """Return a turn with a random answer in the right format, as the random baseline plays."""
         return self.dialect.format_answer(self.family.guess(self.problem.meta, rng))
 
 
 def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
-    """Give a puzzle an environment and its Gymnasium id, and the family its name in ``load_problems``.
+    """Create the environment of a puzzle, register its Gymnasium id, and name the family for ``load_problems``.
 
     Args:
-        env_id: Like "rstar2/Saturn-v0".
-        puzzle: A class at the top of its module. The environment's class (``SaturnEnv`` of ``Saturn``) is put beside
-            it.
+        env_id: Such as "rstar2/Saturn-v0".
+        puzzle: A class at the top level of its module. The environment's class (``SaturnEnv`` for ``Saturn``) is added
+            to the same module.
 
     Raises:
-        DuplicateNameError: Another family has that name.
+        DuplicateNameError: Another family already has that name.
     """
     env = environment_class(PuzzleEnv, puzzle)
     gym.register(env_id, entry_point=f"{env.__module__}:{env.__qualname__}")

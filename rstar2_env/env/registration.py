@@ -1,6 +1,6 @@
-"""``register_env``: gives an environment of any kind its Gymnasium id, and its vector form.
+"""``register_env``: registers the Gymnasium id of an environment of any kind, with its vector form.
 
-Not covered: making environments (``rstar2_env.wrappers.make``), and finding those of other distributions
+Not covered: creating environments (``rstar2_env.wrappers.make``), and finding environments of other distributions
 (``rstar2_env.core.options.plugins``).
 """
 
@@ -27,31 +27,32 @@ def register_env(env_id: str, part: type[Game]) -> type[GameEnv]: ...
 @overload
 def register_env(env_id: str, part: MakerT, **options: Any) -> MakerT: ...
 def register_env(env_id: str, part: Any, **options: Any) -> Any:
-    """Give an environment its Gymnasium id; ``gym.make(env_id)`` and ``gym.make_vec(env_id)`` make it from then on.
+    """Register a Gymnasium id; afterwards ``gym.make(env_id)`` and ``gym.make_vec(env_id)`` create the environment.
 
     Args:
-        env_id: Like "mine/Divisors-v0".
-        part: A ``ToolEnv`` (or any text environment's class, or a function that makes one), a ``Puzzle`` or a
-            ``Game``. The last two stand at the top of their module, beside which their environment's class is put.
-        **options: Arguments that this id passes to ``part`` by default; a ``Puzzle`` and a ``Game`` have knobs instead.
+        env_id: Such as "mine/Divisors-v0".
+        part: A ``ToolEnv`` (or the class of any text environment, or a function that creates one), a ``Puzzle`` or a
+            ``Game``. A ``Puzzle`` or ``Game`` must be at the top level of its module; its environment's class is added
+            to the same module.
+        **options: Default arguments that this id passes to ``part``; a ``Puzzle`` and a ``Game`` have knobs instead.
 
     Returns:
-        The environment's class: ``part`` itself, or what was made of the ``Puzzle`` or the ``Game``.
+        The environment's class: ``part`` itself, or the class created for the ``Puzzle`` or the ``Game``.
 
     Raises:
-        ConfigurationError: ``part`` is none of these, or a ``Puzzle`` or a ``Game`` is given options.
-        DuplicateNameError: Another family has the puzzle's name.
+        ConfigurationError: ``part`` has another type, or options are given for a ``Puzzle`` or a ``Game``.
+        DuplicateNameError: Another family already has the puzzle's name.
     """
     if isinstance(part, type) and issubclass(part, (Puzzle, Game)):
         if options:
             raise ConfigurationError(
-                f"{env_id}: a Puzzle or Game takes no options where it is registered ({', '.join(options)}); give its "
-                "knobs other defaults."
+                f"{env_id}: register_env takes no options for a Puzzle or a Game ({', '.join(options)}); change the "
+                "defaults of its knobs instead."
             )
         return puzzle_env.register(env_id, part) if issubclass(part, Puzzle) else game_env.register(env_id, part)
     if not callable(part):
         raise ConfigurationError(
-            f"{env_id}: expected an environment's class, a function that makes one, a Puzzle or a Game, got {part!r}."
+            f"{env_id}: expected an environment's class, a function that creates one, a Puzzle or a Game, got {part!r}."
         )
     gym.register(env_id, entry_point=part, kwargs=options, vector_entry_point=vector_entry_point(env_id))
     return part

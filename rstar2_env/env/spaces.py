@@ -1,8 +1,8 @@
 """A Gymnasium space of text: any Unicode string up to a length.
 
 ``gymnasium.spaces.Text`` lists its characters one by one: with a full character set it takes seconds to build and
-hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. This space knows only a
-length. Vectorised, it becomes a ``Tuple``; ``AsyncVectorEnv`` raises an error unless ``shared_memory=False``.
+hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. This space stores only a
+length. Its vectorized form is a ``Tuple``; ``AsyncVectorEnv`` raises an error unless ``shared_memory=False``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class UnicodeText(gym.Space[str]):
         """Draw a short random string: mostly printable ASCII, some of any Unicode.
 
         Raises:
-            ValueError: A mask or probabilities were given; this space knows neither.
+            ValueError: A mask or probabilities were given; this space supports neither.
         """
         if mask is not None or probability is not None:
             raise ValueError("UnicodeText.sample takes neither mask nor probability.")
@@ -50,12 +50,12 @@ class UnicodeText(gym.Space[str]):
         return "".join("\ufffd" if code in _SURROGATES else chr(code) for code in codes)
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string that is short enough."""
+        """Return whether ``x`` is a string of at most ``max_length`` characters."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text has no flat array form."""
+        """False: text cannot be flattened into an array."""
         return False
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""``ToolEnv``: a multi-turn text environment with tools, on which environment families build.
+"""``ToolEnv``: a multi-turn text environment with tools, the base class of environment families.
 
-Covered: the turn loop, its budgets, the status of every call, the reward for a right final answer, rendering.
-A family that needs more overrides ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``, and nothing else. Not
-covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers
-are compared (``rstar2_env.verification``), how programs run (``rstar2_env.sandbox``).
+Covered: the turn loop, its budgets, the status of every call, the reward for a correct final answer, rendering.
+A family that needs more overrides only ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``. Not covered:
+sources of problems (``rstar2_env.problems``), the format of calls and answers (``rstar2_env.dialects``), comparing
+answers (``rstar2_env.verification``), running programs (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations
@@ -29,36 +29,38 @@ from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
 from rstar2_env.verification import Reason
 
 _NOTE_LENGTH = 64
-"""Room for the note that ``cut_middle`` puts where it cut."""
+"""Characters reserved for the note that ``cut_middle`` inserts."""
 
 
 class ToolEnv(gym.Env[str, str]):
     """Text in, text out: a problem, turns with tool calls, a final answer.
 
-    The contract (spaces, ``info``, ends, reward) is that of ``rstar2/MathTool-v0``, which documents it in full.
+    ``rstar2/MathTool-v0`` documents the contract (spaces, ``info``, ends, reward) in full.
 
     Args:
-        problems: Where the problems come from; whatever ``load_problems`` takes.
+        problems: The source of the problems; any value that ``load_problems`` accepts.
         tools: The tools that the policy may call.
-        grader: Says whether an answer solves a problem; ``None`` where a subclass overrides ``answer_turn``.
-        dialect: A dialect, or the name of one.
+        grader: Returns whether an answer solves a problem; ``None`` if a subclass overrides ``answer_turn``.
+        dialect: A dialect, or its name.
         dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
-        holdout: Share of a file's or a list's problems that are its split ``"test"``, and the others ``"train"``.
-        max_turns: Turns of the policy in one episode.
-        max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None``: no limit.
-        max_seconds: Wall-clock seconds of one episode; ``None`` for no limit. Not reproducible by nature.
-        tokenizer: Counts tokens for ``max_tokens``; a tokenizer, or the folder or hub name of one.
-        timings: Put the wall-clock seconds of every call into ``info``, which is then no longer deterministic.
-        max_text: Longest text that the spaces admit, in characters, at least 1024. An action beyond it is an error;
-            results beyond it are cut in the middle.
+        holdout: Share of a file's or a list's problems that form the split ``"test"``; the rest form ``"train"``.
+        max_turns: Maximum turns of the policy in one episode.
+        max_tokens: Maximum tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None`` for
+            no limit.
+        max_seconds: Maximum wall-clock seconds of one episode; ``None`` for no limit. With it, episodes are not
+            reproducible.
+        tokenizer: Counts tokens for ``max_tokens``; a tokenizer, or its folder or hub name.
+        timings: Add the wall-clock seconds of every call to ``info``, which is then no longer deterministic.
+        max_text: Maximum length of a text in the spaces, in characters, at least 1024. A longer action is an error;
+            longer results are cut in the middle.
         render_mode: ``"ansi"``, ``"human"`` or ``None``.
 
     Raises:
         ConfigurationError: An option is out of its range.
     """
 
-    # Not a ClassVar: Gymnasium declares it an instance variable.
+    # Not a ClassVar: Gymnasium declares it as an instance variable.
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
     @checked
@@ -104,10 +106,10 @@ class ToolEnv(gym.Env[str, str]):
 
     @property
     def problem(self) -> Problem:
-        """The problem of the running episode; it holds the gold answer, so no agent or trainer may read it.
+        """The problem of the running episode. It holds the gold answer: agents and trainers must not read it.
 
         Raises:
-            EpisodeOverError: No episode was started yet.
+            EpisodeOverError: No episode has started yet.
         """
         if self._problem is None:
             raise EpisodeOverError("There is no problem yet: call reset() first.")
@@ -115,27 +117,28 @@ class ToolEnv(gym.Env[str, str]):
 
     @property
     def turns(self) -> Sequence[str]:
-        """The policy's turns in this episode, the running one included."""
+        """The policy's turns in this episode, including the current turn."""
         return tuple(self._turns)
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Override it to prepare what an episode needs: called by every ``reset`` once ``problem`` is chosen.
+        """Prepare an episode; ``reset`` calls this after it has chosen ``problem``. Override it if a family needs to.
 
         Args:
-            options: What ``reset`` was given.
+            options: The ``options`` that ``reset`` received.
 
         Raises:
-            ConfigurationError: By an override, where the problem is none of this environment's; no episode begins.
+            ConfigurationError: An override rejects the problem because it does not belong to this environment; no
+                episode starts.
         """
 
     def answer_turn(self, turn: str) -> Ended | GoesOn:
-        """Override it to grade in another way, or to go on after an answer: called for every turn without a call.
+        """Grade a turn without a call. Override it to grade in another way, or to continue after an answer.
 
-        By default the last answer of all turns is graded by ``grader``, and the episode ends, with
-        ``info["verdict"]`` (``Verdict.record``). An override that asks ``grader`` itself should say the same there.
+        By default, ``grader`` grades the last answer of all turns, and the episode ends with ``info["verdict"]``
+        (``Verdict.record``). An override that calls ``grader`` itself should set the same key.
 
         Args:
-            turn: The policy's turn; ``turns`` has all of them.
+            turn: The policy's turn; ``turns`` holds all turns.
         """
         answer = self.dialect.answer(self._turns)
         if answer is None:
@@ -148,14 +151,14 @@ class ToolEnv(gym.Env[str, str]):
         return Ended(answer, float(verdict.correct), verdict.correct, info=info)
 
     def answer_tags(self) -> int:
-        """Override it where more than one answer is asked for: how often the policy has marked an answer so far."""
+        """Count the answers that the policy has marked so far. Override it if an episode asks for several answers."""
         return self.dialect.answer_tags(self._turns)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """Override it to say more in ``info`` at every end of an episode, also where a budget ended it.
+        """Return further keys of ``info`` for the end of an episode, including an end by a budget. Made to override.
 
         Args:
-            end: What ``info["end"]`` says.
+            end: The value of ``info["end"]``.
         """
         return {}
 
@@ -163,19 +166,19 @@ class ToolEnv(gym.Env[str, str]):
         """Start an episode.
 
         Args:
-            seed: Seeds the choice of the problem and the random states of tool calls.
-            options: ``{"problem_id": str}`` picks a problem of the source; ``{"problem": Problem | dict}`` sets one.
+            seed: Seed of the choice of the problem and of the random states of tool calls.
+            options: ``{"problem_id": str}`` selects a problem of the source; ``{"problem": Problem | dict}`` sets it.
 
         Returns:
             The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas), ``system`` and ``stop``
             (strings after which an engine should stop).
 
         Raises:
-            ConfigurationError: ``options`` holds an unknown key, or the message is longer than the spaces admit.
-            UnknownNameError: The source has no problem of that id.
+            ConfigurationError: ``options`` holds an unknown key, or the message is longer than ``max_text``.
+            UnknownNameError: The source does not have a problem with that id.
         """
         super().reset(seed=seed)
-        self._over = True  # until a problem is there: a reset that fails leaves no episode to step in
+        self._over = True  # if reset fails, there is no episode to step in
         self.tools.end_episode()
         self._problem = self._choose(dict(options or {}))
         self._episode_seed = int(self.np_random.integers(0, 2**63))
@@ -207,12 +210,12 @@ class ToolEnv(gym.Env[str, str]):
             action: The turn's text: reasoning, calls, an answer.
 
         Returns:
-            What the policy is shown next (empty at the end), the reward, ``terminated``, ``truncated`` and ``info``.
+            The next observation (empty at the end), the reward, ``terminated``, ``truncated`` and ``info``.
 
         Raises:
-            EpisodeOverError: The episode is over, or none was started.
+            EpisodeOverError: The episode is over, or no episode has started.
             TypeError: The action is not a string.
-            ConfigurationError: The action is longer than the action space admits.
+            ConfigurationError: The action is longer than ``max_text``.
         """
         if self._over:
             state = "There is no episode yet" if self._problem is None else "The episode is over"
@@ -247,7 +250,7 @@ class ToolEnv(gym.Env[str, str]):
         return self._on(action, text, results)
 
     def render(self) -> str | None:
-        """The conversation so far, coloured, with the status of each call; ``None`` in ``"human"`` mode."""
+        """Return the conversation so far in colour, with the status of each call; ``None`` in ``"human"`` mode."""
         if self.render_mode == "ansi":
             return self._transcript.text()
         return None
@@ -296,7 +299,7 @@ class ToolEnv(gym.Env[str, str]):
     def _on(self, action: str, text: str, results: Sequence[ToolResult], more: Mapping[str, Any] | None = None) -> Step:
         self._transcript.turn(action, results, text)
         self._show()
-        # Told on every step, not at the end alone: whoever plays may end the episode too, after any turn.
+        # Set at every step, not only at the end: the caller may also end the episode after any turn.
         info = self._info(results) | {"answer_tags": self.answer_tags()} | dict(more or {})
         return text, 0.0, False, False, info
 

@@ -15,18 +15,18 @@ _COLOURS = {"system": "\x1b[2m", "user": "\x1b[36m", "policy": "\x1b[33m", "tool
 _GOOD, _BAD, _OURS = "\x1b[32m", "\x1b[31m", "\x1b[34m"
 
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls of both sets, marks of writing direction, line separators, lone surrogates."""
+"""C0 and C1 control characters, text direction marks, line separators, lone surrogates."""
 
 
 class Transcript:
-    """The conversation so far as coloured text; it is formatted only when it is read."""
+    """The conversation so far as coloured text, formatted only when it is read."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
         self._shown = 0
 
     def start(self, system: str, user: str) -> None:
-        """Forget the last episode and begin one."""
+        """Start the transcript of a new episode."""
         self._entries = [_Block("system", system)] if system else []
         self._entries.append(_Block("user", user))
         self._shown = 0
@@ -42,22 +42,22 @@ class Transcript:
         self._entries += (_Block("policy", action), _Block("tool", text, tuple(results)))
 
     def end(self, action: str, results: Sequence[ToolResult], end: str, correct: bool) -> None:
-        """Add the last turn and how the episode ended.
+        """Add the last turn and the end of the episode.
 
         Args:
             action: Text of the turn.
             results: Results of its tool calls, in order.
-            end: Why the episode ended, as ``info["end"]``.
-            correct: Whether it counts as solved.
+            end: The value of ``info["end"]``.
+            correct: Whether the episode counts as solved.
         """
         self._entries += (_Block("policy", action), _End(end, correct, tuple(results)))
 
     def text(self) -> str:
-        """The whole episode."""
+        """Return the text of the whole episode."""
         return "\n".join(entry.draw() for entry in self._entries)
 
     def news(self) -> str:
-        """What was added since the last call of ``news``."""
+        """Return the text added since the last call of ``news``."""
         fresh, self._shown = self._entries[self._shown :], len(self._entries)
         return "\n".join(entry.draw() for entry in fresh)
 
@@ -89,10 +89,10 @@ _Entry: TypeAlias = "_Block | _End"
 
 
 def harmless(text: str) -> str:
-    r"""The text with every character that a terminal would act on written out (``\x1b``); line breaks and tabs stay.
+    r"""Escape every character that a terminal would interpret (``\x1b``); keep line breaks and tabs.
 
-    A program may print escape sequences, carriage returns or marks that turn the direction of writing; shown as they
-    are, they could repaint the reader's terminal or make a line read as another one. Lone surrogates cannot be printed.
+    A program may print escape sequences, carriage returns or text direction marks. If printed unescaped, they could
+    repaint the reader's terminal or make a line look like another line. Lone surrogates cannot be printed.
     """
     return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 

@@ -1,6 +1,6 @@
 """The outcome of a turn without a tool call: the episode ends or continues.
 
-``ToolEnv.answer_turn`` returns one of the two; an environment of one's own overrides it.
+``ToolEnv.answer_turn`` returns one of the two; a user's environment may override it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Step: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
-"""What ``step`` returns: text, reward, ``terminated``, ``truncated``, ``info``."""
+"""The result of ``step``: text, reward, ``terminated``, ``truncated``, ``info``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class Ended:
 
     Attributes:
         answer: The answer that was graded, or ``None``.
-        reward: What it earns.
-        correct: Whether it counts as solved.
-        end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` where grading failed for reasons
+        reward: The reward of the episode.
+        correct: Whether the episode counts as solved.
+        end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` if grading failed for reasons
             outside the policy (``truncated``).
-        info: What ``info`` says beside the keys of the contract.
+        info: Keys to add to ``info`` beyond those of the contract.
     """
 
     answer: str | None
@@ -35,11 +35,11 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """The episode goes on, unless a budget is spent.
+    """The episode continues unless a budget is exhausted.
 
     Attributes:
-        text: What the policy is shown next.
-        info: What ``info`` says beside the keys of the contract.
+        text: The next observation.
+        info: Keys to add to ``info`` beyond those of the contract.
     """
 
     text: str

@@ -1,9 +1,10 @@
-"""``ThreadVectorEnv``: a vector environment whose sub-environments take their steps at once, each in a thread.
+"""``ThreadVectorEnv``: a vector environment that steps its sub-environments in parallel, each in a thread.
 
-A step of a text environment mostly waits for a sandbox, a judge or a service. ``SyncVectorEnv`` waits for one after the
-other, ``AsyncVectorEnv`` needs a process for each. Here all wait at once, in one process with one shared sandbox.
-Covered: Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, which combines them.
-Not covered: environments that compute in Python all the time (one interpreter lock; take ``AsyncVectorEnv``).
+A step of a text environment mostly waits for a sandbox, a judge or a service. ``SyncVectorEnv`` steps the environments
+one after the other, and ``AsyncVectorEnv`` needs a process per environment. Here all environments wait at the same
+time, in one process with one shared sandbox. Covered: Gymnasium's autoreset modes and ``reset_mask``, with the same
+results as ``SyncVectorEnv``. Not covered: environments that are bound by Python computation, which the interpreter lock
+serializes (use ``AsyncVectorEnv``).
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _MODULE = "rstar2_env.env.vector"
 
 
 class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
-    """Runs ``reset`` and ``step`` of every sub-environment at once, and returns what ``SyncVectorEnv`` would.
+    """Runs ``reset`` and ``step`` of all sub-environments in parallel, with the results of ``SyncVectorEnv``.
 
     Args:
-        env_fns: Each makes one environment.
-        autoreset_mode: Gymnasium's: ``NextStep``, ``SameStep`` or ``Disabled``.
-        threads: Sub-environments that run at once; all of them by default.
+        env_fns: Functions that each create one environment.
+        autoreset_mode: Gymnasium's autoreset mode: ``NextStep``, ``SameStep`` or ``Disabled``.
+        threads: Maximum number of sub-environments that run in parallel; all of them by default.
 
     Raises:
         ConfigurationError: There is no sub-environment, or ``threads`` is not a positive integer.
@@ -52,21 +53,21 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         self._threads: ThreadPoolExecutor | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset every sub-environment, or those of ``options["reset_mask"]``.
+        """Reset all sub-environments, or those selected by ``options["reset_mask"]``.
 
         Args:
-            seed: One for all (the next ones take ``seed + 1`` and so on), a list, or ``None``.
-            options: Those of every sub-environment; ``reset_mask`` may name which ones to reset.
+            seed: Seed of the first sub-environment (the others use ``seed + 1`` and so on), a list, or ``None``.
+            options: Options for every sub-environment; ``reset_mask`` selects the sub-environments to reset.
         """
         seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else seed
         seeds = [None] * self.num_envs if seeds is None else list(seeds)
         mask = (options or {}).get("reset_mask")
-        # What does not fit is refused by Gymnasium, below, before anything is reset.
+        # Gymnasium rejects invalid seeds and masks below, before any reset.
         fits = mask is None or (isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == bool)
         if len(seeds) == self.num_envs and fits:
             own = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
             chosen = [index for index in range(self.num_envs) if mask is None or mask[index]]
-            # As Gymnasium does: with a mask the options stay a dict, without one they stay what they were.
+            # As in Gymnasium: with a mask, pass the options as a dict; without a mask, pass them unchanged.
             self._at_once(
                 {
                     index: partial(self._env(index).reset_ahead, seeds[index], own if options is not None else None)
@@ -77,10 +78,10 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return tuple(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step every sub-environment; one that ended in the last step is reset, as the autoreset mode says.
+        """Step all sub-environments; those that ended in the last step are reset according to the autoreset mode.
 
         Raises:
-            EpisodeOverError: The mode is ``Disabled`` and an ended sub-environment was not reset.
+            EpisodeOverError: The mode is ``Disabled`` and a sub-environment whose episode ended was not reset.
         """
         over = self._autoreset_envs
         if self.autoreset_mode is AutoresetMode.DISABLED and over.any():
@@ -91,7 +92,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
             )
         turns = list(iterate(self.action_space, actions))
         if len(turns) != self.num_envs:
-            raise ConfigurationError(f"Expected {self.num_envs} actions, one a sub-environment, got {len(turns)}.")
+            raise ConfigurationError(f"Expected {self.num_envs} actions, one per sub-environment, got {len(turns)}.")
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
         self._at_once(
@@ -118,7 +119,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return env
 
     def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
-        """Do everything, wait for all of it, and raise the first failure."""
+        """Run all work items in threads, wait for all of them, and raise the first failure."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
         futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]
@@ -132,14 +133,14 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
 
 
 class _Ahead(gym.Wrapper[str, str, str, str]):
-    """Does its work when told to, in whatever thread, and hands the result over when ``SyncVectorEnv`` asks."""
+    """Computes a reset or a step ahead, in any thread, and returns the result when ``SyncVectorEnv`` calls it."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         super().__init__(env)
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was done ahead."""
+        """Drop the results computed ahead."""
         self._step: Any = None
         self._reset: Any = None
 
@@ -152,12 +153,12 @@ class _Ahead(gym.Wrapper[str, str, str, str]):
             self._reset = self.env.reset()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """What was done ahead, or else a reset now."""
+        """Return the reset computed ahead, or reset now."""
         done, self._reset = self._reset, None
         return self.env.reset(seed=seed, options=options) if done is None else done
 
     def step(self, action: str) -> Any:
-        """What was done ahead, or else a step now."""
+        """Return the step computed ahead, or step now."""
         done, self._step = self._step, None
         return self.env.step(action) if done is None else done
 
@@ -175,16 +176,16 @@ def make_threaded(
     wrappers: Sequence[Callable[[gym.Env[str, str]], gym.Env[str, str]]] = (),
     **options: Any,
 ) -> ThreadVectorEnv:
-    """Make ``num_envs`` environments of one id, and step them at once.
+    """Create ``num_envs`` environments of one id that are stepped in parallel.
 
     Args:
         env_id: A registered id.
-        num_envs: How many.
+        num_envs: Number of environments.
         autoreset_mode: See ``ThreadVectorEnv``.
         threads: See ``ThreadVectorEnv``.
-        wrappers: Put around every sub-environment, the first one innermost. (``gym.make_vec`` does not pass its own
-            ``wrappers`` on to a vector form, and refuses them.)
-        **options: Of ``gym.make``.
+        wrappers: Wrappers of every sub-environment, innermost first. (``gym.make_vec`` rejects ``wrappers`` for an
+            environment with a vector form.)
+        **options: Options of ``gym.make``.
     """
 
     def make() -> gym.Env[str, str]:
@@ -197,15 +198,15 @@ def make_threaded(
 
 
 def vector_entry_point(env_id: str) -> str:
-    """What to register as an id's ``vector_entry_point``: text, so that the specification stays JSON."""
+    """Return the ``vector_entry_point`` of an id, as text, so that the specification can be written as JSON."""
     return f"{_MODULE}:{env_id}"
 
 
 def add_vector_forms(namespace: str = "rstar2") -> list[str]:
-    """Give every registered id of a namespace that has no vector form of its own this one.
+    """Add this vector form to every registered id of a namespace that does not have one.
 
     Returns:
-        The ids that got it.
+        The ids that were changed.
     """
     added = []
     for env_id, spec in gym.registry.items():
@@ -216,7 +217,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Resolve ``rstar2_env.env.vector:<id>``: an entry point is not told the id that it is called for."""
+    """Resolve ``rstar2_env.env.vector:<id>``; Gymnasium does not pass the id to an entry point."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

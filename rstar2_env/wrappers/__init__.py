@@ -1,4 +1,4 @@
-"""Wrappers that compose with every text environment; faults, budgets and limits act in the chain of its tools."""
+"""Wrappers for every text environment; faults, budgets and limits act in the environment's tool chain."""
 
 from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
 from rstar2_env.wrappers.make import make_env

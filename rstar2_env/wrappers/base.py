@@ -1,4 +1,4 @@
-"""What the wrappers share: typed steps, the environment's chain of tools, seeds by which to start again."""
+"""The common base of the wrappers: typed steps, access to the tool chain, seeds that restart an episode."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Chain(Protocol):
     """The part of a ``ToolChain`` that wrappers need."""
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all that are there."""
+        """Add a middleware around all existing ones."""
         ...
 
 
 class TextWrapper(gym.Wrapper[str, str, str, str]):
-    """A wrapper of a text environment; ``take`` is the wrapped environment's ``step``, with a ``float`` reward."""
+    """A wrapper of a text environment; ``take`` calls the wrapped environment's ``step`` with a ``float`` reward."""
 
     def take(self, action: str) -> Step:
-        """One step of the wrapped environment."""
+        """Take one step of the wrapped environment."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return text, float(reward), terminated, truncated, info
 
@@ -36,12 +36,12 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
     """Add a middleware to the tools of ``env``.
 
     Args:
-        env: A text environment; ``env.unwrapped.tools`` is its chain of tools.
+        env: A text environment; ``env.unwrapped.tools`` is its tool chain.
         middleware: Called around every tool call.
         wrapper: Name of the wrapper, for the error message.
 
     Raises:
-        ConfigurationError: The environment has no chain of tools.
+        ConfigurationError: The environment does not have a tool chain.
     """
     chain: Chain | None = getattr(env.unwrapped, "tools", None)
     if chain is None or not callable(getattr(chain, "use", None)):
@@ -53,16 +53,16 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
 
 
 class EpisodeSeeds:
-    """Gives every episode a seed that is known, so that it can be started again, also where ``reset`` got none.
+    """Assigns every episode a known seed, so that it can be restarted even if ``reset`` received no seed.
 
-    The same sequence of resets gives the same seeds once one of them had a seed.
+    After the first reset with a seed, the same sequence of resets produces the same seeds.
     """
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng()
 
     def next(self, seed: int | None) -> int:
-        """The seed to reset with."""
+        """Return the seed for the next reset."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
             return seed
@@ -70,14 +70,14 @@ class EpisodeSeeds:
 
 
 def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
-    """Put the parts of a reward into ``info``, and keep those of the wrapped environment, as ``task/<name>``.
+    """Record the components of a reward in ``info``; those of the wrapped environment become ``task/<name>``.
 
-    The parts without a slash add up to the reward.
+    The components without a slash add up to the reward.
     """
     inner = info.get("reward_components") or {}
     info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}
 
 
 def copied(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Options of a reset, kept for the next one whatever becomes of the caller's dict."""
+    """Copy the options of a reset, so that later changes to the caller's dict have no effect."""
     return None if options is None else dict(options)

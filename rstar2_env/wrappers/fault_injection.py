@@ -1,7 +1,7 @@
 """``FaultInjection``: seeded and labelled faults in tool calls, to train and test with environment noise.
 
-Covered: time-outs, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
-hit and whether the fault landed. Not covered: faults inside a program's run (a disk that fills up halfway through it).
+Covered: timeouts, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
+hit and whether the fault took effect. Not covered: faults while a program runs (such as a disk that fills up).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Fault(StrEnum):
     """The kinds of faults."""
 
     TIMEOUT = "timeout"
-    """The answer is a time-out, although the program ended in time."""
+    """The result is a timeout, although the program ended in time."""
     LOST = "lost"
-    """The program's output does not arrive: the call looks as if it had printed nothing."""
+    """The program's output is lost: the call seems to have printed nothing."""
     TRUNCATED = "truncated"
-    """The second half of the output is missing, with nothing to say so."""
+    """The second half of the output is missing, without a note."""
     TRANSIENT = "transient"
-    """The tool says that it is unavailable for the moment; the same call again may work."""
+    """The tool reports that it is temporarily unavailable; a retry may work."""
     WRONG_ORDER = "wrong_order"
-    """What an earlier call of the episode answered arrives in place of this call's own answer."""
+    """The result of an earlier call of the episode arrives instead of this call's result."""
     LATENCY = "latency"
-    """The right answer, late."""
+    """The correct result, delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Hit:
     """The fault of one call.
 
     Attributes:
-        fault: Which fault was drawn for it.
-        landed: Whether it changed anything. One that meets a call which failed by itself does not: the policy's own
-            error is never covered up.
-        own_status: The status that the call had by itself.
+        fault: The fault drawn for the call.
+        landed: Whether the fault changed the result. A fault does not change a call that failed by itself: the
+            policy's own error is never hidden.
+        own_status: The status of the call without the fault.
     """
 
     fault: Fault
@@ -58,28 +58,28 @@ class Hit:
     own_status: ToolStatus
 
     def record(self) -> dict[str, Any]:
-        """As ``info`` shows it."""
+        """Return the record for ``info``."""
         return {"kind": str(self.fault), "landed": self.landed, "own_status": str(self.own_status)}
 
 
 class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Injects faults into tool calls, the same ones for the same seeds.
+    """Injects faults into tool calls; the same seeds produce the same faults.
 
-    Whether a call is hit depends on ``seed``, the episode's seed and the call's number in the episode alone, so an
-    episode replays exactly and all episodes of a group meet the same noise at the same call. A call that a fault was
-    drawn for has ``fault`` (``kind``, ``landed``, ``own_status``) in its record of ``info["tool_calls"]``; where it
-    landed also ``injected: true``, and the environment counts the call neither among the policy's calls nor its errors.
-    At the end, ``info["faults"]`` counts the landed ones by kind.
+    Whether a call is hit depends only on ``seed``, the episode's seed and the call's number in the episode. An episode
+    therefore replays exactly, and all episodes of a group meet the same noise at the same call. A call that is hit has
+    ``fault`` (``kind``, ``landed``, ``own_status``) in its record in ``info["tool_calls"]``. If the fault landed, the
+    record also has ``injected: true``, and the environment counts the call neither as a call nor as an error of the
+    policy. At the end, ``info["faults"]`` counts the landed faults by kind.
 
     Args:
         env: An environment with tools.
-        rate: Chance that a call is hit: one number, shared evenly by ``kinds``, or a chance for each kind.
-        kinds: The kinds that share ``rate``, also as one text ("timeout+lost"); all of them by default.
-        seed: Of the faults.
+        rate: Probability that a call is hit: one number, divided evenly among ``kinds``, or a probability per kind.
+        kinds: The kinds that share ``rate``, as a list or as one text ("timeout+lost"); all kinds by default.
+        seed: Seed of the faults.
         latency_s: Seconds that ``latency`` adds.
 
     Raises:
-        ConfigurationError: A rate is not a chance, a kind is unknown, or the environment has no tools' chain.
+        ConfigurationError: A rate is not a probability, a kind is unknown, or the environment has no tool chain.
     """
 
     @checked
@@ -101,13 +101,13 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         use_middleware(env, self._faults, "FaultInjection")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode without a hit."""
+        """Start an episode with no hits."""
         self._faults.start()
         self._landed = {}
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: str) -> Step:
-        """Play a turn, and label the calls that were hit."""
+        """Play a turn and label the calls that were hit."""
         self._faults.hits.clear()
         text, reward, terminated, truncated, info = self.take(action)
         first = self._faults.first
@@ -143,7 +143,7 @@ class _Faults:
         own = handler(call, context)
         fault = self._draw(context)
         shown = own
-        # A call that failed by itself, or whose failure is ours, keeps what it is: errors must not be covered up.
+        # A call that failed by itself, or through our fault, keeps its status: errors must not be hidden.
         if fault is not None and own.status in (ToolStatus.OK, ToolStatus.EMPTY):
             shown = self._spoil(fault, own)
         if fault is not None:
@@ -192,7 +192,7 @@ def _failed(own: ToolResult, status: ToolStatus, text: str) -> ToolResult:
 def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> dict[Fault, float]:
     if isinstance(rate, Mapping):
         if kinds is not None:
-            raise ConfigurationError("kinds= goes with one rate for all of them; here rate names the kinds already.")
+            raise ConfigurationError("kinds= needs a single rate; here, rate already names the kinds.")
         chances = {_kind(kind): float(chance) for kind, chance in rate.items()}
     else:
         chosen = list(Fault) if kinds is None else [_kind(kind) for kind in kinds]
@@ -201,7 +201,7 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
         chances = {kind: float(rate) / len(chosen) for kind in chosen}
     # The sum of a few floats may exceed 1 by rounding alone.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
-        raise ConfigurationError(f"Rates of faults are chances from 0 to 1, at most 1 together, not {rate!r}.")
+        raise ConfigurationError(f"Fault rates are probabilities from 0 to 1 that add up to at most 1, not {rate!r}.")
     return chances
 
 

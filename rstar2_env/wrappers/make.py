@@ -1,4 +1,4 @@
-"""``make_env``: any text environment by its name, with options and wrappers, ready to play."""
+"""``make_env``: creates any text environment by name, with options and wrappers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from rstar2_env.wrappers.registry import read_wrappers, wrap
 
 
 def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options: Any) -> gym.Env[str, str]:
-    """Make a text environment and put wrappers around it.
+    """Create a text environment and apply wrappers to it.
 
-    Unlike ``gym.make`` it types and checks the options, refuses what is not text in and text out, finds the user's own
-    code, and adds no passive checker, which warns about text.
+    Unlike ``gym.make``, it converts and checks the options, rejects environments that are not text in and text out,
+    finds the user's own code, and does not add the passive checker, which warns about text spaces.
 
     Args:
         env: A Gymnasium id ("rstar2/MathTool-v0"), also with the module or file that registers it
-            ("./divisors.py:mine/Divisors-v0"); a class in a module or file of one's own ("./divisors.py:DivisorsEnv");
-            or the class or a function itself.
-        wrappers: The innermost first, each by name with its options ("fault_injection:rate=0.1,kinds=timeout+lost"), as
-            a table (``{"name": "tool_budget", "calls": 3}``), as ``[name, options]``, one's own
+            ("./divisors.py:mine/Divisors-v0"); a class in your own module or file ("./divisors.py:DivisorsEnv");
+            or the class or function itself.
+        wrappers: Wrappers, innermost first: a name with options ("fault_injection:rate=0.1,kinds=timeout+lost"), a
+            table (``{"name": "tool_budget", "calls": 3}``), ``[name, options]``, your own code
             ("./mine.py:MyWrapper"), or a class or function that takes the environment.
-        **options: Of the environment.
+        **options: Options of the environment.
 
     Raises:
-        UnknownEnvError: There is no such environment.
-        UnknownNameError: There is no such wrapper.
-        ConfigurationError: An option does not fit; it is no text environment; or one's own code cannot be imported.
+        UnknownEnvError: The environment does not exist.
+        UnknownNameError: A wrapper does not exist.
+        ConfigurationError: An option is not valid, the environment is not a text environment, or the user's code
+            cannot be imported.
     """
     found = find_env(env)
     parts = read_wrappers(wrappers)
@@ -39,7 +40,7 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
     if found.env_id:
         made: gym.Env[str, str] = gym.make(found.env_id, disable_env_checker=True, **options)
     else:
-        assert found.creator is not None  # only a registered one may lack it
+        assert found.creator is not None  # only a registered environment may lack a creator
         made = found.creator(**options)
     try:
         check_text(made, found.name)

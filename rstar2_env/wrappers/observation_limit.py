@@ -1,4 +1,4 @@
-"""``ObservationLimit``: how much of a tool's result, or of any other observation, the policy is shown."""
+"""``ObservationLimit``: limits the length of tool results and other observations."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Cut: TypeAlias = Literal["head", "middle", "tail"]
 
 
 class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Cuts long text, and says in it how much was left out.
+    """Cuts long text and inserts a note with the number of omitted units.
 
-    Each tool result is cut by itself, before the dialect writes its tags around it, so that no tag is ever lost; its
-    record has ``truncated: true``. An observation that holds no tool result (an opponent's move, feedback) is cut as a
-    whole. The first message, which holds the problem, never is.
+    Each tool result is cut before the dialect writes its tags around it, so no tag is lost, and its record has
+    ``truncated: true``. An observation without a tool result (an opponent's move, feedback) is cut as a whole. The
+    first message, which holds the problem, is never cut.
 
     Args:
         env: A text environment.
-        limit: Units to keep of one result; the note on what was left out comes on top.
-        cut: Which part is left out: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Count in its tokens instead of in characters; a tokenizer, or the folder or hub name of one.
+        limit: Number of units to keep of one result, without the note on the omitted part.
+        cut: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
+        tokenizer: Count in its tokens instead of in characters; a tokenizer, or its folder or hub name.
 
     Raises:
-        ConfigurationError: The limit is not a positive integer, ``cut`` is none of the three, or there is no such
-            tokenizer.
+        ConfigurationError: The limit is not a positive integer, ``cut`` has another value, or the tokenizer does not
+            exist.
     """
 
     @checked
     def __init__(
         self, env: TextEnv, limit: Count, *, cut: Cut = "middle", tokenizer: Tokenizer | str | None = None
     ) -> None:
-        # A tokenizer is large, and nobody changes it.
+        # Share the tokenizer: it is large and never changes.
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, limit=limit, cut=cut, tokenizer=tokenizer
         )
@@ -50,7 +50,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
             tools.use(self._limit)
 
     def step(self, action: str) -> Step:
-        """Play a turn; what comes back is short."""
+        """Play a turn and shorten the observation."""
         text, reward, terminated, truncated, info = self.take(action)
         if not info.get("tool_calls"):
             text, left_out = self._limit.cut(text)
@@ -69,13 +69,13 @@ class _Limit:
         return replace(result, text=text, truncated=True) if left_out else result
 
     def cut(self, text: str) -> tuple[str, int]:
-        """The text, and how many units were left out."""
+        """Return the shortened text and the number of omitted units."""
         if self._where == "middle":
             return cut_middle(text, self._limit, tokenizer=self._tokenizer)
         units: Any = text
         if self._tokenizer is not None:
             if len(text.encode("utf-8", "replace")) <= self._limit:
-                return text, 0  # a token stands for at least one byte
+                return text, 0  # a token represents at least one byte
             units = list(self._tokenizer.encode(text, add_special_tokens=False))
         left_out = len(units) - self._limit
         if left_out <= 0:

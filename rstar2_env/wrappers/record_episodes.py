@@ -1,7 +1,7 @@
-"""``RecordEpisodes``: every episode that ends, as one line of JSON; compressed by the file's name, resumable.
+"""``RecordEpisodes``: writes every finished episode as one line of JSON; compressed if the name says so, resumable.
 
-Covered: a file cut short by a crash, files of several runs. Not covered: episodes that were given up before their end;
-several processes that write one file (give each its own); several environments of one process may share it.
+Covered: a file truncated by a crash, files of several runs, several environments of one process that share a file. Not
+covered: episodes that were abandoned before their end; several processes that write one file (use one file each).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Writes the episodes as they end.
+    """Writes each episode when it ends.
 
-    A line is ``Episode.record()`` with ``index`` (the number of the episode in the file) in place of ``group``, and
-    ``info``, what the environment said at the end. A name that ends in ``.gz`` is compressed, every episode as a member
-    of its own, so that a crash loses no more than the episode that was being written.
+    A line is ``Episode.record()`` with ``index`` (the number of the episode in the file) instead of ``group``, and
+    ``info`` of the last step. A file whose name ends in ``.gz`` is compressed, with one gzip member per episode, so
+    that a crash loses at most the episode that is being written.
 
     Args:
         env: A text environment.
-        path: The file; its folder is made.
-        resume: Go on in a file that exists; a broken end is cut off.
-        overwrite: Replace a file that exists.
+        path: The file; its folder is created.
+        resume: Continue an existing file; a truncated last line is removed.
+        overwrite: Replace an existing file.
         shared: Share the file with the other environments of this process that record into it with ``shared``; the
-            first one begins or resumes it.
+            first of them creates or resumes it.
 
     Attributes:
         path: The file.
-        count: How many episodes it holds.
-        played: Seed and problem id of each of them, by which a run that resumes knows what to leave out.
+        count: Number of episodes in the file.
+        played: Seed and problem id of each episode in the file; a resumed run skips them.
 
     Raises:
-        ConfigurationError: The file exists, holds something, and neither ``resume`` nor ``overwrite`` was asked for; or
-            it is damaged.
+        ConfigurationError: The file exists and is not empty, and neither ``resume`` nor ``overwrite`` is set; or the
+            file is damaged.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         overwrite: bool = False,
         shared: bool = False,
     ) -> None:
-        # The spec must be JSON, and an environment made from it goes on in the same file.
+        # The spec must be JSON, and an environment created from it continues the same file.
         gym.utils.RecordConstructorArgs.__init__(self, path=str(path), resume=True, shared=shared)
         super().__init__(env)
         self.path = Path(path)
@@ -66,23 +66,23 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
 
     @property
     def played(self) -> list[tuple[int | None, str]]:
-        """Seed and problem id of every episode of the file."""
+        """Seed and problem id of every episode in the file."""
         return self._file.played
 
     @property
     def count(self) -> int:
-        """How many episodes the file holds."""
+        """Number of episodes in the file."""
         return len(self.played)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode; one that has not ended is not recorded."""
+        """Start an episode; an unfinished episode is not recorded."""
         text, info = self.env.reset(seed=seed, options=options)
         task = self.env.spec.id if self.env.spec is not None else ""
         self._episode = Episode(seed=seed, task=task).begin(text, info)
         return text, info
 
     def step(self, action: str) -> Step:
-        """Play a turn; the last one writes the episode."""
+        """Play a turn; the last turn writes the episode."""
         step = self.take(action)
         if self._episode.step(action, step):
             self._write(step[4])
@@ -95,7 +95,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _File:
-    """A file of episodes, which several environments of a process may write."""
+    """A file of episodes that several environments of a process may share."""
 
     def __init__(self, path: Path, *, resume: bool, overwrite: bool) -> None:
         self.path = path
@@ -132,17 +132,17 @@ class _File:
                 self.played.append((record["seed"], record["problem_id"]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigurationError(
-                    f"{self.path}: line {len(self.played) + 1} is no episode ({error!r}); choose another file."
+                    f"{self.path}: line {len(self.played) + 1} is not an episode ({error!r}); choose another file."
                 ) from error
             kept = end
         if kept < len(data):
             if not self.played:
-                raise ConfigurationError(f"{self.path} holds no whole episode, so it may be something else's file.")
+                raise ConfigurationError(f"{self.path} holds no complete episode, so it may not be a file of episodes.")
             with self.path.open("r+b") as file:
                 file.truncate(kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process goes on in the file; who writes it from both loses lines."""
+        """Pickle the path: a copy in another process continues the file. Writing from both processes loses lines."""
         return _opened, (self.path, True, False, True)
 
 
@@ -169,23 +169,23 @@ def record_episodes(
     overwrite: bool = False,
     shared: bool = True,
 ) -> RecordEpisodes:
-    """Writes every episode that ends as a line of JSON.
+    """Writes every finished episode as a line of JSON.
 
-    ``RecordEpisodes`` as its name in a configuration makes it: one configuration makes many environments, which share
-    the file.
+    This is ``RecordEpisodes`` as created by its name in a configuration: the many environments of one configuration
+    share the file.
 
     Args:
         env: A text environment.
         path: The file.
-        resume: Go on in a file that exists.
-        overwrite: Replace a file that exists.
-        shared: Write it together with the other environments of this process.
+        resume: Continue an existing file.
+        overwrite: Replace an existing file.
+        shared: Share the file with the other environments of this process.
     """
     return RecordEpisodes(env, path, resume=resume, overwrite=overwrite, shared=shared)
 
 
 def read_episodes(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The lines of a file that ``RecordEpisodes`` wrote, without a broken end."""
+    """Return the lines of a file that ``RecordEpisodes`` wrote, without a truncated last line."""
     path = Path(path)
     data = path.read_bytes()
     return [json.loads(line) for line, _ in (members(data) if path.suffix == ".gz" else lines(data))]

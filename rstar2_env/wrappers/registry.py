@@ -1,4 +1,4 @@
-"""Wrappers by name, so that a configuration and a command line can put them around an environment."""
+"""Wrappers by name, for configurations and command lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.core.options.parts import Part, PartSpec, part_named, read_part
 from rstar2_env.core.options.registry import Registry
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
-"""Puts a wrapper around an environment: takes the environment first, then its options by name."""
+"""Applies a wrapper: takes the environment as the first argument, then options by name."""
 
 WRAPPERS: Registry[Wrap] = Registry(
     "wrapper",
@@ -30,13 +30,12 @@ WRAPPERS: Registry[Wrap] = Registry(
 
 
 def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
-    """Read wrappers as a configuration writes them, and check names and options; one text is one wrapper.
+    """Read wrappers from a configuration and check names and options; a single text is one wrapper.
 
     Raises:
-        UnknownNameError: There is no wrapper of one of the names.
-        ConfigurationError: They are no list, one is in none of the forms of ``rstar2_env.core.options.parts``, or an
-        option is
-            unknown or of another type.
+        UnknownNameError: No wrapper has one of the names.
+        ConfigurationError: The value is not a list, a wrapper does not have one of the forms of
+            ``rstar2_env.core.options.parts``, or an option is unknown or has the wrong type.
     """
     if isinstance(wrappers, str):
         wrappers = [wrappers]
@@ -53,17 +52,16 @@ def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
 
 
 def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[str, str]:
-    """Put wrappers around an environment, the first one innermost.
+    """Apply wrappers to an environment, innermost first.
 
     Args:
         env: A text environment.
-        wrappers: Each as ``rstar2_env.core.options.parts`` has it ("fault_injection:rate=0.1,kinds=timeout+lost"), or a
-        class
-            or function that takes the environment.
+        wrappers: Wrappers in the notation of ``rstar2_env.core.options.parts``
+            ("fault_injection:rate=0.1,kinds=timeout+lost"), or classes or functions that take the environment.
 
     Raises:
-        UnknownNameError: There is no wrapper of that name.
-        ConfigurationError: An option does not fit, or the environment is none that the wrapper can act on.
+        UnknownNameError: No wrapper has that name.
+        ConfigurationError: An option is not valid, or the wrapper cannot act on the environment.
     """
     for part in read_wrappers(wrappers):
         assert part.made_by is not None  # read_wrappers looked it up
@@ -73,11 +71,11 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
 
 
 def recorded(wrappers: str | Sequence[PartSpec]) -> list[str]:
-    """Wrappers as a file can keep them: each in the notation from which it is read again."""
+    """Return wrappers in the notation from which ``read_wrappers`` reads them, for a file."""
     return [str(part) for part in read_wrappers(wrappers)]
 
 
 def options_of_wrapper(wrapper: Wrap) -> dict[str, Any]:
-    """A wrapper's options and their defaults; an option without one has ``inspect.Parameter.empty``."""
+    """Return a wrapper's options and defaults; an option without a default has ``inspect.Parameter.empty``."""
     parameters = list(inspect.signature(wrapper).parameters.values())[1:]
     return {one.name: one.default for one in parameters}

@@ -1,8 +1,9 @@
-"""``RewardShaping``: a reward made of named parts, each logged apart.
+"""``RewardShaping``: a reward built from named components, each logged separately.
 
-Covered: weights, gates, clips of each part and of the sum; parts paid at the end or at every turn; the problem for
-parts that need it, where the environment has a source of problems; judges, for which a step waits. Not covered: parts
-that need more (the group, the policy, its tokens), which a trainer's reward and an evaluation's scores have.
+Covered: weights, gates, clips of each component and of the sum; components paid at the end or at every turn; the
+problem, for components that need it, if the environment has a source of problems; judges, for which a step waits. Not
+covered: components that need more (the group, the policy, its tokens); use them in a trainer's reward or in the scores
+of an evaluation.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ _LOG = logging.getLogger(__name__)
 
 
 class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Replaces the reward by the weighted sum of the environment's own and further parts.
+    """Replaces the reward with the weighted sum of the environment's own reward and further components.
 
-    ``info["reward_components"]`` of every step that pays something, and of the end, has each part's weighted value;
-    their sum, clipped, is the reward. What the environment itself logged as parts of its own comes with it as
-    ``task/<name>``, and is in ``task`` already. An ``unavailable`` episode ends with 0, whatever the parts say; so does
-    one whose judge does not answer, with the reason in ``info["error"]``.
+    At every step with a reward, and at the end, ``info["reward_components"]`` has each component's weighted value; the
+    reward is their sum, clipped. Components that the environment itself logged appear as ``task/<name>``; they are
+    already part of ``task``. An ``unavailable`` episode ends with reward 0 regardless of the components. So does an
+    episode whose judge does not answer, with the reason in ``info["error"]``.
 
     Args:
         env: A text environment.
-        components: The further parts, with distinct names; each a ``Component`` or what ``make_component`` takes, or
-            all in one text ("(tool_use:each=0.05,gate=correct)+answer_format").
+        components: The further components, with distinct names; each a ``Component`` or a value that
+            ``make_component`` accepts, or all in one text ("(tool_use:each=0.05,gate=correct)+answer_format").
         task_weight: Factor on the environment's own reward.
-        clip: Lowest and highest reward of one step.
+        clip: Minimum and maximum reward of one step.
 
     Raises:
-        ConfigurationError: Two parts have the same name, an option is out of its range, or a part needs what only a
-            trainer has.
-        UnknownNameError: There is no component of that name.
+        ConfigurationError: Two components have the same name, an option is out of its range, or a component needs
+            something that only a trainer has.
+        UnknownNameError: No component has that name.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         if not isinstance(written, Sequence):
             raise ConfigurationError(
                 "components must be a list of reward components (names, functions, or Component(name, score)), not "
-                f"{components!r}. A single one goes in brackets: RewardShaping(env, [component])."
+                f"{components!r}. Pass a single component in a list: RewardShaping(env, [component])."
             )
         made = [make_component(one) for one in written]
         gym.utils.RecordConstructorArgs.__init__(
@@ -90,10 +91,10 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, info
 
     def step(self, action: str) -> Step:
-        """Play a turn; its reward is the sum of the parts.
+        """Play a turn; its reward is the sum of the components.
 
         Raises:
-            EpisodeOverError: The episode ended since a judge did not answer.
+            EpisodeOverError: The episode ended because a judge did not answer.
         """
         if self._unjudged:
             raise EpisodeOverError("The episode is over: call reset() to start the next one.")
@@ -123,10 +124,10 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> Step:
-        """End the episode as one that counts for nothing."""
-        _LOG.warning("An episode has no reward, and counts for nothing: %s", error)
+        """End the episode as ``unavailable``, so that it is not counted."""
+        _LOG.warning("An episode has no reward and is not counted: %s", error)
         self._unjudged, episode = True, self._episode
-        # What the environment says at an end, where it has said none yet.
+        # Keys that an environment sets at the end, if they are missing.
         said = {
             "answer": episode.answer,
             "turns": episode.turns,

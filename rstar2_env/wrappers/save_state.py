@@ -1,8 +1,8 @@
 """``SaveState``: branch an episode from any of its turns.
 
-Covered: every environment that is deterministic for its seed and actions, which the contract demands: a state is the
-seed and the turns so far, and restoring replays them, tool calls and a notebook's cells included, which run again in a
-session of their own. Not covered: environments with clocks in what they return; restoring one says that the replay
+Covered: every environment that is deterministic given its seed and actions, as the contract requires. A state consists
+of the seed and the turns so far. Restoring it replays the turns, including tool calls and notebook cells, which run
+again in a new session. Not covered: environments that return clock times; restoring them fails because the replay
 differs.
 """
 
@@ -21,18 +21,18 @@ from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class RestoreError(Rstar2Error, RuntimeError):
-    """A replay did not give what the episode gave before, so the state cannot be restored."""
+    """A replay differs from the original episode, so the state cannot be restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """An episode up to a turn; may be pickled and restored by another instance of the same environment.
+    """An episode up to a turn; can be pickled and restored by another instance of the same environment.
 
     Attributes:
-        seed: Of its ``reset``.
-        options: Of its ``reset``.
+        seed: The seed passed to ``reset``.
+        options: The options passed to ``reset``.
         actions: The policy's turns so far.
-        digest: Of everything that the environment showed, by which a replay is checked.
+        digest: Digest of all observations, used to check a replay.
     """
 
     seed: int
@@ -42,7 +42,7 @@ class SavedState:
 
 
 class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Adds ``save`` and ``restore``. Put it outermost: wrappers inside it are replayed too.
+    """Adds ``save`` and ``restore``. Apply it last: wrappers inside it are replayed too.
 
     Example::
 
@@ -68,34 +68,34 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
         self._digest = ""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode, from a seed that is drawn where none is given."""
+        """Start an episode; if no seed is given, draw one."""
         return self._begin(self._seeds.next(seed), options)
 
     def step(self, action: str) -> Step:
-        """Play a turn, and remember it."""
+        """Play a turn and record it."""
         returned = self.take(action)
         self._actions.append(action)
         self._digest = _digest(self._digest, returned[0], returned[1])
         return returned
 
     def save(self) -> SavedState:
-        """The state of the episode at this turn, also of one that is over.
+        """Return the state of the episode at this turn; the episode may be over.
 
         Raises:
-            EpisodeOverError: No episode was started.
+            EpisodeOverError: No episode has started.
         """
         if self._seed is None:
             raise EpisodeOverError("There is no episode to save: call reset() first.")
         return SavedState(self._seed, copied(self._options), tuple(self._actions), self._digest)
 
     def restore(self, state: SavedState) -> tuple[str, dict[str, Any]]:
-        """Bring the episode to a saved turn, by replay.
+        """Restore the episode at a saved turn by replay.
 
         Returns:
-            The observation and ``info`` that the policy had before its next turn.
+            The observation and ``info`` before the policy's next turn.
 
         Raises:
-            RestoreError: The replay shows something else than the episode did; play on after a ``reset`` only.
+            RestoreError: The replay differs from the episode; call ``reset`` before you continue.
         """
         text, info = self._begin(state.seed, copied(state.options))
         for number, action in enumerate(state.actions):
@@ -104,7 +104,7 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
             except EpisodeOverError as error:
                 raise RestoreError(f"The replay ended before turn {number}; {_ADVICE}") from error
         if self._digest != state.digest:
-            raise RestoreError(f"The replay of {len(state.actions)} turns shows something else; {_ADVICE}")
+            raise RestoreError(f"The replay of {len(state.actions)} turns differs from the original; {_ADVICE}")
         return text, info
 
     def _begin(self, seed: int, options: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
@@ -114,7 +114,7 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, info
 
 
-_ADVICE = "restore into an environment made with the same options, whose tools print no clocks or addresses."
+_ADVICE = "restore into an environment with the same options, whose tools do not print clock times or addresses."
 
 
 def _digest(before: str, text: str, reward: float) -> str:

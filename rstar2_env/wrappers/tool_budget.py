@@ -1,4 +1,4 @@
-"""``ToolBudget``: at most so many tool calls in an episode, or in a turn; acts where the calls are made."""
+"""``ToolBudget``: limits the tool calls of an episode or a turn, in the tool chain."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
 from rstar2_env.wrappers.registry import WRAPPERS
 
 Limit: TypeAlias = Annotated[int, Rule(least=0)]
-"""Calls that may be made; none at 0."""
+"""Number of calls allowed; 0 allows none."""
 
 
 class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Refuses tool calls beyond a budget; the episode goes on, and the policy is told why nothing ran.
+    """Blocks tool calls beyond a budget; the episode continues, and the policy is shown why nothing ran.
 
-    Every call counts, also one that did not parse. A refused call has the status ``blocked`` with the error type
-    ``budget``; it is the policy's error, since the refusals before it said so. ``info["tool_calls_left"]`` says what is
-    left of the episode's budget.
+    Every call counts, including calls that did not parse. A blocked call has the status ``blocked`` with the error type
+    ``budget``. It counts as the policy's error, because the policy was shown that the budget is exhausted.
+    ``info["tool_calls_left"]`` is the remaining budget of the episode.
 
     Args:
         env: An environment with tools.
-        calls: Calls in one episode; ``None`` for no limit.
-        per_turn: Calls in one turn; ``None`` for no limit.
+        calls: Maximum calls in one episode; ``None`` for no limit.
+        per_turn: Maximum calls in one turn; ``None`` for no limit.
 
     Raises:
-        ConfigurationError: Neither limit was given, one is not an integer of 0 or more, or there is no tools' chain.
+        ConfigurationError: Neither limit was given, a limit is not a non-negative integer, or the environment has no
+            tool chain.
     """
 
     @checked
@@ -44,7 +45,7 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
         use_middleware(env, self._budget, "ToolBudget")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode with the whole budget."""
+        """Start an episode with the full budget."""
         self._budget.start()
         text, info = self.env.reset(seed=seed, options=options)
         return text, self._told(info)

@@ -1,7 +1,7 @@
 """``UnaryFeedback``: "try again" turns from any world that grades one answer (UFO, arXiv 2507.14295).
 
-Covered: halving rewards, the penalty on repeated answers, budgets of attempts. Not covered: hints in the feedback; it
-says that the answer is wrong, and no more.
+Covered: decaying rewards, the penalty on repeated answers, a limit on attempts. Not covered: hints; the feedback only
+states that the answer is wrong.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ _OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_t
 
 
 class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
-    """After a wrong answer the episode goes on, with feedback, until the answer is right or the attempts are used up.
+    """Continues the episode with feedback after a wrong answer, until an answer is correct or no attempts are left.
 
-    Each attempt is an episode of the wrapped environment, started from the same seed, so its budget of turns and the
-    answer that it grades are those of the attempt. Success at attempt ``t`` (0-based) earns ``decay ** t``; at the end
-    ``penalty * (1 - E / T)`` is subtracted, where ``E`` of the ``T`` answers given are distinct (compared in lower case
-    without white space). An attempt without an answer is a wrong one, and in neither ``E`` nor ``T``.
+    Each attempt is an episode of the wrapped environment from the same seed, with its own budget of turns. Success at
+    attempt ``t`` (0-based) earns ``decay ** t``. At the end ``penalty * (1 - E / T)`` is subtracted, where ``E`` of the
+    ``T`` given answers are distinct (compared in lower case without white space). An attempt without an answer counts
+    as wrong, and in neither ``E`` nor ``T``.
 
-    The end's ``info`` sums ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts; ``answer``,
-    ``correct``, ``verdict``, ``answer_tags`` and ``end`` are the last one's. It also has ``attempts`` (how many) and
-    ``reward_components`` (``success``, ``repetition``). ``truncated`` inside an attempt ends the whole episode.
+    At the end, ``info`` holds the sums of ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts, and
+    ``answer``, ``correct``, ``verdict``, ``answer_tags`` and ``end`` of the last attempt. It also has ``attempts``
+    (their number) and ``reward_components`` (``success``, ``repetition``). If an attempt is ``truncated``, the whole
+    episode is.
 
     Args:
-        env: The environment; ``info["correct"]`` of its end, or a positive reward, means right.
-        attempts: Answers that the policy may give.
-        feedback: What it is shown after a wrong one.
-        decay: Factor on the reward for each wrong attempt before.
+        env: The environment; an answer is correct if ``info["correct"]`` at its end is true, or its reward is positive.
+        attempts: Maximum number of answers.
+        feedback: The observation after a wrong answer.
+        decay: Factor on the reward for each earlier wrong attempt.
         penalty: Weight of the penalty on repetition.
 
     Raises:
@@ -60,13 +61,13 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         self._start()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode with all its attempts."""
+        """Start an episode with all attempts."""
         self._start()
         self._seed, self._options = self._seeds.next(seed), copied(options)
         return self.env.reset(seed=self._seed, options=copied(options))
 
     def step(self, action: str) -> Step:
-        """Play a turn of the attempt that runs."""
+        """Play a turn of the current attempt."""
         text, reward, terminated, truncated, info = self.take(action)
         if not (terminated or truncated):
             return text, 0.0, False, False, info

@@ -184,7 +184,7 @@ def test_wrong_options_are_told_before_anything_is_served():
         make_app(ID, env_options={"strength": 7})
     with pytest.raises(UnknownNameError, match="Did you mean 'tool_budget'"):
         make_app(ID, wrappers=["tool_bugdet"])
-    with pytest.raises(ConfigurationError, match="CartPole-v1 is no text environment"):
+    with pytest.raises(ConfigurationError, match="CartPole-v1 is not a text environment"):
         make_app("CartPole-v1")
     with pytest.raises(ConfigurationError, match="sessions"):
         make_app(ID, sessions=0)

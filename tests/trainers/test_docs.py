@@ -22,7 +22,7 @@ def table(after):
 
 def test_every_reason_that_the_code_gives_is_explained():
     words = {word.strip("` ") for row in table("share of all episodes:") for word in row[0].split(",")}
-    code = "".join(path.read_text() for path in (ROOT / "trainers").glob("s*.py"))
+    code = "".join(path.read_text() for path in (ROOT / "trainers/step").glob("s*.py"))
     code += "".join(path.read_text() for path in (ROOT / "trainers/selectors").glob("*.py"))
     code += "".join(
         (ROOT / name).read_text() for name in ("trainers/step/collector.py", "rstar2_env/rewards/scoring.py")

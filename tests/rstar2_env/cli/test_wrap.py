@@ -178,7 +178,7 @@ class TestOnesOwn:
                 "holds no environment named 'Divisors'. Did you mean 'DivisorsEnv'?",
             ),
             (("validate", "./broken.py"), "broken.py, line 2: NameError"),
-            (("validate", "CartPole-v1"), "CartPole-v1 is no text environment"),
+            (("validate", "CartPole-v1"), "CartPole-v1 is not a text environment"),
             (("validate", "./divisors.py", "--set", "env.max_turn=3"), "Did you mean 'max_turns'?"),
         ],
     )

@@ -101,7 +101,7 @@ class TestAnAuthorsMistakes:
             register("Test/Undecorated-v0", Undecorated)
 
     def test_a_family_without_a_name_or_a_baseline_is_refused(self):
-        with pytest.raises(ConfigurationError, match="Nameless lacks name and random_baseline"):
+        with pytest.raises(ConfigurationError, match=r"Nameless lacks .*name and random_baseline"):
             register("Test/Nameless-v0", Nameless)
 
     def test_a_family_inside_of_something_is_refused(self):
@@ -109,7 +109,7 @@ class TestAnAuthorsMistakes:
         class Inner(Reversal):
             """Inside of a function."""
 
-        with pytest.raises(ConfigurationError, match="top of its module"):
+        with pytest.raises(ConfigurationError, match="top level of its module"):
             register("Test/Inner-v0", Inner)
 
 
@@ -132,7 +132,7 @@ class TestKnobs:
             load_problems("saturn:varables=5")
 
     def test_do_not_go_with_problems_from_elsewhere(self):
-        with pytest.raises(ConfigurationError, match=r"clauses.*problems= is given"):
+        with pytest.raises(ConfigurationError, match=r"clauses.*problems="):
             gym.make(SATURN, problems="saturn:clauses=5", clauses=6)
 
 

@@ -119,7 +119,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1"])
     def test_what_is_not_text_is_refused(self, env_id):
-        with pytest.raises(ConfigurationError, match=rf"{env_id} is no text environment: its actions are Discrete"):
+        with pytest.raises(ConfigurationError, match=rf"{env_id} is not a text environment: its actions are Discrete"):
             make_env(env_id)
 
     def test_what_is_no_environment_is_refused(self):

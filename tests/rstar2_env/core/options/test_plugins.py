@@ -60,7 +60,7 @@ def test_an_entry_point_names_a_module_that_registers_its_ids(tmp_path):
         import json
         import gymnasium as gym
         import rstar2_env
-        from rstar2_env.core.plugins import plugin_ids
+        from rstar2_env.core.options.plugins import plugin_ids
         gym.make("theirs/World-v0").reset(seed=1)
         print(json.dumps(plugin_ids))
         """,

@@ -90,7 +90,7 @@ def test_an_agent_that_needs_the_problem_is_given_it(env):
 
 
 def test_an_agent_that_needs_the_problem_and_gets_none_says_so(env):
-    with pytest.raises(ConfigurationError, match="Told must be told the problem"):
+    with pytest.raises(ConfigurationError, match="Told needs the problem"):
         play_episode(env, Told())
 
 
