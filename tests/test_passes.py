@@ -1,10 +1,13 @@
 """The runner of the tests: a test that fails beside others and passes alone is told apart from one that fails."""
 
+import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import passes
 import pytest
 from places import ROOT, SUPPORT
 
@@ -35,7 +38,9 @@ def run(folder: Path, source: str) -> tuple[int, str]:
     file = folder / "test_made.py"
     file.write_text(source)
     words = [sys.executable, str(SUPPORT / "passes.py"), "--pass", "fast", str(file), "-p", "no:cacheprovider"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=800)
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=800, env={**os.environ, "RSTAR2_TEST_RESULTS": str(folder)}
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -60,3 +65,30 @@ def test_more_than_a_few_failures_are_not_run_again(folder):
     assert code == 1, said
     assert "once more" not in said
     assert "41 failed" in said
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.test_passes" name="a" time="1.5"/>
+<testcase classname="tests.test_passes.TestClass" name="b" time="2"/>
+<testcase classname="tests.trainers.test_matrix" name="c" time="4"/>
+</testsuite></testsuites>"""
+
+
+def test_the_seconds_of_each_file_are_kept_for_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(passes, "RESULTS", tmp_path)
+    (tmp_path / "rest.xml").write_text(REPORT)
+    (tmp_path / passes.DURATIONS).write_text('{"tests/test_docs.py": 9.0, "tests/test_passes.py": 1.0}')
+    seconds = passes.file_seconds([tmp_path / "rest.xml", tmp_path / "a pass that did not run.xml"])
+    assert seconds == {"tests/test_passes.py": 3.5, "tests/trainers/test_matrix.py": 4.0}
+    passes.keep_durations(seconds)
+    assert json.loads((tmp_path / passes.DURATIONS).read_text()) == {
+        "tests/test_docs.py": 9.0,
+        "tests/test_passes.py": 3.5,
+        "tests/trainers/test_matrix.py": 4.0,
+    }
+
+
+def test_a_pass_that_collects_a_folder_for_what_is_served_tells_pytest_so(tmp_path):
+    words = passes.command(passes.PASSES["rest"], [], tmp_path / "report.xml")
+    assert "--served-in=tests/trainers" in words
+    assert passes.command(passes.PASSES["trainers"], [], tmp_path / "report.xml")[-1] == "tests/trainers"

@@ -28,7 +28,17 @@ PARAMS = {"vllm": "vllm", "vllm-server": "vllm", "ray": "ray", "docker": "docker
 """The same for parameters of fixtures that ask for one of these by its name."""
 HOMES = {"deadlines": "tests/rstar2_env/sandbox/", "train": "tests/trainers/"}
 """Where the tests with a marker are: ``passes.py`` looks for them there alone."""
+DURATIONS = "durations.json"
+"""Name of the file in which ``passes.py`` leaves the seconds of each file of tests."""
+_ROOT = Path(__file__).resolve().parents[2]
 _NAME = "rstar2_groups"
+_MENTIONS_SERVED = re.compile("|".join([*(rf"\b{name}\b" for name in SERVED), *(f'"{name}"' for name in PARAMS)]))
+"""What the text of a file has whose tests are served."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option with which a pass collects only what is served of a folder."""
+    parser.addoption("--served-in", default="", metavar="FOLDER", help="of FOLDER, run only tests that are served")
 
 
 def group_of(item: pytest.Item) -> str:
@@ -50,6 +60,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if len(unwanted) < len(words) or not re.fullmatch(r"test_\w+\.py", collection_path.name):
         return None
     text = collection_path.read_text(encoding="utf-8")
+    served_in = config.getoption("served_in")
+    if served_in and collection_path.is_relative_to(_ROOT / served_in) and not _MENTIONS_SERVED.search(text):
+        return True
     marks = re.findall(r"pytest\.mark\.(\w+)", text.partition("\npytestmark = ")[2].partition("\n\n")[0])
     return True if unwanted & set(marks) else None
 
@@ -58,6 +71,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what is served, and what is slow because it is a proof; refuse a marker where nobody looks for it."""
     if group_of(item) in SERVED.values():
         item.add_marker(pytest.mark.served)
+        if item.nodeid.startswith(HOMES["train"]) and not _MENTIONS_SERVED.search(
+            item.path.read_text(encoding="utf-8")
+        ):
+            raise pytest.UsageError(f"{item.nodeid} is served, and its file does not name the fixture that serves it.")
     if item.get_closest_marker("proof"):
         item.add_marker(pytest.mark.slow)
     for marker, folder in HOMES.items():
@@ -67,8 +84,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no worker is left with it at the end; tell the controller the groups."""
-    items.sort(key=lambda item: not (item.get_closest_marker("served") or item.get_closest_marker("alone")))
+    """Begin with what takes longest, so that no worker is left with it at the end; give the controller the groups."""
+    if served_in := config.getoption("served_in"):
+        left_out = [
+            item
+            for item in items
+            if item.path.is_relative_to(_ROOT / served_in) and not item.get_closest_marker("served")
+        ]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    durations = Path(os.environ.get("RSTAR2_TEST_RESULTS", _ROOT / "build" / "tests")) / DURATIONS
+    seconds = json.loads(durations.read_text(encoding="utf-8")) if durations.exists() else {}
+    items.sort(
+        key=lambda item: (
+            not (item.get_closest_marker("served") or item.get_closest_marker("alone")),
+            -seconds.get(item.nodeid.partition("::")[0], 0.0),
+        )
+    )
     if hasattr(config, "workerinput"):
         shared = Path(config.workerinput[_NAME])
         own = shared.with_suffix(f".{os.getpid()}")

@@ -1,8 +1,12 @@
 """Runs the tests in passes, each on as many workers as suits it, and sums them up: ``python passes.py [for pytest]``.
 
-What trains has one thread in each of two workers (more threads of torch than cores wait for one another), what
-waits for deadlines waits side by side, and the rest takes more workers than cores. Every pass runs, whatever the others
-found; the last line counts them all, and the exit code is 0 when nothing failed.
+Tests that wait for deadlines wait next to one another, and come first, since CI installs other things meanwhile. Tests
+of trainers compute, with one thread in each worker: more threads of torch than cores wait for one another. The rest
+takes more workers than cores, and collects only what it runs: no worker imports what its tests do not need. Every pass
+runs, whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing failed.
+
+Each pass leaves its JUnit report in ``build/tests``, and ``durations.json`` there has the seconds of each file of
+tests. The next run begins with the longest files.
 
 A few tests that failed are run once more at the end, with nothing beside them. What passes then failed because of what
 else ran, and is listed as unsteady under its first failure: a defect of the test, or of what it tests, that is to be
@@ -14,6 +18,7 @@ Not covered: proofs, which take long and have a runner of their own (``proof.py`
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -21,12 +26,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 from failed_ids import FILE
+from groups import DURATIONS
 from places import ROOT, SUPPORT
 
 _SOME_FAILED, _NO_TESTS = 1, 5
@@ -52,6 +58,7 @@ class Pass:
         workers: Worker processes; 0 is pytest's own process.
         threads: Threads that a numeric library may use in each.
         folder: The only one that is collected: collecting everything costs every worker its time.
+        served_in: Of this folder, only tests that are served are collected; empty for no such folder.
     """
 
     name: str
@@ -59,20 +66,26 @@ class Pass:
     workers: int
     threads: int
     folder: str = "tests"
+    served_in: str = ""
 
 
-_WAITS, _TRAINS = "deadlines and not served", "train and not served"
+_WAITS = "deadlines and not served"
+_TRAINERS = "tests/trainers"
 
 PASSES = {
     one.name: one
     for one in (
-        Pass("fast", "not slow and not train and not deadlines", 2, 1),
-        Pass("rest", f"not proof and not ({_WAITS}) and not ({_TRAINS})", 4, 1),
-        Pass("deadlines", f"{_WAITS} and not train and not proof", 6, 1, "tests/rstar2_env/sandbox"),
-        Pass("train", f"{_TRAINS} and not proof", 2, 1, "tests/trainers"),
+        Pass("fast", "not slow and not train and not deadlines", 3, 1),
+        Pass("deadlines", f"{_WAITS} and not proof", 6, 1, "tests/rstar2_env/sandbox"),
+        Pass("rest", f"not proof and not ({_WAITS})", 4, 1, served_in=_TRAINERS),
+        Pass("trainers", "not served and not proof", 3, 1, _TRAINERS),
     )
 }
 """Every test but a proof is in exactly one of the last three. What is served stays with the rest: it starts once."""
+
+RESULTS = Path(os.environ.get("RSTAR2_TEST_RESULTS", ROOT / "build" / "tests"))
+_SLOWEST = 20
+"""Files of tests whose time is printed at the end."""
 
 
 @dataclass
@@ -137,10 +150,11 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
         "-p",
         "failed_ids",
         f"--junitxml={report}",
-        "--durations=15",
         "-m",
         one.select,
     ]
+    if one.served_in:
+        found.append(f"--served-in={one.served_in}")
     if one.workers:
         found += ["-n", str(one.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
     chosen = any(Path(word.partition("::")[0]).exists() for word in rest)
@@ -154,14 +168,16 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
         passes: In the order in which they run.
         rest: Further arguments for pytest.
     """
-    whole, failed, table = Tally(), False, []
+    passes, whole, failed, table = list(passes), Tally(), False, []
     started = time.monotonic()
+    RESULTS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
         ids = Path(folder) / "failed"
         ids.touch()
         for one in passes:
             print(f"\n=== {one.name}: {one.select} (workers: {one.workers or 1})", flush=True)
-            report = Path(folder) / f"{one.name}.xml"
+            report = RESULTS / f"{one.name}.xml"
+            report.unlink(missing_ok=True)
             began, spent = time.monotonic(), _cpu_seconds()
             code = _pytest(command(one, rest, report), one.threads, ids)
             failed |= code not in (0, _SOME_FAILED, _NO_TESTS)
@@ -171,6 +187,11 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
             table.append(f"{one.name:<10} {tally.line(took)}, {cpu:.0f} s of CPU, exit code {code}")
         unsteady = _run_again(list(dict.fromkeys(ids.read_text().splitlines()))) if not failed else []
     whole.steadied(len(unsteady))
+    seconds = file_seconds([RESULTS / f"{one.name}.xml" for one in passes])
+    keep_durations(seconds)
+    print(f"\n=== the {_SLOWEST} slowest files of tests")
+    for file, took in seconds.most_common(_SLOWEST):
+        print(f"{took:7.1f} s {file}")
     print("\n=== all passes", *table, sep="\n")
     for reason, count in whole.reasons.most_common():
         print(f"{count} {reason}")
@@ -178,6 +199,31 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
         print(f"UNSTEADY: {name} failed above, and passed when it ran again with nothing beside it")
     print(whole.line(time.monotonic() - started), flush=True)
     return int(failed or bool(whole.counts["failed"] or whole.counts["error"]))
+
+
+def file_seconds(reports: Iterable[Path]) -> Counter[str]:
+    """Seconds that the tests of each file took, by the JUnit reports that there are."""
+    found: Counter[str] = Counter()
+    for report in reports:
+        for case in ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ():
+            found[file_of(case.get("classname", ""))] += float(case.get("time", 0))
+    return found
+
+
+def file_of(classname: str) -> str:
+    """The file of a test by its module and class, as JUnit reports have them."""
+    parts = classname.split(".")
+    while len(parts) > 1 and not (ROOT / "/".join(parts)).with_suffix(".py").is_file():
+        parts.pop()
+    return "/".join(parts) + ".py"
+
+
+def keep_durations(seconds: Mapping[str, float]) -> None:
+    """Add the seconds of files to those that earlier runs left."""
+    file = RESULTS / DURATIONS
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    rounded = {name: round(took, 2) for name, took in seconds.items()}
+    file.write_text(json.dumps({**earlier, **rounded}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _pytest(words: Sequence[str], threads: int, ids: Path, *, timeout_s: float | None = None) -> int:
@@ -228,7 +274,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pass", dest="names", action="append", choices=PASSES, help="run this pass only; repeatable")
     known, rest = parser.parse_known_args()
-    return run([PASSES[name] for name in known.names or ("rest", "deadlines", "train")], rest)
+    return run([PASSES[name] for name in known.names or ("deadlines", "rest", "trainers")], rest)
 
 
 if __name__ == "__main__":
