@@ -30,9 +30,9 @@ class MathFenceEnv(MathToolEnv):
 
     ## Episode end
     The episode continues after a turn that contains a Python fence, closed or not, even with an answer, and after a
-    turn without an answer that ends with a fence of another kind (``malformed``: the model is told about the tag). Any
-    other turn ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
-    budget ran out (``turns``, ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
+    turn without an answer that ends with a fence of another kind (``malformed``: the model is shown the correct tag).
+    Any other turn ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``:
+    the budget ran out (``turns``, ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
 
     ## Information
     As in ``rstar2/MathTool-v0``. ``answer_tags`` counts the complete boxes.

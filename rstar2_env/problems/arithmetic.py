@@ -117,7 +117,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
 
 @dataclass(slots=True)
 class _Story:
-    """What has happened so far, in words and as an expression."""
+    """The events so far, in words and as an expression."""
 
     expression: str
     value: int

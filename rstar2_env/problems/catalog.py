@@ -2,7 +2,7 @@ r"""Named data sets: where each is on the Hugging Face Hub, its columns, and its
 
 Nothing is bundled: a name only says what to download. ``doubts`` lists what could not be confirmed from the Hub's pages
 and from public code that loads the set; licences are those that the set's page states, not legal advice. Benchmarks
-only have the split ``test``, whatever the Hub calls it, so that nobody trains on one by accident.
+only have the split ``test``, whatever the Hub calls it, so that no run trains on one by accident.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def make_where(where: str | Condition | Iterable[str | Condition] | None) -> tup
 
 
 def field_of(problem: Problem, name: str) -> Any:
-    """The value of a field, named as in a condition; ``None`` where the problem has no such field."""
+    """The value of a field, named as in a condition; ``None`` if the problem does not have such a field."""
     found = _look_up(problem, tuple(name.split(".")))
     return None if found is _ABSENT else found
 

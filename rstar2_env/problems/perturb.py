@@ -1,4 +1,4 @@
-"""Deliberately wrong answers: to test that a verifier refuses them, and for traces with a wrong number."""
+"""Deliberately wrong answers, to test that a verifier rejects them, and for traces with a wrong number."""
 
 from __future__ import annotations
 

@@ -55,15 +55,15 @@ def json_spec(text: str) -> Mapping[str, Any]:
 
 
 def located(spec: str | Mapping[str, Any], find: Callable[[str], Path | str | None]) -> str | Mapping[str, Any]:
-    """The same source, its files named by where they are: ``"x.jsonl:holdout=0.1"`` is ``"/data/x.jsonl:holdout=0.1"``.
+    """Replace the file names in a source by paths: ``"x.jsonl:holdout=0.1"`` becomes ``"/data/x.jsonl:holdout=0.1"``.
 
     Args:
-        spec: As ``load_problems`` takes it, as text or as a mapping.
-        find: Where a file is, by its name in the source; ``None`` where there is none, and the name stays. It is not
-            asked for families, named data sets and data sets on a hub.
+        spec: A source as ``load_problems`` accepts it, as text or as a mapping.
+        find: Maps the name of a file to its path; if it returns ``None``, the name stays. It is not called for
+            families, named data sets and data sets on a hub.
 
     Raises:
-        ConfigurationError: It begins as a JSON object, and is none.
+        ConfigurationError: The text starts like a JSON object but is not one.
     """
     if isinstance(spec, Mapping):
         found = dict(spec)

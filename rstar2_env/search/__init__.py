@@ -1,4 +1,4 @@
-"""Search over the steps of a model, a puzzle or an environment: one tree, one pair of protocols, three algorithms."""
+"""Search over the steps of a model, a puzzle or an environment: a tree, two protocols, three algorithms."""
 
 from .beam import Beam
 from .depth_first import DepthFirst

@@ -1,4 +1,4 @@
-"""``Beam``: keep the best paths of each length; with one, greedy search. LLM Reasoners (arXiv 2404.05221)."""
+"""``Beam``: keep the best paths of each length; with width 1, greedy search. LLM Reasoners (arXiv 2404.05221)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Beam(CheckedOptions):
-    """Step by step, tries the actions of every path that was kept, and keeps the best.
+    """At each step, tries the actions of all kept paths and keeps the best resulting paths.
 
     Args:
-        width: Paths that are kept; 1 is greedy search. Paths that ended keep their place among them.
-        depth: Steps after which the search ends.
+        width: Number of paths to keep; 1 is greedy search. Finished paths count among them.
+        depth: Maximum number of steps.
     """
 
     width: int = option(4, least=1)

@@ -1,4 +1,4 @@
-"""``DepthFirst``: follow what looks best to its end, then go back. LLM Reasoners (arXiv 2404.05221)."""
+"""``DepthFirst``: follow the most promising action to its end, then backtrack. LLM Reasoners (arXiv 2404.05221)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class DepthFirst(CheckedOptions):
-    """Tries actions in the order in which they look good, each to its end before the next.
+    """Tries actions in the order of their scores, and follows each to its end before the next.
 
     Args:
-        depth: Steps after which a branch ends.
-        ends: Terminal states after which the search ends; 0 searches all there is.
-        steps: Steps after which the search ends; 0 for no limit.
-        least: Smallest reward of a step that is followed further.
+        depth: Maximum number of steps of a branch.
+        ends: Number of terminal states after which the search ends; 0 searches the whole tree.
+        steps: Number of steps after which the search ends; 0 for no limit.
+        least: Minimum reward of a step; branches below it are not followed.
     """
 
     depth: int = option(5, least=1)

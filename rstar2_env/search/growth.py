@@ -1,4 +1,4 @@
-"""``Growth``: a tree that is grown over a world; counts steps, and finds the best path in the end."""
+"""``Growth``: a search tree over a world; counts steps and finds the best path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Growth(Generic[S, A]):
     """A tree over a world.
 
     Args:
-        world: Says what becomes of a state.
-        guide: Says what to try, and how good it is.
-        depth: Steps after which a branch ends.
+        world: The world model.
+        guide: Proposes and rates actions.
+        depth: Maximum number of steps of a branch.
         discount: Factor on a reward for each step before it.
 
     Attributes:
-        root: Where the search begins.
-        steps: How often the world stepped.
+        root: The first node.
+        steps: Number of steps of the world.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class Growth(Generic[S, A]):
         self.steps = 0
 
     def may_grow(self, node: Node[S, A]) -> bool:
-        """Whether a branch may go on from a node."""
+        """Return whether a branch may continue from a node."""
         return not node.terminal and node.depth < self._depth
 
     def untried(self, node: Node[S, A]) -> list[tuple[float, A]]:
-        """What was not tried yet from a node, with how good it looks; the best first, ties in the guide's order."""
+        """Return the untried actions of a node with their scores, best first; ties keep the guide's order."""
         if node.untried is None:
             actions = self.guide.get_actions(node.state) if self.may_grow(node) else ()
             looks = [(self.guide.fast_reward(node.state, action), action) for action in actions]
@@ -46,7 +46,7 @@ class Growth(Generic[S, A]):
         return node.untried
 
     def take(self, node: Node[S, A]) -> Node[S, A]:
-        """Take what looks best of what was not tried yet from a node; returns the new child."""
+        """Take the untried action with the best score from a node; return the new child."""
         prior, action = self.untried(node).pop(0)
         state = self.world.step(node.state, action)
         self.steps += 1
@@ -56,11 +56,11 @@ class Growth(Generic[S, A]):
         return child
 
     def earned(self, node: Node[S, A]) -> float:
-        """The discounted rewards of the path to a node."""
+        """Return the discounted sum of the rewards on the path to a node."""
         return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
 
     def found(self) -> Found[S, A]:
-        """The best path: one that ended, if any did; then the highest reward; then the first that was grown."""
+        """Return the best path: finished paths before others, then the highest reward, then the earliest."""
         ends = [node for node in self.root.walk() if not node.children]
         best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
         return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

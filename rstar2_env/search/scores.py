@@ -1,7 +1,7 @@
-"""Which child to look at next: what is known of it, and what is not known yet.
+"""Scores that select the next child of a node: its estimated value plus an exploration bonus.
 
-Every function takes counts and values, so that trees of other kinds use the same formulas. Covered: UCT in the forms of
-RAP and of DeepSearch, and AlphaZero's PUCT in the form of x1.
+Every function takes counts and values, so other kinds of trees can use the same formulas. Covered: UCT as in RAP and
+DeepSearch, and AlphaZero's PUCT as in x1.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ def uct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -
     """``value + weight * sqrt(ln(parent_visits) / max(1, visits))``.
 
     RAP (arXiv 2305.14992, section 3.3) with weight 1; DeepSearch (arXiv 2509.25454, section 3) with weight 2, for nodes
-    that were visited. The value of a child that was not is what its step looked like before it was taken.
+    that were visited. The value of an unvisited child is the score of its step before it was taken.
 
     Args:
-        value: What is known of the child.
-        parent_visits: Visits of its parent.
-        visits: Its own visits.
-        weight: How much what is unknown counts.
+        value: Estimated value of the child.
+        parent_visits: Visits of the parent.
+        visits: Visits of the child.
+        weight: Weight of the exploration bonus.
     """
     return value + weight * math.sqrt(math.log(max(1, parent_visits)) / max(1, visits))
 
@@ -30,11 +30,11 @@ def uct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -
 def puct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -> float:
     """``value + weight * sqrt(N - 1) / (1 + n) * (c1 + ln((N + c2) / c2))``, c1 = 1.25 and c2 = 19652.
 
-    MuZero's rule as x1 has it, with a uniform prior (Reasoning Language Models: A Blueprint, arXiv 2501.11223,
+    MuZero's rule as used in x1, with a uniform prior (Reasoning Language Models: A Blueprint, arXiv 2501.11223,
     appendix on MCTS).
 
     Args:
-        value: What is known of the child.
+        value: Estimated value of the child.
         parent_visits: N, the visits of its parent.
         visits: n, its own visits.
         weight: The child's prior.
@@ -44,12 +44,12 @@ def puct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) 
 
 
 class Score(Protocol):
-    """How ``uct`` and ``puct`` are called."""
+    """The signature of ``uct`` and ``puct``."""
 
     def __call__(self, value: float, parent_visits: int, visits: int, *, weight: float) -> float:
-        """The score of a child; the largest is chosen."""
+        """Return the score of a child; the child with the highest score is chosen."""
         ...
 
 
 SCORES: dict[str, Score] = {"uct": uct, "puct": puct}
-"""By name."""
+"""The scores by name."""

@@ -1,7 +1,7 @@
-"""``Node``: the tree that search agents grow over a model's steps, and that training by search grows over its tokens.
+"""``Node``: the tree of search agents (over a model's steps) and of training by search (over its tokens).
 
-Covered: states, actions, statistics of visits, ways up and down. Not covered: which node is next (``scores``), and what
-is backed up: the algorithms decide that.
+Covered: states, actions, visit statistics, traversal. Not covered: selecting the next node (``scores``) and the values
+to back up, which the algorithms decide.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ A = TypeVar("A")
 
 
 class Node(Generic[S, A]):
-    """A state, how it was reached, and what was learned below it.
+    """A state, the step that led to it, and the statistics of the subtree below it.
 
     Args:
         state: The state.
-        parent: Where it was reached from; ``None`` for a root.
-        action: The action that led here; ``None`` for a root.
+        parent: The previous node; ``None`` for a root.
+        action: The action that led to this node; ``None`` for a root.
         reward: Reward of that step.
-        prior: How good the step looked before it was taken.
+        prior: Score of the step before it was taken.
 
     Attributes:
-        children: In the order in which they were tried.
-        visits: How often something was backed up through this node.
-        total: What was backed up, added up.
-        best: The largest of what was backed up; minus infinity before the first.
-        terminal: Whether nothing follows.
-        untried: The actions that were proposed here and not yet taken, each with how good it looks; ``None`` before
-            they were asked for.
+        children: The children, in the order in which they were tried.
+        visits: Number of values backed up through this node.
+        total: Sum of the backed-up values.
+        best: Maximum of the backed-up values; minus infinity before the first.
+        terminal: Whether the state is terminal.
+        untried: Proposed actions that were not taken yet, each with its score; ``None`` before the actions were
+            requested.
     """
 
     __slots__ = (
@@ -68,10 +68,10 @@ class Node(Generic[S, A]):
 
     @property
     def taken(self) -> A:
-        """The action that led here.
+        """The action that led to this node.
 
         Raises:
-            ValueError: This is the root.
+            ValueError: This node is the root.
         """
         if self.action is None:
             raise ValueError("No action led to the root of a tree.")
@@ -79,17 +79,17 @@ class Node(Generic[S, A]):
 
     @property
     def mean(self) -> float:
-        """Mean of what was backed up; 0 before the first."""
+        """Mean of the backed-up values; 0 before the first."""
         return self.total / self.visits if self.visits else 0.0
 
     def record(self, value: float) -> None:
-        """Take in one value that was backed up."""
+        """Add one backed-up value."""
         self.visits += 1
         self.total += value
         self.best = max(self.best, value)
 
     def path(self) -> tuple[Node[S, A], ...]:
-        """The nodes from the root to this one, both included."""
+        """Return the nodes from the root to this node, both included."""
         nodes: list[Node[S, A]] = []
         node: Node[S, A] | None = self
         while node is not None:
@@ -98,7 +98,7 @@ class Node(Generic[S, A]):
         return tuple(reversed(nodes))
 
     def walk(self) -> Iterator[Node[S, A]]:
-        """This node and all below it, each before its children."""
+        """Iterate over this node and all nodes below it, each before its children."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -106,5 +106,5 @@ class Node(Generic[S, A]):
             waiting += reversed(node.children)
 
     def __repr__(self) -> str:
-        """Shown in logs and debuggers; the state may be long and is left out."""
+        """Return a short form for logs and debuggers, without the state, which may be long."""
         return f"<Node depth={self.depth} visits={self.visits} mean={self.mean:.3g} children={len(self.children)}>"

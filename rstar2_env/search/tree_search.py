@@ -1,9 +1,9 @@
-"""``TreeSearch``: Monte-Carlo tree search, as RAP and x1 use it.
+"""``TreeSearch``: Monte Carlo tree search, as RAP and x1 use it.
 
-An iteration goes down from the root by the score of the children, tries the actions of the node where it ends, plays on
-from the one that looks best (or asks a value model), and backs up what was earned. RAP (arXiv 2305.14992, section 3.3,
-algorithm 1): ``uct`` with weight 1, 10 iterations, depth 5, the mean or the best of what was backed up. x1 (arXiv
-2501.11223): ``puct``, a discount of .96, and a value model in place of playing on.
+An iteration descends from the root by the score of the children, expands the leaf that it reaches, simulates from the
+most promising action (or calls a value model), and backs up the return. RAP (arXiv 2305.14992, section 3.3, algorithm
+1): ``uct`` with weight 1, 10 iterations, depth 5, the mean or the best of the backed-up values. x1 (arXiv 2501.11223):
+``puct``, a discount of .96, and a value model instead of a simulation.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class TreeSearch(CheckedOptions):
-    """Monte-Carlo tree search.
+    """Monte Carlo tree search.
 
-    A child is made, and its step paid for, when the search first goes there; until then it counts with how good it
-    looked. Ties go to what was not tried yet, then to what was tried first: the same world gives the same tree.
+    The search creates a child, which costs one step, when it first visits it; before that, it uses the score of the
+    action. Ties go to untried actions, then to the action tried first: the same world gives the same tree.
 
     Args:
-        iterations: Ways down from the root.
-        depth: Steps after which a branch ends.
-        score: How a child is chosen: ``"uct"`` or ``"puct"``.
-        weight: How much what is unknown counts.
-        backup: What is known of a child: the ``"mean"`` or the ``"best"`` of what was backed up.
-        discount: Factor on what follows for each step.
-        leaf: What a new leaf is worth: ``"play"`` plays on from it with the actions that look best; ``"value"`` asks
-            the guide's value model.
+        iterations: Number of descents from the root.
+        depth: Maximum number of steps of a branch.
+        score: Selection rule of a child: ``"uct"`` or ``"puct"``.
+        weight: Weight of the exploration bonus.
+        backup: Value of a child: the ``"mean"`` or the ``"best"`` of the backed-up values.
+        discount: Discount factor per step.
+        leaf: Value of a new leaf: ``"play"`` simulates from it with the actions of the highest score; ``"value"``
+            calls the guide's value model.
     """
 
     iterations: int = option(10, least=1)
@@ -54,7 +54,7 @@ class TreeSearch(CheckedOptions):
         """See ``Search``.
 
         Raises:
-            ConfigurationError: ``leaf="value"``, and the guide has no value model.
+            ConfigurationError: ``leaf="value"`` is set, but the guide has no value model.
         """
         if self.leaf == "value" and not isinstance(guide, RatesStates):
             raise ConfigurationError(
@@ -74,7 +74,7 @@ class TreeSearch(CheckedOptions):
         return growth.found()
 
     def _descend(self, growth: Growth[S, A]) -> Node[S, A]:
-        """Go down by score to a node that was never visited, or from which nothing can be tried."""
+        """Descend by score to a node that was never visited, or that has no actions to try."""
         node = growth.root
         while node.visits:
             untried = growth.untried(node)

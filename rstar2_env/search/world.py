@@ -1,9 +1,9 @@
-"""What is searched: a world that steps, and the guide that proposes actions and rates them.
+"""The protocols of a search: a world model that steps, and a guide that proposes and rates actions.
 
-The two protocols, and the names of their methods, are those of LLM Reasoners (arXiv 2404.05221, section 3): a world
-model says what a state becomes, a search configuration says what may be tried and how good it was, and a search
-algorithm knows neither. Covered: the protocols, and what a search returns. Not covered: the algorithms (``Beam``,
-``DepthFirst``, ``TreeSearch``), and where states come from: text of a language model, a puzzle, an environment.
+The two protocols and the names of their methods come from LLM Reasoners (arXiv 2404.05221, section 3): a world model
+returns the next state, a search configuration proposes and rates actions, and a search algorithm depends on neither.
+Covered: the protocols and the result of a search. Not covered: the algorithms (``Beam``, ``DepthFirst``,
+``TreeSearch``) and the origin of states: a language model's text, a puzzle, an environment.
 """
 
 from __future__ import annotations
@@ -21,59 +21,59 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class WorldModel(Protocol[S, A_contra]):
-    """Says what becomes of a state. Steps may draw or ask a model; a search takes each of them once."""
+    """Returns the next state. A step may be random or call a model; a search takes each step once."""
 
     def init_state(self) -> S:
-        """The state where the search begins."""
+        """Return the initial state."""
         ...
 
     def step(self, state: S, action: A_contra) -> S:
-        """The state after an action."""
+        """Return the state after an action."""
         ...
 
     def is_terminal(self, state: S) -> bool:
-        """Whether nothing follows a state."""
+        """Return whether a state is terminal."""
         ...
 
 
 class SearchConfig(Protocol[S_contra, A]):
-    """Says what may be tried, and how good it is."""
+    """Proposes actions and rates them."""
 
     def get_actions(self, state: S_contra) -> Sequence[A]:
-        """The actions to try in a state; none ends that branch."""
+        """Return the actions to try in a state; an empty list ends the branch."""
         ...
 
     def fast_reward(self, state: S_contra, action: A) -> float:
-        """How good an action looks before it is taken; cheap, or 0 for every action."""
+        """Return the score of an action before it is taken; cheap to compute, or 0 for every action."""
         ...
 
     def reward(self, state: S_contra, action: A, after: S_contra) -> float:
-        """How good a step was, now that its outcome is known."""
+        """Return the reward of a step that was taken."""
         ...
 
 
 @runtime_checkable
 class RatesStates(Protocol[S_contra]):
-    """A guide with a value model: what can still be earned from a state on."""
+    """A guide with a value model, which estimates the return from a state."""
 
     def value(self, state: S_contra) -> float:
-        """The value of a state that was not searched further."""
+        """Return the value of a state that was not searched further."""
         ...
 
 
 class BudgetSpentError(Exception):
-    """Raised by a world or a guide that may spend no more; the search ends with the best that it has."""
+    """Raised by a world or a guide whose budget is exhausted; the search returns the best path so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[S, A]):
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
-        path: The best path, from the root to its last node; the root alone when there was nothing to try.
-        reward: The rewards of its steps, added up, with the discount of the search.
-        root: The whole tree.
-        steps: How often the world stepped: the price of the search.
+        path: The best path, from the root to its last node; only the root if there was no action to try.
+        reward: The discounted sum of the path's rewards.
+        root: The root of the whole tree.
+        steps: Number of steps of the world: the cost of the search.
         ended: Whether the path ends in a terminal state.
     """
 
@@ -101,7 +101,7 @@ class Search(Protocol):
         """Search a world from its first state.
 
         Args:
-            world: Says what becomes of a state.
-            guide: Says what to try, and how good it is.
+            world: The world model.
+            guide: Proposes and rates actions.
         """
         ...

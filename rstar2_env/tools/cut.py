@@ -51,7 +51,7 @@ def _loaded(name: str) -> Tokenizer:
     from rstar2_env.core.net.hub import ask_hub  # imports an HTTP client, which nothing else here needs
 
     if (answer := ask_hub("models", name)) is not None:
-        raise ConfigurationError(f"{name!r} is no tokenizer: there is no such folder, and {answer}.")
+        raise ConfigurationError(f"{name!r} is not a tokenizer: there is no such folder, and {answer}.")
     try:
         found = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:

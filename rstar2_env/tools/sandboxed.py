@@ -72,7 +72,7 @@ class SandboxTool(ABC):
 
     @property
     def limits(self) -> Limits:
-        """What one program may use."""
+        """Resource limits of one program."""
         return self._limits
 
     @abstractmethod
@@ -173,7 +173,7 @@ def _marked(text: str, left_out: int) -> str:
 
 
 def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
-    """What the policy is told of the packages: those that the sandbox shows, as far as this machine knows."""
+    """Return the sentence about installed packages for the policy, from the packages known to the sandbox."""
     names = declared(choice)
     if names is None:
         return "NumPy and SymPy are installed."

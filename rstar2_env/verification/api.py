@@ -162,7 +162,7 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
 
     Args:
         gold: The gold answer.
-        answer: The answer to grade; ``None`` or blank is no answer.
+        answer: The answer to grade; ``None`` or blank text counts as no answer.
         timeout: Seconds that the comparison may take.
 
     Raises:

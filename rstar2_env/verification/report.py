@@ -24,7 +24,7 @@ class Pair:
     Attributes:
         id: Its ``id``, or "line N".
         gold: The gold answer.
-        pred: The answer to grade; ``None`` where the model gave none.
+        pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether it is right according to the file; ``None`` if the file does not say.
         categories: Names of groups in the summary.
     """

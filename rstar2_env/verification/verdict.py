@@ -37,5 +37,5 @@ class Verdict:
     seconds: float = 0.0
 
     def record(self) -> dict[str, str]:
-        """What ``info`` says of it: ``reason`` and ``method``, and no seconds, which differ from run to run."""
+        """Return the record for ``info``: ``reason`` and ``method``, without seconds, which differ from run to run."""
         return {"reason": str(self.reason), "method": self.method}

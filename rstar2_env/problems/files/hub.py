@@ -163,7 +163,7 @@ class HubCopy:
 
     Attributes:
         path: Its folder.
-        revision: The commit that it is of; ``None`` where the folder does not tell.
+        revision: The commit of the copy; ``None`` if the folder does not record it.
     """
 
     path: Path
@@ -196,10 +196,10 @@ def find_copy(repository: str, revision: str | None = None, hub_folder: str | No
 
 
 def _cache_of(datasets: Any, copy: Path) -> str:
-    """Where the tables of a copy are cached: a folder of its own for every state of the copy.
+    """Return the cache folder for the tables of a copy: a separate folder for every state of the copy.
 
-    ``datasets`` tells two copies of a configuration apart by nothing but their folder's name, and would read the first
-    one's rows for the second, or for the same after a change.
+    ``datasets`` distinguishes two copies of a configuration only by the name of their folder, and would return the rows
+    of the first copy for the second, or for the same copy after a change.
     """
     files = sorted(
         (str(file.relative_to(copy)), status.st_size, status.st_mtime_ns)

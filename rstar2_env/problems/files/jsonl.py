@@ -38,7 +38,7 @@ def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
 
 
 def or_fault(read: Callable[[], Any]) -> Any:
-    """What ``read`` returns, or the ``ProblemFormatError`` that it raised."""
+    """Return the result of ``read``, or the ``ProblemFormatError`` that it raised."""
     try:
         return read()
     except ProblemFormatError as error:

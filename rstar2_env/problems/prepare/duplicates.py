@@ -1,7 +1,7 @@
-"""Every question once; a question with different answers not at all.
+"""Removes duplicate questions, and all questions that have different answers.
 
-Two questions are the same where their words are, whatever their case, punctuation and mark-up: the measure of
-decontamination (``normal_words``). Not covered: the same question in other words.
+Two questions are equal if their words are equal, ignoring case, punctuation and markup, as in decontamination
+(``normal_words``). Not covered: the same question in other words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIGN = re.compile(r"[+*/^=<>|%]|(?<![^\W\d])-|-(?![^\W\d])")
 
 
 def question_key(question: str) -> bytes:
-    """What two questions that count as the same have in common: a digest of their words and signs.
+    """Return a digest of a question's words and signs; two questions with the same digest count as equal.
 
     Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1"; a hyphen
     between letters and a sign that ends a sentence do not.
@@ -33,7 +33,7 @@ def question_key(question: str) -> bytes:
 
 
 def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
-    """Keep the first problem of each question, and none of a question whose problems differ in their answers.
+    """Keep the first problem of each question; remove all problems of a question with different answers.
 
     Args:
         problems: The problems, with answers in their final form.

@@ -1,9 +1,9 @@
 r"""Integer answers only, as rStar2-Agent trains on (arXiv 2508.20722, section 4.2).
 
-The paper keeps problems whose answer is an integer, since a verifier by rules is surest about those, and leaves out
-Project Euler's huge ones, at which its verifier ran out of time; it gives no bound. Covered: integers as data
-sets write them (``27``, ``-3``, ``$27$``, ``\boxed{27}``, ``1,234``, ``1{,}234``, ``027``, ``27.0``), which come out in
-their plain form. Not covered: expressions that have an integer value (``3^3``), which are left out.
+The paper keeps problems whose answer is an integer, because a rule-based verifier is most reliable for integers. It
+removes Project Euler's huge answers, for which its verifier timed out, without stating a bound. Covered: integers as
+data sets write them (``27``, ``-3``, ``$27$``, ``\boxed{27}``, ``1,234``, ``1{,}234``, ``027``, ``27.0``), which are
+converted to plain digits. Not covered: expressions with an integer value (``3^3``), which are removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"(?P<sign>[+\-−]?)(?P<digits>\d{1,3}(?:(?:,|\{,\})\d{3}
 
 
 def integer_of(answer: str) -> str | None:
-    """The integer that an answer is, in plain decimal digits; ``None`` where it is none.
+    """Return an integer answer in plain decimal digits, or ``None`` if the answer is not an integer.
 
     Args:
         answer: A gold answer.
@@ -40,11 +40,11 @@ def integer_of(answer: str) -> str | None:
 def integer_answers(
     problems: Iterable[Problem], *, most_digits: int | None = None
 ) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems with an integer as answer, written in plain digits.
+    """Keep the problems with an integer answer, and write the answer in plain digits.
 
     Args:
         problems: The problems.
-        most_digits: Most digits of an answer; ``None`` for no bound.
+        most_digits: Maximum number of digits of an answer; ``None`` for no bound.
     """
     kept: list[Problem] = []
     removed: list[Removed] = []

@@ -1,4 +1,4 @@
-"""Questions of a fitting length, in characters."""
+"""Keeps questions whose length in characters is within bounds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ NAME = "length"
 
 
 def fitting_lengths(problems: Iterable[Problem], *, least: int, most: int) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems whose question is neither too short to be one nor too long for a prompt.
+    """Keep the problems whose question is not too short to be a question and not too long for a prompt.
 
     Args:
         problems: The problems.
-        least: Fewest characters of a question, white space at its ends aside.
-        most: Most characters.
+        least: Minimum number of characters of a question, without leading and trailing white space.
+        most: Maximum number of characters.
     """
 
     def judge(problem: Problem) -> str | None:

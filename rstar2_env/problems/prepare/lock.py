@@ -1,7 +1,7 @@
-"""The lock file of a pipeline: which revision and which content of every source a run was made from.
+"""The lock file of a pipeline: the revision and the checksum of every source that a run uses.
 
-What nobody has loaded yet is ``UNKNOWN`` and says so; the first load fills it in, and every later one is compared with
-it. Covered: reading, filling, comparing, writing. Not covered: loading (see ``pinned``).
+Values of a source that was never loaded are ``UNKNOWN``. The first load fills them in; later loads are compared with
+them. Covered: reading, filling, comparing, writing. Not covered: loading (see ``pinned``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from rstar2_env.core.files.lines import write_json
 from rstar2_env.problems.problem import Problem
 
 UNKNOWN = "unknown: to be filled at first load"
-"""Stands where a revision or a checksum is not known yet."""
+"""The value of a revision or checksum that is not known yet."""
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What is known of a source.
+    """The recorded identity and content of a source.
 
     Attributes:
-        source: What it is: the data set's name on the Hub with its configuration and split, a file, a family; and how
-            many problems of it, where not all are taken.
+        source: The data set's name on the Hub with its configuration and split, a file, or a family; and the number of
+            problems, if not all are used.
         revision: Commit of the data set, or ``UNKNOWN``.
-        checksum: ``sha256:`` of what it gave (see ``checksum_of``), or ``UNKNOWN``.
-        records: How many problems or conversations it gave; ``None`` while unknown.
-        licence: As its page states it.
+        checksum: ``sha256:`` of the loaded records (see ``checksum_of``), or ``UNKNOWN``.
+        records: Number of loaded problems or conversations; ``None`` while unknown.
+        licence: The licence, as the source's page states it.
     """
 
     source: str
@@ -53,12 +53,13 @@ class Pin:
 
 
 def checksum_of(records: Iterable[Any]) -> str:
-    """The checksum of records in their order: ``sha256:`` and 64 digits, over one line of JSON for each.
+    """Return the checksum of records in order: ``sha256:`` and 64 digits, over one line of JSON per record.
 
-    It depends on what the records say and not on how a file stores them, so that a copy in another format has the same.
+    It depends on the content of the records and not on the file format, so a copy in another format has the same
+    checksum.
 
     Args:
-        records: Problems, of which question and answer count, or values that JSON can hold.
+        records: Problems, of which only question and answer are hashed, or JSON-compatible values.
     """
     digest = sha256()
     for record in records:
@@ -71,7 +72,7 @@ class Lock:
     """The pins of a pipeline's sources.
 
     Args:
-        path: The file; one that does not exist has no pins. ``None`` keeps them in memory.
+        path: The file; if it does not exist, there are no pins. ``None`` keeps the pins in memory.
 
     Attributes:
         path: The file.
@@ -88,14 +89,14 @@ class Lock:
             self.pins = _read(path)
 
     def fill(self, name: str, pin: Pin) -> list[str]:
-        """Put what a load found in the place of what is unknown.
+        """Replace unknown values of a source with the values that a load found.
 
         Args:
             name: Name of the source.
-            pin: What was found; what it does not know leaves what is there.
+            pin: The values found; its unknown values change nothing.
 
         Returns:
-            What was filled in, a sentence for each field; empty if all was known.
+            One sentence for each value that was filled in; empty if all values were known.
         """
         before = self.pins.get(name)
         if before is None or before.source != pin.source:
@@ -111,11 +112,11 @@ class Lock:
         return said
 
     def record(self) -> dict[str, Any]:
-        """As the file holds it."""
+        """Return the content of the file as JSON-compatible values."""
         return {"version": _VERSION, "sources": {name: asdict(pin) for name, pin in sorted(self.pins.items())}}
 
     def write(self) -> bool:
-        """Write the file, whole or not at all; whether that was possible."""
+        """Write the file atomically; return whether that succeeded."""
         if self.path is None:
             return False
         try:

@@ -1,6 +1,6 @@
-"""Mixing sources by weights, each problem at most once.
+"""Mixes sources by weights, with each problem at most once.
 
-``MixtureSource`` draws from its parts without end, and with repetitions; this chooses a finite set.
+``MixtureSource`` draws from its parts without end and with repetitions; this module chooses a finite set.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rstar2_env.problems.problem import Problem
 
 
 def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total: int | None) -> dict[str, int]:
-    """How many problems of each source a mixture takes.
+    """Return the number of problems that a mixture takes from each source.
 
     Args:
         weights: Weight of each source, above 0.
-        available: Problems of each source.
-        total: Problems of the mixture; ``None`` for the largest that keeps the weights.
+        available: Number of problems in each source.
+        total: Number of problems in the mixture; ``None`` for the largest mixture with these weights.
 
     Returns:
-        Problems of each source, which add up to the total; the parts that do not divide evenly go to the largest
-        remainders.
+        The number of problems from each source; they add up to the total. Fractions are assigned by the largest
+        remainder method.
 
     Raises:
         ConfigurationError: A weight is not above 0, or a source has too few problems.
@@ -43,7 +43,7 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
     if short:
         told = ", ".join(f"{count} of {name}, which has {available[name]}" for name, count in short.items())
         raise ConfigurationError(
-            f"A mixture of {total} by these weights takes {told}. Lower the total, or the weights of these sources."
+            f"A mixture of {total} with these weights takes {told}. Lower the total, or the weights of these sources."
         )
     return counts
 
@@ -51,16 +51,16 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
 def mix(
     parts: Mapping[str, Sequence[Problem]], weights: Mapping[str, float], *, total: int | None = None, seed: int = 0
 ) -> list[Problem]:
-    """Choose problems of each source by the weights, and put them in random order.
+    """Choose problems from each source by the weights, in random order.
 
     Args:
-        parts: Problems of each source.
+        parts: The problems of each source.
         weights: Weight of each source.
-        total: Problems of the mixture; ``None`` for the largest that keeps the weights.
-        seed: Seed of the choice and of the order. A source's choice depends on its own name and size alone.
+        total: Number of problems in the mixture; ``None`` for the largest mixture with these weights.
+        seed: Seed of the choice and of the order. The choice from a source depends only on the source's name and size.
 
     Raises:
-        ConfigurationError: As ``shares_of``.
+        ConfigurationError: See ``shares_of``.
     """
     counts = shares_of(weights, {name: len(part) for name, part in parts.items()}, total)
     chosen: list[Problem] = []

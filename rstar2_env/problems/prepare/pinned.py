@@ -1,8 +1,8 @@
-"""Loads sources as a lock file has them: the revision that it names, and the content that it expects.
+"""Loads sources at the revision that a lock file names, and compares their content with it.
 
-Nothing is downloaded unless that is asked for; where a source is missing, the error says what it is, how to fetch it
-and which checksum it must have. Covered: data sets of the Hub from a folder of copies, from the cache, or from the Hub
-itself; files, families and every other source of problems. Not covered: what becomes of the problems (``prepare``).
+Nothing is downloaded unless ``download`` is set. If a source is missing, the error names the source, how to fetch it
+and the expected checksum. Covered: data sets of the Hub from a folder of copies, from the cache, or from the Hub
+itself; files, families and all other sources of problems. Not covered: processing the problems (``prepare``).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from rstar2_env.problems.spec import located, split_spec
 T = TypeVar("T")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FIRST = ", the first "
-"""Before the number of problems that are taken of a source, in its pin: another number has another checksum."""
+"""Precedes the number of problems in a pin's source, because another number has another checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where data sets are looked for.
+    """The places where data sets are looked up.
 
     Attributes:
-        lock: What is known of each.
+        lock: The recorded revision and checksum of each source.
         hub_folder: A folder of copies of data sets (see ``find_copy``); ``None`` for the cache of the Hub's libraries.
-        download: Whether what is missing may be downloaded.
-        say: Is told what was filled into the lock.
-        find: Where a file is that a source names; ``None`` for its name as it is, seen from the current folder. The
-            lock has the name, so that it does not say where a machine keeps its files.
+        download: Whether missing sources may be downloaded.
+        say: Receives a sentence for each value that was filled into the lock.
+        find: Maps a file name in a source to its path; ``None`` uses the name relative to the current folder. The
+            lock stores the name, so it does not reveal where a machine keeps its files.
     """
 
     lock: Lock
@@ -55,12 +55,12 @@ class Shelf:
 
         Args:
             name: Name of the source in the pipeline.
-            spec: As ``load_problems`` takes it.
+            spec: Any value that ``load_problems`` accepts.
             split: The split.
-            count: How many to take; ``None`` for all.
+            count: Number of problems to take; ``None`` for all.
 
         Raises:
-            ConfigurationError: It is not there, it cannot be read, or it is not what the lock file expects.
+            ConfigurationError: The source is missing or cannot be read, or its content does not match the lock file.
         """
         repository, licence = _hub_of(spec)
         source = str(spec) if isinstance(spec, str) else ", ".join(f"{key}={value}" for key, value in spec.items())
@@ -86,11 +86,11 @@ class Shelf:
             repository: ``owner/name``.
             config: Its configuration, if there are several.
             split: Its split.
-            columns: The columns to read, of those that it has.
-            licence: As its page states it.
+            columns: The columns to read.
+            licence: The licence, as the data set's page states it.
 
         Raises:
-            ConfigurationError: As ``problems``.
+            ConfigurationError: See ``problems``.
         """
         pin = Pin(f"{repository} ({config or 'default'}, {split})", licence=licence)
         revision = self._revision(name, pin, repository)
@@ -104,22 +104,23 @@ class Shelf:
         return self._loaded(name, replace(pin, revision=revision or UNKNOWN), repository, load)
 
     def checked(self, name: str, pin: Pin, found: list[T]) -> list[T]:
-        """Compare what a source gave with the lock, and fill in what that did not know.
+        """Compare the records of a source with the lock, and fill in values that the lock does not know.
 
         Args:
             name: Name of the source in the pipeline.
-            pin: What it is.
-            found: Its records: problems, or values that JSON can hold.
+            pin: The identity of the source.
+            found: The records: problems, or JSON-compatible values.
 
         Raises:
-            ConfigurationError: It is not what the lock expects.
+            ConfigurationError: The content does not match the lock.
         """
         expected, actual = self._expected(name, pin), checksum_of(found)
         if expected.known_checksum not in (None, actual):
             raise ConfigurationError(
                 f"The source {name!r} ({pin.source}) is not what the lock file {self.lock.path} expects: its "
                 f"{len(found)} records have the checksum {actual}, expected {expected.checksum} of "
-                f"{expected.records} records at revision {expected.revision}. Fetch that revision; or, to go on with "
+                f"{expected.records} records at revision {expected.revision}. Fetch that revision; or, to "
+                "continue with "
                 f"this content, put {UNKNOWN!r} in the place of both in the lock file."
             )
         for said in self.lock.fill(name, replace(pin, checksum=actual, records=len(found))):
@@ -127,7 +128,7 @@ class Shelf:
         return found
 
     def _expected(self, name: str, pin: Pin) -> Pin:
-        """What the lock knows of a source; of the same with another number of problems, its revision."""
+        """Return the lock's pin of a source; if only the number of problems differs, a pin with its revision."""
         known = self.lock.pins.get(name)
         if known is None or known.source == pin.source:
             return known or pin
@@ -135,7 +136,7 @@ class Shelf:
         return replace(pin, revision=known.revision) if same else pin
 
     def _revision(self, name: str, pin: Pin, repository: str) -> str | None:
-        """The commit to load: the lock's, else the copy's, else the Hub's newest."""
+        """Return the commit to load: from the lock, else from the copy, else the latest on the Hub."""
         known = self._expected(name, pin).known_revision
         if known is not None and _COMMIT.fullmatch(known):
             return known
@@ -160,7 +161,7 @@ class Shelf:
 
 
 def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
-    """The data set on the Hub that a source of problems is, if it is one, and its licence."""
+    """Return the data set on the Hub that a source refers to, if any, and its licence."""
     written = spec if isinstance(spec, str) else spec.get("spec", spec.get("hub"))
     if not isinstance(written, str):
         return None, "not stated"
@@ -174,5 +175,7 @@ def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _taken(source: Iterable[Problem], name: str, count: int | None) -> Iterable[Problem]:
     if count is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"The source {name!r} has no end: say how many problems to take of it.", option="take")
+        raise ConfigurationError(
+            f"The source {name!r} is unlimited: set the number of problems to take from it.", option="take"
+        )
     return islice(source, count)

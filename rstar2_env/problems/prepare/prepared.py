@@ -1,8 +1,8 @@
-"""Prepares problems for training: load, filter, decontaminate, mix, split, and report what was left out and why.
+"""Prepares problems for training: load, filter, decontaminate, mix, split, and report removed problems with reasons.
 
-The filters run in this order, each on what the one before it left: integer answers, length, verifiable answers,
-duplicates (over all sources together, the first source first), overlap with benchmarks. Covered: all in memory. Not
-covered: filters that need a policy's episodes (see ``solved``).
+The filters run in this order: integer answers, length, verifiable answers, duplicates (over all sources together, the
+first source first), overlap with benchmarks. All problems are held in memory. Not covered: filters that need a policy's
+episodes (see ``solved``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rstar2_env.problems.prepare.verifiable import verifiable_answers
 from rstar2_env.problems.problem import Problem
 
 EXAMPLES = 5
-"""Removed problems of each filter that a report shows."""
+"""Number of removed problems per filter that a report shows."""
 _MARK = "/"
 """Between a source's name and the rest of a problem's id."""
 _Filter = Callable[[list[Problem]], tuple[list[Problem], list[Removed]]]
@@ -38,10 +38,11 @@ class SourceOptions(CheckedOptions):
     """A source of problems.
 
     Attributes:
-        problems: What ``load_problems`` takes: a file, the name of a data set or a family, or a mapping.
-        split: Which split of it.
-        take: How many problems to take, the first ones; ``None`` for all.
-        weight: Its weight in the mixture, where any source has one; ``None`` in all sources takes all problems of all.
+        problems: Any value that ``load_problems`` accepts: a file, the name of a data set or a family, or a mapping.
+        split: The split to use.
+        take: Number of problems to take from the start; ``None`` for all.
+        weight: Weight in the mixture. Either all sources have a weight or none; without weights, all problems of all
+            sources are used.
     """
 
     problems: str | dict[str, Any]
@@ -52,21 +53,21 @@ class SourceOptions(CheckedOptions):
 
 @dataclass(frozen=True)
 class PrepareOptions(CheckedOptions):
-    """What problems are prepared from, and how.
+    """Options of the preparation of problems.
 
     Attributes:
-        sources: The sources by name, which has no ``/``.
-        against: Benchmarks whose problems must not be among them, as ``load_problems`` takes them, split ``test``.
-        ngram: Words in common with a benchmark from which a problem is left out; shorter questions are compared whole.
-        integers: Keep integer answers only.
-        most_digits: Most digits of an integer answer; ``None`` for no bound.
+        sources: The sources by name; a name does not contain ``/``.
+        against: Benchmarks to decontaminate against (their split ``test``), each as ``load_problems`` accepts it.
+        ngram: Length in words of the n-grams compared with benchmarks; shorter questions are compared as a whole.
+        integers: Keep only integer answers.
+        most_digits: Maximum number of digits of an integer answer; ``None`` for no bound.
         verifiable: Keep only gold answers that the verifier can check.
-        least_length: Fewest characters of a question.
-        most_length: Most characters of a question.
-        unique: Keep each question once, and none that has different answers.
-        total: Problems of the mixture; ``None`` for as many as there are.
+        least_length: Minimum number of characters of a question.
+        most_length: Maximum number of characters of a question.
+        unique: Keep each question once, and remove questions with different answers.
+        total: Number of problems in the mixture; ``None`` for all available problems.
         splits: The share of each split.
-        seed: Seed of the mixture and of the order; ``None`` is 0, and in a pipeline the pipeline's.
+        seed: Seed of the mixture and of the order; ``None`` means 0, or the pipeline's seed in a pipeline.
     """
 
     sources: dict[str, SourceOptions]
@@ -83,7 +84,7 @@ class PrepareOptions(CheckedOptions):
     seed: int | None = option(None, least=0)
 
     def with_seed(self, seed: int) -> PrepareOptions:
-        """The same options with a seed, and nothing that a subclass added."""
+        """Return the same options with a seed, without the fields of a subclass."""
         own = {one.name: getattr(self, one.name) for one in dataclasses.fields(PrepareOptions)}
         return PrepareOptions(**{**own, "seed": seed})
 
@@ -101,12 +102,12 @@ class PrepareOptions(CheckedOptions):
         }
         object.__setattr__(self, "sources", made)
         if not self.sources:
-            raise ConfigurationError("There must be a source of problems.", option="sources")
+            raise ConfigurationError("At least one source of problems is required.", option="sources")
         for name in self.sources:
             if _MARK in name:
                 raise ConfigurationError(
                     f"The source {name!r} has {_MARK!r} in its name, which ends the source in a problem's id: give it "
-                    "another name; what it is made of is its problems=.",
+                    "another name, and set the data in problems=.",
                     option="sources",
                 )
         unweighted = [name for name, source in self.sources.items() if source.weight is None]
@@ -118,14 +119,14 @@ class PrepareOptions(CheckedOptions):
 
 @dataclass(slots=True)
 class Prepared:
-    """Prepared problems.
+    """The prepared problems.
 
     Attributes:
         splits: The problems of each split.
-        removed: What was left out, filter after filter.
-        loaded: Problems of each source before any filter.
-        kept: Problems of each source in the mixture.
-        not_drawn: Problems that passed every filter and are not in the mixture.
+        removed: The removed problems, in the order of the filters.
+        loaded: Number of problems of each source before the filters.
+        kept: Number of problems of each source in the mixture.
+        not_drawn: Number of problems that passed all filters but are not in the mixture.
     """
 
     splits: dict[str, list[Problem]]
@@ -135,7 +136,7 @@ class Prepared:
     not_drawn: int = 0
 
     def report(self) -> dict[str, Any]:
-        """What was done, as JSON values: counts, and examples of what each filter left out."""
+        """Return a report as JSON values: counts, and examples of the problems that each filter removed."""
         by_filter: dict[str, list[Removed]] = {}
         for one in self.removed:
             by_filter.setdefault(one.filter, []).append(one)
@@ -161,12 +162,12 @@ def prepare(
     """Prepare problems.
 
     Args:
-        options: What from, and how.
-        shelf: Where data sets are.
-        report: Is told how many steps are done, and of how many.
+        options: The options.
+        shelf: The places where data sets are looked up.
+        report: Receives the number of finished steps and the total number of steps.
 
     Raises:
-        ConfigurationError: A source cannot be loaded or is not what is expected, or nothing is left.
+        ConfigurationError: A source cannot be loaded or does not match the lock, or no problem is left.
     """
     steps = _filters(options, shelf)
     total = len(options.sources) + len(steps) + 1
@@ -235,7 +236,7 @@ def _mixed(problems: list[Problem], options: PrepareOptions) -> list[Problem]:
     each = {name: 1.0 if weight is None else weight for name, weight in weights.items()}
     total = options.total
     if None in weights.values():
-        # Without weights every problem has the same chance: each source weighs as many as it has.
+        # Without weights every problem is equally likely: each source is weighted by its size.
         each = {name: float(len(part)) for name, part in parts.items() if part}
         parts = {name: parts[name] for name in each}
         total = min(len(problems), options.total or len(problems))

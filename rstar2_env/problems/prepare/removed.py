@@ -1,4 +1,4 @@
-"""``Removed``: a problem that a filter left out, and why; and running a filter over a list."""
+"""``Removed``: a problem that a filter removed, with the reason; and running a filter over a list."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rstar2_env.problems.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A problem that is left out.
+    """A removed problem.
 
     Attributes:
-        problem_id: Its id.
-        source: Where it comes from.
-        filter: The filter that left it out.
-        why: What it found.
-        question: Its question.
-        answer: Its answer.
+        problem_id: The problem's id.
+        source: The problem's source.
+        filter: Name of the filter that removed it.
+        why: The reason.
+        question: The question.
+        answer: The answer.
     """
 
     problem_id: str
@@ -30,23 +30,23 @@ class Removed:
 
     @classmethod
     def of(cls, problem: Problem, filter: str, why: str) -> Removed:
-        """Write down why a problem is left out."""
+        """Record why a problem is removed."""
         return cls(problem.id, problem.source, filter, why, problem.question, problem.answer)
 
     def to_dict(self) -> dict[str, str]:
-        """As one JSON line of a report."""
+        """Return the record as JSON values, for one line of a report."""
         return asdict(self)
 
 
 def sift(
     problems: Iterable[Problem], name: str, judge: Callable[[Problem], str | None]
 ) -> tuple[list[Problem], list[Removed]]:
-    """Divide problems into those that stay and those that are left out.
+    """Divide problems into kept and removed ones.
 
     Args:
         problems: The problems.
         name: Name of the filter.
-        judge: Why a problem is left out, or ``None`` where it stays.
+        judge: Returns why a problem is removed, or ``None`` to keep it.
     """
     kept: list[Problem] = []
     removed: list[Removed] = []

@@ -1,8 +1,8 @@
-"""Keeping problems by how often a policy solved them.
+"""Keeps problems by how often a policy solved them.
 
-Two filters of rStar2-Agent are this one (arXiv 2508.20722, sections 4.2 and 4.3): of 16 samples of a strong model at
-least two must agree with the label, so that labels which nobody reaches are left out; and before stage 3, problems of
-which the latest policy solves all of 8 are dropped.
+This implements two filters of rStar2-Agent (arXiv 2508.20722, sections 4.2 and 4.3): at least two of 16 samples of a
+strong model must agree with the label, which removes labels that no sample reaches; and before stage 3, problems that
+the latest policy solves in all of 8 samples are dropped.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ def solved_between(
     least: int = 0,
     drop_all: bool = False,
 ) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems that were solved often enough, and not always.
+    """Keep the problems that were solved often enough, and optionally not always.
 
     Args:
         problems: The problems.
-        outcomes: Right and played episodes of each problem, by its id.
-        least: Fewest right episodes.
-        drop_all: Leave out what every episode solved.
+        outcomes: Number of correct and of played episodes of each problem, by its id.
+        least: Minimum number of correct episodes.
+        drop_all: Remove problems that every episode solved.
 
     Raises:
-        ConfigurationError: A problem was not played, so that nothing is known of it.
+        ConfigurationError: A problem has no episodes.
     """
     problems = list(problems)
     unplayed = [problem.id for problem in problems if outcomes.get(problem.id, (0, 0))[1] == 0]
     if unplayed:
         raise ConfigurationError(
-            f"{len(unplayed)} of {len(problems)} problems have no episode to judge them by, among them "
+            f"{len(unplayed)} of {len(problems)} problems have no episodes, among them "
             f"{unplayed[0]!r}: play them all before filtering."
         )
 

@@ -1,6 +1,6 @@
-"""Disjoint splits: a hash of the question decides, so that no question is in two of them.
+"""Disjoint splits: a hash of the question decides, so no question is in two splits.
 
-Adding or removing problems moves no other problem from one split to another, and neither does their order.
+Adding, removing or reordering problems does not move other problems between splits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def split_questions(problems: Iterable[Problem], shares: Mapping[str, float]) ->
 
     Args:
         problems: The problems.
-        shares: The share of each split, above 0; together 1.
+        shares: The share of each split, above 0; they add up to 1.
 
     Returns:
-        The problems of each split, in their order; a split may be empty where there are few.
+        The problems of each split, in their order; a split may be empty if there are few problems.
 
     Raises:
         ConfigurationError: The shares are not positive, or do not add up to 1.

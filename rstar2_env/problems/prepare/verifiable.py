@@ -1,7 +1,7 @@
-"""Answers that the verifier can check: the gold answer earns its reward, and another answer does not.
+"""Keeps answers that the verifier can check: the gold answer earns the reward, and another answer does not.
 
-That the texts are the same would be enough for a verifier, so more is asked: it must read the gold answer as
-mathematics, accept it in a box, and refuse a changed one.
+A verifier accepts identical text without understanding it, so this filter requires more: the verifier must parse the
+gold answer as mathematics, accept it in a box, and reject a changed answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AT_ONCE = 1024
 
 
 def verifiable_answers(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems whose gold answer verifies against itself, and not against a changed answer.
+    """Keep the problems whose gold answer verifies against itself but not against a changed answer.
 
     Args:
         problems: The problems.

@@ -61,7 +61,7 @@ _CLASSES = {
 """The kind of work of each operation; operations of one kind stand for each other."""
 
 _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
-"""What an answer may hold where the gold is irrational."""
+"""Functions and constants that an answer may contain if the gold answer is irrational."""
 
 _BITS = 256
 _NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
@@ -261,7 +261,7 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _rational(node: Node) -> bool:
-    """Whether a constant is rational, or a fraction with a small denominator as far as can be seen."""
+    """Return whether a constant is rational, or indistinguishable from a fraction with a small denominator."""
     try:
         value = Evaluator({}, _BITS, over_complex=_is_imaginary(node)).value(node)
     except TooLargeError:

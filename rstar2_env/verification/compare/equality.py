@@ -303,7 +303,7 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
-    """The one precision that shows a term as small as ``10^{-200}`` beside the others; none where all are ordinary."""
+    """The precision at which a term as small as ``10^{-200}`` is visible next to the others; none if none is small."""
     bits = 0
     for part in (*walk(gold), *walk(answer)):
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):

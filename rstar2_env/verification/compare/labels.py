@@ -6,7 +6,7 @@ from rstar2_env.verification.compare.structure import Item
 from rstar2_env.verification.read.nodes import Apply, Group, Node, Sym, key
 
 INDICES = frozenset("ijklmn")
-"""Subscripts that count; another letter may stand in their place."""
+"""Subscripts that count; another letter may replace them."""
 
 
 def distinct_labels(items: list[Item]) -> bool:

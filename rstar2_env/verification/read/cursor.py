@@ -17,7 +17,7 @@ class Cursor(ABC):
     """A position in a sequence of tokens, with the bars, rows and integrals that are open there.
 
     Args:
-        tokens: What the lexer returned.
+        tokens: The lexer's tokens.
         tight_division: See ``parser.read``.
     """
 

@@ -57,7 +57,7 @@ ACCENTS = word_set(
 """Commands that put an accent on a letter; the accent becomes part of the variable's name."""
 
 PLAIN_ACCENTS = word_set("boldsymbol pmb mathcal mathscr mathfrak underline")
-"""Those of ``ACCENTS`` that change only the typeface."""
+"""The ``ACCENTS`` that change only the typeface."""
 
 TEXT_COMMANDS = word_set(
     """text textbf textit textrm textsf texttt textnormal textup emph mbox hbox mathrm mathbf mathit mathsf mathtt

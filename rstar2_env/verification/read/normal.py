@@ -100,7 +100,7 @@ def _quantity(value: Node, unit: str) -> Node:
 
 
 def _together(parts: tuple[Node, ...]) -> Node | None:
-    """``3 hours 20 minutes`` as one quantity; ``None`` where the units do not fit together."""
+    """``3 hours 20 minutes`` as one quantity; ``None`` if the units do not fit together."""
     first = parts[0]
     if not isinstance(first, Quantity) or (base := units.read_unit(first.unit)) is None:
         return None
@@ -173,7 +173,7 @@ def is_parametric(gold: Node, answer: Node) -> bool:
 
 
 def role(name: str, node: Node) -> str | None:
-    """What a variable is in an answer, if another letter may stand for it; ``None`` if its name matters.
+    """Return the role of a variable in an answer if another letter may replace it; ``None`` if its name matters.
 
     A "constant" is added to, or multiplies, something with other variables (``x^2 + C``, ``C_1 e^x``); an "integer" is
     declared as one or multiplies pi or degrees as a plain factor (``k pi``).

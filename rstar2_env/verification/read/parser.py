@@ -277,7 +277,7 @@ _FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
 
 
 def _applied(node: Node, token: Token, right: Node) -> Node | None:
-    """``f(2)`` or ``I(0)`` as one name: a letter applied to a number is no product; ``None`` for anything else."""
+    """``f(2)`` or ``I(0)`` as one name: a letter applied to a number is not a product; ``None`` for anything else."""
     if token.kind != "open" or token.text != "(" or token.spaced:
         return None
     inner = right.args[0] if isinstance(right, Apply) and right.op == "neg" else right
