@@ -1,4 +1,4 @@
-"""What a Google-style docstring says, in parts: its summary, its text, and the meaning of each option.
+"""Parse a Google-style docstring into its summary, its text, and the meaning of each option.
 
 Covered: classes, whose options may be described in a base, and functions. Not covered: where the options come from
 (``slots``, ``config``).
@@ -22,7 +22,7 @@ class Words:
 
     Attributes:
         summary: Its first line.
-        text: What follows, up to the first section.
+        text: The text after the first line, up to the first section.
         meanings: The text on each name under ``Args:`` or ``Attributes:``, in one line.
     """
 

@@ -44,7 +44,7 @@ class Family:
         file: Its name.
         slot: The field of ``parts`` that names them.
         title: Its heading.
-        about: What the parts do, and what holds for all of them, in Markdown.
+        about: Purpose of the parts and their common properties, in Markdown.
     """
 
     file: str
@@ -68,8 +68,8 @@ FAMILIES = (
         "Rewards",
         "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
         "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight), `label` "
-        "(its name in the metrics) and `judge` (the model that it asks, in place of `rollout.judge`) beside its own "
-        "options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
+        "(its name in the metrics) and `judge` (the model that it queries, in place of `rollout.judge`) in addition "
+        "to its own options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
         "([evaluation.md](../evaluation.md)); the second table says which, by what each needs.",
     ),
     Family(
@@ -191,7 +191,7 @@ def _places() -> str:
 
 
 def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]:
-    """What a component needs, as it is and with each choice of an option that changes it."""
+    """Needs of a component, by default and with each choice of an option that changes them."""
     options = options_of(made_by).parameters.values()
     required: dict[str, Any] = {one.name: 1 for one in options if one.required}
     found = {name: needs_of(made_by(**required))}
@@ -240,7 +240,7 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
 
 
 def _says(recipe: Recipe) -> list[list[str]]:
-    """What a recipe has of its own: parts that differ from those of an empty recipe, and defaults of the run."""
+    """Return the parts of a recipe that differ from those of an empty recipe, and its defaults of the run."""
     empty = Recipe("")
     rows = []
     for slot in FIELDS:
@@ -285,7 +285,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _prose(text: str) -> str:
-    """A docstring's text as Markdown: its papers as links, its indented lines as they stand."""
+    """A docstring's text as Markdown: its papers as links, its indented lines unchanged."""
     return _linked(re.sub(r"::$", ":", text.replace("``", "`"), flags=re.MULTILINE))
 
 
