@@ -69,8 +69,8 @@ FAMILIES = (
         "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
         "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight), `label` "
         "(its name in the metrics) and `judge` (the model that it queries, in place of `rollout.judge`) in addition "
-        "to its own options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
-        "([evaluation.md](../evaluation.md)); the second table says which, by what each needs.",
+        "to its own options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an "
+        "evaluation ([evaluation.md](../evaluation.md)); the second table lists which, by their needs.",
     ),
     Family(
         "selectors.md",
