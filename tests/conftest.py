@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 # tests/rstar2_env would stand before the package.)
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-from vllm_serve import policy_folder, vllm_server  # noqa: F401  # fixtures for every folder
+from vllm_serve import first_weights, policy_folder, vllm_engine, vllm_server  # noqa: F401  # fixtures for every folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "2")

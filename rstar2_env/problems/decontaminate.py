@@ -120,30 +120,6 @@ def normal_words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
 
 
-def decontaminate(
-    problems: Iterable[Problem], against: Mapping[str, Iterable[Problem]], *, ngram: int = 8
-) -> tuple[list[Problem], Decontaminated]:
-    """Return the problems that overlap no benchmark, and a report on the others.
-
-    Args:
-        problems: The problems to check.
-        against: Benchmarks by name.
-        ngram: Number of words of an n-gram.
-
-    Raises:
-        ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
-    """
-    benchmarks, found, kept = Benchmarks(against, ngram=ngram), Decontaminated(), []
-    for problem in problems:
-        overlap = benchmarks.overlap(problem)
-        if overlap is None:
-            kept.append(problem)
-        else:
-            found.dropped.append(overlap)
-    found.kept = len(kept)
-    return kept, found
-
-
 def _digest(run: str) -> bytes:
     # 16 bytes instead of the text: 100,000 n-grams fit into a few megabytes, and collisions are negligible.
     return hashlib.blake2b(run.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -22,7 +22,13 @@ try:
 except ImportError:  # without pytest-xdist there is one worker
     LoadScopeScheduling = object
 
-SERVED = {"vllm_server": "vllm", "ray_nodes": "ray", "docker_options": "docker", "chromium": "chromium"}
+SERVED = {
+    "vllm_server": "vllm",
+    "vllm_engine": "vllm",
+    "ray_nodes": "ray",
+    "docker_options": "docker",
+    "chromium": "chromium",
+}
 """Fixtures that start something large, and the group of their tests."""
 PARAMS = {"vllm": "vllm", "vllm-server": "vllm", "ray": "ray", "docker": "docker"}
 """The same for parameters of fixtures that ask for one of these by its name."""

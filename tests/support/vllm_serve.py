@@ -1,16 +1,19 @@
-"""A real ``vllm serve`` on loopback for tests: started once a session, when the first test asks for it."""
+"""vLLM for tests, each once a session: a real ``vllm serve`` on loopback, and an engine in this process."""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,3 +87,67 @@ def vllm_server(policy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     needs_vllm()
     with serving(policy_folder, tmp_path_factory.mktemp("server") / "log") as address:
         yield address
+
+
+BLOCK = 32
+BLOCKS = 24
+"""The engine's cache: blocks, and tokens in each."""
+
+
+def process_state() -> dict[str, Any]:
+    """Return what vLLM likes to change of a process."""
+    import numpy as np
+    import torch
+
+    return {
+        "environment": dict(os.environ),
+        "draws": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
+        "threads": (torch.set_num_threads, torch.get_num_threads()),
+        "cores": os.sched_getaffinity(0),
+    }
+
+
+@pytest.fixture(scope="session")
+def vllm_engine(policy_folder: Path) -> Iterator[Any]:
+    """An engine in this process with a small cache and that model; a process can have one at a time.
+
+    A test that changes its weights gives it the first ones back (``first_weights``).
+    """
+    needs_vllm()
+    import torch
+    from transformers import AutoTokenizer
+
+    from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.rollout import VllmEngine
+
+    tokenizer, model = AutoTokenizer.from_pretrained(str(policy_folder)), policy_model(policy_folder)
+    before = process_state()
+    engine = VllmEngine(
+        model, tokenizer, dtype="float32", block_size=BLOCK, num_gpu_blocks_override=BLOCKS, max_model_len=BLOCK * 20
+    )
+    assert process_state() == before
+    yield engine
+    engine.close()
+    engine.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        engine.update_weights(1000)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rstar2-vllm")]
+    assert not torch.distributed.is_initialized()
+
+
+def policy_model(folder: Path) -> Any:
+    """Load the model of ``policy_folder``."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32).eval()
+    # Otherwise ``generate`` would ban the token that ends a turn, to make the turn as long as requested.
+    model.generation_config.eos_token_id = None
+    return model
+
+
+@pytest.fixture
+def first_weights(vllm_engine: Any, policy_folder: Path) -> Iterator[None]:
+    """Give the engine its first weights back after a test."""
+    yield
+    vllm_engine.update_weights(0, policy_model(policy_folder))

@@ -14,16 +14,6 @@ from .base import SELECTORS
 from .group_filter import GroupFilter
 
 
-def improvement_bound(rate: float, beta: float = 1.0) -> float:
-    """The paper's lower bound on what a problem of that pass rate teaches: p (1 - p) / (2 beta^2).
-
-    Args:
-        rate: The pass rate p.
-        beta: Coefficient of the KL term between the policy before and after.
-    """
-    return rate * (1 - rate) / (2 * beta**2)
-
-
 @dataclass
 class BalancedBand(GroupFilter):
     """Reject groups whose pass rate is outside of a band (Online Difficulty Filtering, arXiv 2504.03380).

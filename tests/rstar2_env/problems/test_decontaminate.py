@@ -9,11 +9,20 @@ from places import SHARED
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem, load_problems
-from rstar2_env.problems.decontaminate import decontaminate, normal_words
+from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated, normal_words
 
 SHARED = SHARED / "data"
 NINE = "Find the least positive integer n such that n^2 ends"
 BENCH = {"bench": [Problem("b", f"{NINE} in 44.", "38"), Problem("short", "What is $1+1$?", "2")]}
+
+
+def decontaminate(problems, against, ngram=8):
+    benchmarks, found, kept = Benchmarks(against, ngram=ngram), Decontaminated(), []
+    for problem in problems:
+        overlap = benchmarks.overlap(problem)
+        (kept if overlap is None else found.dropped).append(problem if overlap is None else overlap)
+    found.kept = len(kept)
+    return kept, found
 
 
 def drop(question: str, **options):

@@ -12,7 +12,7 @@ from small_run import SmallPlayer, collector
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.trainers.samplers.base import Outcome, Start
-from rstar2_env.trainers.selectors.balanced_band import BalancedBand, improvement_bound
+from rstar2_env.trainers.selectors.balanced_band import BalancedBand
 from rstar2_env.trainers.selectors.deviation import Deviation
 from rstar2_env.trainers.selectors.minimum_group import MinimumGroup
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
@@ -32,11 +32,6 @@ def choice(selector, episodes, keep=8):
 
 
 class TestBalancedBand:
-    @pytest.mark.parametrize(("rate", "bound"), [(0.25, 0.094), (0.5, 0.125), (0.75, 0.094), (0.0, 0.0), (1.0, 0.0)])
-    def test_the_golden_bounds(self, rate, bound):
-        assert improvement_bound(rate) == pytest.approx(bound, abs=5e-4)
-        assert improvement_bound(rate, 0.5) == pytest.approx(4 * improvement_bound(rate))
-
     @pytest.mark.parametrize(("right", "kept"), [(0, 0), (1, 0), (2, 10), (5, 10), (8, 10), (9, 0), (10, 0)])
     def test_the_ends_of_the_band_are_in_it(self, right, kept):
         assert len(choice(BalancedBand(), group(*[1.0] * right, *[0.0] * (10 - right)), keep=10)[0]) == kept

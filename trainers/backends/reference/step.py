@@ -1,14 +1,13 @@
 """One optimizer step, as simply as it can be written: what the other backends must equal.
 
 Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
-the loss of a list of rows, its gradients, and AdamW. Not covered: everything that makes it fast (micro-batches, several
+the loss of a list of rows and its gradients. Not covered: everything that makes it fast (micro-batches, several
 processes, mixed precision, recomputation), and playing episodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -138,47 +137,6 @@ def gradients(
         loss.backward()
         total += loss.item()
     return total, {name: parameter.grad for name, parameter in _trained(model).items() if parameter.grad is not None}
-
-
-@dataclass
-class AdamW:
-    """Decoupled weight decay (arXiv 1711.05101, algorithm 2), with the gradients' norm clipped before.
-
-    Attributes:
-        learning_rate: The step size of this step.
-        betas: Decay of the means of the gradients and of their squares.
-        epsilon: Added to the root of the mean square.
-        weight_decay: Share of a weight, times the step size, that is taken off.
-        max_grad_norm: Largest norm of all gradients together; 0 for any.
-    """
-
-    learning_rate: float = 1e-6
-    betas: tuple[float, float] = (0.9, 0.999)
-    epsilon: float = 1e-8
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    _steps: int = 0
-    _means: Gradients = field(default_factory=dict, repr=False)
-    _squares: Gradients = field(default_factory=dict, repr=False)
-
-    def step(self, model: PreTrainedModel, found: Mapping[str, Tensor]) -> None:
-        """Change the weights of a model by one step along the gradients that were found."""
-        self._steps += 1
-        norm = torch.stack([gradient.square().sum() for gradient in found.values()]).sum().sqrt()
-        scale = float((self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)) if self.max_grad_norm else 1.0
-        first, second = self.betas
-        with torch.no_grad():
-            for name, parameter in _trained(model).items():
-                if name not in found:
-                    continue
-                gradient = found[name] * scale
-                zeros = torch.zeros_like(gradient)
-                mean = self._means[name] = first * self._means.get(name, zeros) + (1 - first) * gradient
-                square = second * self._squares.get(name, zeros) + (1 - second) * gradient.square()
-                self._squares[name] = square
-                mean, square = mean / (1 - first**self._steps), square / (1 - second**self._steps)
-                parameter.mul_(1 - self.learning_rate * self.weight_decay)
-                parameter.sub_(self.learning_rate * mean / (square.sqrt() + self.epsilon))
 
 
 def _tokens(

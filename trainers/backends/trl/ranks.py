@@ -76,8 +76,3 @@ class OwnRanks:
         gathered: list[T | None] = [None] * self.size
         torch.distributed.all_gather_object(gathered, value, group=self._group)
         return gathered  # type: ignore[return-value]  # every place is filled
-
-
-def any_on(ranks: AccelerateRanks, flag: bool) -> bool:
-    """Whether the flag is set on any process."""
-    return any(ranks.gather(flag))

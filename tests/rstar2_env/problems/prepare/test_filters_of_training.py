@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.problems.prepare.duplicates import question_key, unique_questions
 from rstar2_env.problems.prepare.integers import integer_answers, integer_of
 from rstar2_env.problems.prepare.lengths import fitting_lengths
-from rstar2_env.problems.prepare.solved import solved_between
 from rstar2_env.problems.prepare.verifiable import verifiable_answers
 
 
@@ -132,19 +130,3 @@ def test_every_answer_is_verified_however_many_there_are(monkeypatch: pytest.Mon
     monkeypatch.setattr(verifiable, "_AT_ONCE", 2)
     kept, removed = verifiable_answers(made(*((f"q{n}", "3 +" if n == 3 else str(n)) for n in range(5))))
     assert (ids(kept), [one.problem_id for one in removed]) == (["0", "1", "2", "4"], ["3"])
-
-
-def test_labels_that_too_few_samples_reach_and_problems_that_all_solve_are_left_out() -> None:
-    problems = made(*((str(number), "1") for number in range(4)))
-    outcomes = {"0": (0, 16), "1": (1, 16), "2": (2, 16), "3": (16, 16)}
-    kept, removed = solved_between(problems, outcomes, least=2)
-    assert ids(kept) == ["2", "3"]
-    assert removed[1].why == "1 of 16 episodes are right, fewer than 2"
-    kept, removed = solved_between(problems, outcomes, drop_all=True)
-    assert ids(kept) == ["0", "1", "2"]
-    assert removed[0].why == "all 16 episodes are right"
-
-
-def test_a_problem_that_nobody_played_is_not_judged() -> None:
-    with pytest.raises(ConfigurationError, match=r"1 of 2 problems have no episode .* '1'"):
-        solved_between(made(("a", "1"), ("b", "1")), {"0": (8, 8), "1": (0, 0)})

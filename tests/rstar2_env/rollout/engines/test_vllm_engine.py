@@ -3,61 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import random
-import threading
-from collections.abc import Iterator
+import contextlib
+import math
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
 from tiny_models import alone
-from transformers import AutoModelForCausalLM, PreTrainedModel
-from vllm_serve import needs_vllm
+from transformers import PreTrainedModel
+from vllm_serve import BLOCK, BLOCKS, needs_vllm, policy_model
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Generation, SamplingParams, VllmEngine
+from rstar2_env.rollout.engines.vllm_engine import _Request, _result
 
 pytestmark = pytest.mark.slow
-
-BLOCK = 32
-BLOCKS = 24
 
 
 @pytest.fixture(scope="module")
 def model(policy_folder: Path) -> PreTrainedModel:
-    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(policy_folder), dtype=torch.float32).eval()
-    # Else ``generate`` would ban the token that ends a turn, to make the turn as long as it is told.
-    model.generation_config.eos_token_id = None
+    model: PreTrainedModel = policy_model(policy_folder)
     return model
 
 
-def here() -> dict[str, Any]:
-    """What vLLM likes to change of a process."""
-    return {
-        "environment": dict(os.environ),
-        "draws": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
-        "threads": (torch.set_num_threads, torch.get_num_threads()),
-        "cores": os.sched_getaffinity(0),
-    }
-
-
 @pytest.fixture(scope="module")
-def engine(model: PreTrainedModel) -> Iterator[VllmEngine]:
-    """An engine whose cache holds 24 blocks of 32 tokens."""
-    needs_vllm()
-    before = here()
-    engine = VllmEngine(
-        model, dtype="float32", block_size=BLOCK, num_gpu_blocks_override=BLOCKS, max_model_len=BLOCK * 20
-    )
-    assert here() == before
-    yield engine
-    engine.close()
-    engine.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rstar2-vllm")]
-    assert not torch.distributed.is_initialized()
+def engine(vllm_engine: VllmEngine) -> VllmEngine:
+    """The engine of all tests: its cache holds 24 blocks of 32 tokens."""
+    return vllm_engine
 
 
 def ask(engine: VllmEngine, *jobs: tuple[list[int], SamplingParams]) -> list[Generation]:
@@ -137,6 +112,7 @@ def test_without_a_sleep_mode_sleeping_changes_nothing(engine: VllmEngine) -> No
     assert len(ask(engine, (prompt(5), SamplingParams(3)))[0].ids) == 3
 
 
+@pytest.mark.usefixtures("first_weights")
 def test_an_engine_that_sleeps_wakes_with_new_weights(engine: VllmEngine, model: PreTrainedModel) -> None:
     engine.sleeps = True  # a CPU has no memory to give back; what vLLM does around that is the same
     ask(engine, (prompt(5), SamplingParams(3)))
@@ -151,27 +127,40 @@ def test_an_engine_that_sleeps_wakes_with_new_weights(engine: VllmEngine, model:
     engine.sleeps = False
 
 
-def test_what_it_cannot_be_is_refused_with_the_way_out(engine: VllmEngine, model: PreTrainedModel) -> None:
+def test_what_it_cannot_be_is_refused_with_the_way_out(
+    engine: VllmEngine, model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ConfigurationError, match=r"id 1000.* 124 tokens"):
         ask(engine, ([5, 1000], SamplingParams(3)))
-    with pytest.raises(ConfigurationError, match="tokenizer"):
-        ask(engine, ([5], SamplingParams(3, stop=("x",))))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(engine._core), "tokenizer", None)
+        with pytest.raises(ConfigurationError, match="tokenizer"):
+            ask(engine, ([5], SamplingParams(3, stop=("x",))))
     with pytest.raises(ConfigurationError, match="vllm-server"):
         VllmEngine(model, tensor_parallel_size=2)
     with pytest.raises(ConfigurationError, match="another vLLM engine"):
         VllmEngine(model)
 
 
-def test_diverged_weights_are_an_error_and_no_text(engine: VllmEngine, model: PreTrainedModel) -> None:
+def test_weights_of_other_names_are_refused(engine: VllmEngine) -> None:
     with pytest.raises(ConfigurationError, match="names are missing or unknown"):
         engine.update_weights(3, {"model.norm.weight": torch.ones(64)})
-    engine.update_weights(3, {name: torch.full_like(w, float("nan")) for name, w in model.state_dict().items()})
+
+
+def test_logits_that_are_not_numbers_are_an_error() -> None:
     with pytest.raises(FloatingPointError, match="not numbers"):
-        ask(engine, (prompt(5), SamplingParams(3)))
+        _result(cast("_Request", SimpleNamespace(logprobs=[-1.0, math.nan])), "length")
 
 
-def test_a_closed_engine_says_so(model: PreTrainedModel, engine: VllmEngine) -> None:
-    engine.close()
+@pytest.mark.proof
+def test_diverged_weights_are_an_error_and_a_closed_engine_says_so(model: PreTrainedModel) -> None:
+    # In an engine of its own: vLLM's cache keeps what such weights computed, and a process has one engine at a time.
+    needs_vllm()
+    engine = VllmEngine(model, dtype="float32", block_size=BLOCK, num_gpu_blocks_override=BLOCKS, max_model_len=640)
+    with contextlib.closing(engine):
+        engine.update_weights(3, {name: torch.full_like(w, float("nan")) for name, w in model.state_dict().items()})
+        with pytest.raises(FloatingPointError, match="not numbers"):
+            ask(engine, (prompt(5), SamplingParams(3)))
     with pytest.raises(ConfigurationError, match="closed"):
         ask(engine, ([5], SamplingParams(3)))
     with pytest.raises(ConfigurationError, match="closed"):

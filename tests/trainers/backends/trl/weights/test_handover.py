@@ -7,9 +7,8 @@ import pytest
 import torch
 from tiny_models import VOCABULARY, tiny_qwen3
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from vllm_serve import needs_vllm
 
-from rstar2_env.rollout import ChatCodec, TransformersEngine, VllmEngine, VllmServerEngine
+from rstar2_env.rollout import ChatCodec, TransformersEngine, VllmServerEngine
 from rstar2_env.rollout.scheduling.scheduler import Scheduler
 from rstar2_env.trainers.backends.trl.weights.handover import (
     TOLERANCE,
@@ -144,11 +143,10 @@ def holds(engine, policy, prompt):
 
 
 @pytest.mark.slow
-def test_vllm_in_process_is_told_from_a_stale_and_a_corrupt_one(policy_folder):
-    needs_vllm()
+@pytest.mark.usefixtures("first_weights")
+def test_vllm_in_process_is_told_from_a_stale_and_a_corrupt_one(vllm_engine, policy_folder):
     policy, prompt = policy_in(policy_folder)
-    with closing(VllmEngine(policy, dtype="float32", kv_cache_gib=0.0625, max_model_len=256)) as (engine,):
-        holds(engine, policy, prompt)
+    holds(vllm_engine, policy, prompt)
 
 
 @pytest.mark.slow
