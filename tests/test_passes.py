@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import groups
 import passes
 import pytest
 from places import ROOT, SUPPORT
@@ -92,3 +93,24 @@ def test_a_pass_that_collects_a_folder_for_what_is_served_tells_pytest_so(tmp_pa
     words = passes.command(passes.PASSES["rest"], [], tmp_path / "report.xml")
     assert "--served-in=tests/trainers" in words
     assert passes.command(passes.PASSES["trainers"], [], tmp_path / "report.xml")[-1] == "tests/trainers"
+
+
+def test_the_files_that_the_fast_pass_leaves_out_are_there():
+    lines = [line for line in (ROOT / "tests" / "lengthy.txt").read_text().splitlines() if not line.startswith("#")]
+    assert [line for line in lines if not (ROOT / line).exists()] == []
+    assert "--without-lengthy" in passes.command(passes.PASSES["fast"], [], Path("report.xml"))
+    assert "--without-lengthy" not in passes.command(passes.PASSES["rest"], [], Path("report.xml"))
+
+
+@pytest.mark.parametrize(
+    ("expression", "unwanted"),
+    [
+        ("not slow and not train", {"slow", "train"}),
+        ("not proof and not (deadlines and not served)", {"proof"}),
+        ("deadlines and not proof", set()),
+        ("not (slow or train)", set()),
+        ("", set()),
+    ],
+)
+def test_files_that_are_marked_with_what_is_not_run_are_not_imported(expression, unwanted):
+    assert groups.unwanted_marks(expression) == unwanted

@@ -1,12 +1,18 @@
-"""A base image for tests, made from Debian's packages: no registry of images is needed."""
+"""A base image for tests, made from Debian's packages: no registry of images is needed.
+
+It is kept in ``build/images`` under a hash of what it is made of, so that the next run imports it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
+
+from places import ROOT
 
 TAG = "rstar2-debian-base:latest"
 _PACKAGES = "python3,python3-pip,python3-venv,ca-certificates"
@@ -27,6 +33,22 @@ def make_debian_base(engine: Any, folder: Path) -> str:
     Raises:
         NoBaseError: There is no debootstrap, or it cannot reach the archive.
     """
+    packed = ROOT / "build" / "images" / f"debian-{_key()}.tar"
+    if not packed.exists():
+        _pack(folder, packed)
+    name, _, version = TAG.partition(":")
+    with packed.open("rb") as file:
+        engine.import_image_from_data(file, repository=name, tag=version)
+    return TAG
+
+
+def _key() -> str:
+    """Hash of this program and of the machine's certificates, which go into the image."""
+    files = (Path(__file__), Path("/", _CERTIFICATES))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:16]
+
+
+def _pack(folder: Path, packed: Path) -> None:
     if shutil.which("debootstrap") is None:
         raise NoBaseError("no debootstrap is installed (apt-get install debootstrap)")
     root = folder / "root"
@@ -45,12 +67,9 @@ def make_debian_base(engine: Any, folder: Path) -> str:
         shutil.copyfile(Path("/", _CERTIFICATES), root / _CERTIFICATES)
     (root / "etc/pip.conf").write_text(f"[global]\nbreak-system-packages = true\ncert = /{_CERTIFICATES}\n")
     shutil.rmtree(root / "var/cache/apt", ignore_errors=True)
-    packed = folder / "base.tar"
-    with tarfile.open(packed, "w") as file:
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    part = packed.with_suffix(".part")
+    with tarfile.open(part, "w") as file:
         file.add(root, ".")
+    part.replace(packed)
     shutil.rmtree(root)
-    name, _, version = TAG.partition(":")
-    with packed.open("rb") as file:
-        engine.import_image_from_data(file, repository=name, tag=version)
-    packed.unlink()
-    return TAG

@@ -8,6 +8,7 @@ no longer lets it do.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -43,7 +44,8 @@ _MENTIONS_SERVED = re.compile("|".join([*(rf"\b{name}\b" for name in SERVED), *(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option with which a pass collects only what is served of a folder."""
+    """Add the options with which a pass collects less."""
+    parser.addoption("--without-lengthy", action="store_true", help="leave out the files that tests/lengthy.txt names")
     parser.addoption("--served-in", default="", metavar="FOLDER", help="of FOLDER, run only tests that are served")
 
 
@@ -59,18 +61,38 @@ def group_of(item: pytest.Item) -> str:
     return item.nodeid if item.get_closest_marker("alone") else item.nodeid.partition("::")[0]
 
 
+@functools.cache
+def _lengthy() -> tuple[str, ...]:
+    lines = (_ROOT / "tests" / "lengthy.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
+
+
+def is_lengthy(path: Path) -> bool:
+    """Whether ``tests/lengthy.txt`` names a file of tests, or a folder that it is in."""
+    name = path.relative_to(_ROOT).as_posix() if path.is_relative_to(_ROOT) else ""
+    return any(name == line or (line.endswith("/") and name.startswith(line)) for line in _lengthy())
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import a file that is marked as a whole with what was not asked for: every worker would pay for it."""
-    words = config.getoption("markexpr").split(" and ")
-    unwanted = {word.strip().removeprefix("not ") for word in words if re.fullmatch(r"\s*not \w+\s*", word)}
-    if len(unwanted) < len(words) or not re.fullmatch(r"test_\w+\.py", collection_path.name):
+    """Do not import a file of which a pass runs nothing: every worker would pay for it."""
+    if not re.fullmatch(r"test_\w+\.py", collection_path.name):
         return None
+    if config.getoption("without_lengthy") and is_lengthy(collection_path):
+        named = [Path(word.partition("::")[0]).resolve() for word in config.args]
+        return None if collection_path in named else True
     text = collection_path.read_text(encoding="utf-8")
     served_in = config.getoption("served_in")
     if served_in and collection_path.is_relative_to(_ROOT / served_in) and not _MENTIONS_SERVED.search(text):
         return True
     marks = re.findall(r"pytest\.mark\.(\w+)", text.partition("\npytestmark = ")[2].partition("\n\n")[0])
-    return True if unwanted & set(marks) else None
+    return True if unwanted_marks(config.getoption("markexpr")) & set(marks) else None
+
+
+def unwanted_marks(expression: str) -> set[str]:
+    """The markers of which an expression selects nothing: those that it negates, if it asks for no other."""
+    words = [word.strip() for word in re.sub(r"not \([^()]*\)", "", expression).split(" and ") if word.strip()]
+    unwanted = {word.removeprefix("not ") for word in words if re.fullmatch(r"not \w+", word)}
+    return unwanted if len(unwanted) == len(words) else set()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -59,6 +59,7 @@ class Pass:
         threads: Threads that a numeric library may use in each.
         folder: The only one that is collected: collecting everything costs every worker its time.
         served_in: Of this folder, only tests that are served are collected; empty for no such folder.
+        lengthy: Whether the files run that ``tests/lengthy.txt`` names.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Pass:
     threads: int
     folder: str = "tests"
     served_in: str = ""
+    lengthy: bool = True
 
 
 _WAITS = "deadlines and not served"
@@ -75,7 +77,7 @@ _TRAINERS = "tests/trainers"
 PASSES = {
     one.name: one
     for one in (
-        Pass("fast", "not slow and not train and not deadlines", 3, 1),
+        Pass("fast", "not slow and not train and not deadlines", 2, 1, lengthy=False),
         Pass("deadlines", f"{_WAITS} and not proof", 6, 1, "tests/rstar2_env/sandbox"),
         Pass("rest", f"not proof and not ({_WAITS})", 4, 1, served_in=_TRAINERS),
         Pass("trainers", "not served and not proof", 3, 1, _TRAINERS),
@@ -149,10 +151,14 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
         "pytest",
         "-p",
         "failed_ids",
+        "-p",
+        "groups",
         f"--junitxml={report}",
         "-m",
         one.select,
     ]
+    if not one.lengthy:
+        found.append("--without-lengthy")
     if one.served_in:
         found.append(f"--served-in={one.served_in}")
     if one.workers:

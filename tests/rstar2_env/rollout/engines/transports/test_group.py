@@ -170,6 +170,7 @@ def test_a_server_killed_in_the_middle_leaves_no_half_of_the_weights_in_use(
     holds(engine, moved(policy, 4), 3)
 
 
+@pytest.mark.proof
 def test_a_walk_that_fails_in_the_middle_is_made_good_by_the_next_one(engine_of: Any, policy: Any) -> None:
     engine = engine_of()
     engine.update_weights(1, checkpoint_weights(policy))
@@ -187,6 +188,7 @@ def test_a_walk_that_fails_in_the_middle_is_made_good_by_the_next_one(engine_of:
     holds(engine, newer, 2)
 
 
+@pytest.mark.proof
 def test_with_a_folder_a_server_that_restarts_is_given_the_weights_before_any_request(
     servers: list[Service], engine_of: Any, policy: Any, tmp_path: Path
 ) -> None:
