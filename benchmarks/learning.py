@@ -263,7 +263,7 @@ def make_all(runs: Sequence[Run], results: Results, out: Path, most: int | None 
 
 def work(runs: Sequence[Run], results: Results, out: Path) -> None:
     """Make runs, each in a fork of this process, which has imported what takes long; it computes nothing itself."""
-    import rstar2_env.trainers.backends.trl.run.run  # noqa: F401 - takes long
+    import rstar2_env.trainers.backends.trl.run.build  # noqa: F401 - takes long
     from rstar2_env.trainers.backends.trl.model import be_quiet
 
     be_quiet()

@@ -55,8 +55,8 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     if isinstance(config.rollout.env, str):
         _try_environments(config)
     with needs_training_stack(f"The trainer {name!r}"):
-        from .backends.trl.run.run import TrlRun
-    return TrlRun(recipe.name, config)
+        from .backends.trl.run.build import build_run
+    return build_run(recipe.name, config)
 
 
 def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:

@@ -57,7 +57,7 @@ def train(recipe, world, tiny_model, folder):
 
 @pytest.fixture(scope="module", autouse=True)
 def _collected_once():
-    import rstar2_env.trainers.backends.trl.run.run  # noqa: F401 - before it is frozen, since the first run would import it
+    import rstar2_env.trainers.backends.trl.run.build  # noqa: F401 - before it is frozen, since the first run would import it
 
     gc.collect()
     gc.freeze()  # accelerate collects garbage after every run, and all of TRL would be looked through each time

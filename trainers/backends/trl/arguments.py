@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from trl import GRPOConfig
@@ -28,6 +30,14 @@ _FIXED = {
 }
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress transformers' warnings about arguments that TRL itself sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
 def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
     """Make the arguments of ``CollectorTrainer``.
 
@@ -35,8 +45,7 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
         output_dir: The run's folder.
         **options: Fields of ``GRPOConfig``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
+    with quiet():
         return GRPOConfig(output_dir=os.fspath(output_dir), **{**_FIXED, **options})
 
 

@@ -45,7 +45,7 @@ class CollectorTrainer(ShardedTrainer):
     """TRL's GRPO trainer on the rows of a collector.
 
     Args:
-        collector: Gives the rows of each rollout.
+        collector: Collects the rows of each rollout; may be set later, before training begins.
         objective: The loss.
         shape: How rows become optimizer steps and micro-batches.
         reference: The reference model; needed when a term of the loss needs it.
@@ -63,7 +63,7 @@ class CollectorTrainer(ShardedTrainer):
     def __init__(
         self,
         *,
-        collector: Collects,
+        collector: Collects | None = None,
         objective: Objective,
         shape: Shape,
         reference: Reference | None = None,
@@ -181,6 +181,7 @@ class CollectorTrainer(ShardedTrainer):
         return batches
 
     def _rollout(self, step: int) -> Pending:
+        assert self.collector is not None, "set it before training begins"
         batch = self.collector.collect(step)
         shape = self.shape
         rng = np.random.default_rng([shape.seed, step, self.ranks.rank])

@@ -33,6 +33,9 @@ class Measuring:
         answer: The gold answer of a problem by its id; ``None`` where no advantage asks for one.
         temperature: The temperature of the sampling now.
         prepare: Called before the passes; frees the memory of an engine.
+
+    Attributes:
+        call_in: Runs the passes in the thread that trains, if episodes are collected in another one.
     """
 
     def __init__(
@@ -46,9 +49,13 @@ class Measuring:
     ) -> None:
         self._trainer, self._encode, self._answer = trainer, encode, answer
         self._temperature, self._prepare = temperature, prepare
+        self.call_in: Callable[[Callable[[], None]], None] = lambda work: work()
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
         """See ``Measure``."""
+        self.call_in(lambda: self._measure(part, groups))
+
+    def _measure(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
         needs: frozenset[str] = frozenset(getattr(part, "needs", ()))
         if unknown := needs - {"sum_squares", "answer"}:
             raise ConfigurationError(

@@ -8,29 +8,23 @@ when, which ``trainers/step/prefetch.py`` says.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout import Player
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
-from ....ranks import Ranks
 from ....step.batch import Batch
-from ....step.collector import Collector
 from ....step.prefetch import Ahead, Pace
 from ....step.sums import Figures, Sums
 from ..trainer import CollectorTrainer
-from ..weights.engine import PolicyEngine
 from ..weights.engine_figures import add_engine_figures, stats_of
-from ..weights.stale import StalePolicy
+from .parts import PlayParts, RunSetup
 from .run_state import Settings, TrlRunState
 from .stopping import Stopping
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +46,30 @@ class Rollouts:
     """Collects the batches of a run.
 
     Args:
-        config: Options of the run.
-        trl: Holds the policy, and adds up figures.
-        collector: Collects a batch.
-        player: Plays its episodes.
-        policy: The engine, kept up to date.
-        stale: That of older weights, where the run has one.
-        state: What hooks change.
-        stopping: Hears of signals.
-        ranks: The processes.
+        setup: The setup of the run.
+        trl: Holds the policy, and sums metrics.
+        play: The engines, the player and the collector.
+        state: The settings that hooks change.
+        stopping: Handles signals.
+        observers: Called with each batch that the trainer takes, and the optimizer steps done before it.
     """
 
     def __init__(
         self,
-        config: TrainConfig,
+        setup: RunSetup,
         trl: CollectorTrainer,
+        play: PlayParts,
         *,
-        collector: Collector,
-        player: Player,
-        policy: PolicyEngine,
-        stale: StalePolicy | None = None,
         state: TrlRunState,
         stopping: Stopping,
-        ranks: Ranks,
+        observers: Sequence[Callable[[int, Batch], object]] = (),
     ) -> None:
-        self._trl, self._collector, self._player = trl, collector, player
-        self._policy, self._stale, self._state, self._stopping = policy, stale, state, stopping
-        self._first = not ranks.rank
-        self._handing_s = 0.0
+        self._trl, self._play, self._policy, self._stale = trl, play, play.policy, play.stale
+        self._collector, self._state, self._stopping, self._observers = play.collector, state, stopping, observers
+        self._first = not setup.ranks.rank
+        self._sync_s = 0.0
         self._ahead: Ahead[Collected, Settings] | None = None
+        config = setup.config
         if config.rollout.max_staleness:
             pace = Pace(
                 config.rollout.max_staleness,
@@ -89,31 +78,36 @@ class Rollouts:
                 carry=config.rollout.handover == "carry",
             )
             self._ahead = Ahead(
-                collector, self._play_ahead, pace, hand_over=self._hand_over, settings=lambda: state.wanted
+                play.collector, self._play_ahead, pace, hand_over=self._sync, settings=lambda: state.wanted
             )
+            play.measuring.call_in = self._ahead.on_trainer
 
     def collect(self, step: int) -> Batch:
-        """Return the batch that begins to train at a step, and add up its figures.
+        """Return the batch that begins to train at a step, once its metrics are summed and the observers have seen it.
 
         Args:
-            step: Optimizer steps that are done.
+            step: Optimizer steps done so far.
 
         Raises:
-            RolloutAbortedError: A signal came before it was collected.
-            Exception: Playing it failed.
+            RolloutAbortedError: A signal arrived before the batch was collected.
+            Exception: Collecting the batch failed.
         """
         if self._ahead is None:
             self._state.begin_rollout()
-            self._hand_over()
+            self._sync()
             with self._playing(), self._stopping.rollout(self._collector):
                 collected = self._collected(step)
         else:
-            begun, self._handing_s = time.perf_counter(), 0.0
+            begun, self._sync_s = time.perf_counter(), 0.0
             with self._stopping.rollout():
                 collected = self._ahead.take(step)
-            self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._handing_s)
+            self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._sync_s)
             self._state.train_with(collected.settings)
         self._trl.sums.merge(collected.figures)
+        if self._play.limits is not None:
+            self._trl.sums.add("engine/in_flight", self._play.limits.in_flight.number, float(self._first))
+        for observe in self._observers:
+            observe(step, collected.batch)
         return collected.batch
 
     @contextmanager
@@ -130,10 +124,6 @@ class Rollouts:
             version = int(self._trl.state.global_step)
             with self._stopping.rollout(), self._ahead.updated(version), self._playing():
                 yield
-
-    def on_trainer(self, work: Callable[[], T]) -> T:
-        """Do something in the thread that trains, which need not be the one that collects."""
-        return work() if self._ahead is None else self._ahead.on_trainer(work)
 
     def state_dict(self) -> Any:
         """The collector's state after the last batch that was taken."""
@@ -160,7 +150,7 @@ class Rollouts:
         figures.merge(batch.figures)
         for name, seconds in batch.seconds.items():
             figures.add(f"seconds/{name}", seconds)
-        spent = self._player.take_spent()
+        spent = self._play.train.take_spent()
         figures.add("seconds/tool", spent.environment, spent.episodes)
         figures.add("seconds/engine_wait", spent.engine, spent.episodes)
         add_engine_figures(
@@ -173,13 +163,14 @@ class Rollouts:
         )
         return Collected(batch, figures.take(), settings or self._state.wanted)
 
-    def _hand_over(self) -> None:
+    def _sync(self) -> None:
+        """Give the engines their weights."""
         begun = time.perf_counter()
         self._policy.update()
         if self._stale is not None:
             self._stale.update()
-        self._handing_s = time.perf_counter() - begun
-        self._trl.sums.add("seconds/hand_over", self._handing_s)
+        self._sync_s = time.perf_counter() - begun
+        self._trl.sums.add("seconds/hand_over", self._sync_s)
 
     @contextmanager
     def _playing(self) -> Iterator[None]:

@@ -49,16 +49,16 @@ class SampledEpisodes(TrainerCallback):
 
     Args:
         trackers: Names of the trackers of the run.
-        callbacks: The callbacks of the trainer, among which is that of TensorBoard.
+        callbacks: The trainer's list of callbacks, which includes TensorBoard's if it is in use.
     """
 
-    def __init__(self, trackers: Sequence[str], callbacks: Callable[[], Sequence[Any]]) -> None:
+    def __init__(self, trackers: Sequence[str], callbacks: Sequence[Any]) -> None:
         self._trackers, self._callbacks = trackers, callbacks
         self._rows: list[Row] = []
 
-    def show(self, rows: list[Row]) -> None:
-        """Take a table to send."""
-        self._rows = rows
+    def show(self, step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]]) -> None:
+        """Choose the episodes to send; see ``sampled``."""
+        self._rows = sampled(step, groups, decisions)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Send the table to every tracker that is in use."""
@@ -68,7 +68,7 @@ class SampledEpisodes(TrainerCallback):
             return
         for name, send in _SENDERS.items():
             if name in self._trackers or "all" in self._trackers:
-                send(rows, state.global_step, self._callbacks())
+                send(rows, state.global_step, self._callbacks)
 
 
 def as_markdown(rows: Sequence[Row]) -> str:

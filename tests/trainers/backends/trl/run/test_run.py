@@ -260,7 +260,7 @@ def test_the_ids_that_train_are_the_ids_that_the_engine_made(letter_options):
         "grpo_roc",
         **{**letter_options, "env_options": {"turns": 2}, "max_episode_tokens": 200, "keep_tokens": True, "steps": 1},
     )
-    engine = trainer._players["train"].engine = Recording(trainer.engine)
+    engine = trainer.play.train.engine = Recording(trainer.play.policy.engine)
     try:
         result = trainer.train()
     finally:

@@ -58,7 +58,7 @@ trainer = trainers.make("grpo", **options, reward=[EverySecond])
 first = [weights.detach().clone() for weights in trainer.trl.model.parameters() if weights.requires_grad]
 result = trainer.train()
 last = [weights for weights in trainer.trl.model.parameters() if weights.requires_grad]
-vllm = getattr(trainer.engine, "_config", None)
+vllm = getattr(trainer.play.policy.engine, "_config", None)
 blocks = vllm and [vllm.cache_config.num_gpu_blocks, vllm.cache_config.block_size, trainer.config.rollout.max_in_flight]
 moved = max(float((a - b).abs().max()) for a, b in zip(first, last, strict=True))
 trainer.close()

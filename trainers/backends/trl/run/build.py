@@ -1,0 +1,241 @@
+"""``build_run``: builds a run of a recipe on TRL from its options.
+
+The order matters: options are checked before a model is loaded, and copies of the model are made before the trainer
+puts a fused head on it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import torch
+from transformers import PrinterCallback
+
+from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.rewards.judges import make_reward_judge
+
+from ....options.config import TrainConfig
+from ....options.parts import correction_of, make_parts
+from ....queue.adaptive import adaptive
+from ....record.resume import check_begun, checkpoint_to_resume
+from ....rollouts.base import HoldsOlder
+from ....step.batch import Batch
+from ....step.collector import Collector
+from ..arguments import quiet, run_arguments
+from ..loss.forward import Reference
+from ..loss.measuring import Measuring
+from ..loss.objective import Objective
+from ..loss.pending_rows import Shape
+from ..loss.teacher import load_teacher
+from ..model import codec, dtype_of, load_policy, processes
+from ..players import env_factory, gold_answers, make_player, opening, problem_source
+from ..ranks import AccelerateRanks, OwnRanks
+from ..sharding.choice import chosen_sharding
+from ..sharding.earlier_optimizer import checkpoint_to_carry
+from ..sharding.zero import zero_arguments
+from ..trainer import CollectorTrainer
+from ..weights.engine import PolicyEngine
+from ..weights.stale import StalePolicy, stale_copy
+from .callbacks import Console, RunEvents
+from .checks import check_config
+from .hooks import Hooks
+from .lengths import check_lengths
+from .parts import LoadedPolicy, PlayParts, RunSetup, run_record
+from .recorder import RunRecorder, write_tokens
+from .rollouts import Rollouts
+from .run import TrlRun
+from .run_state import TrlRunState
+from .sample_table import SampledEpisodes
+from .stopping import Stopping
+
+
+def build_run(name: str, config: TrainConfig) -> TrlRun:
+    """Build a training run on TRL.
+
+    Args:
+        name: Name of the recipe.
+        config: Options of the run.
+
+    Raises:
+        ConfigurationError: The options contradict each other or do not fit the number of processes, the folder holds
+            an earlier run and ``resume`` is off, or the optimizer state named by ``optim.begin_from`` does not fit.
+    """
+    setup = prepare(name, config)
+    policy = load(setup)
+    files = RunWriter(
+        setup.folder, rank=setup.ranks.rank, episodes=config.run.keep_episodes, tokens=config.run.keep_tokens
+    )
+    console = Console(name, files, visible=config.run.progress)
+    ranks = setup.ranks
+    stopping = Stopping(
+        setup.folder, lambda number: max(ranks.gather(number)), alone=ranks.size == 1, speaks=not ranks.rank
+    )
+    trainer = build_trainer(setup, policy, files)
+    trainer.add_callback(console)
+    play = build_play(setup, policy, trainer)
+    recorder = RunRecorder(setup, files, trainer, policy.tokenizer, play.problems)
+    state = TrlRunState(
+        trainer,
+        play.train,
+        play.chat,
+        make_env=lambda overriding: env_factory(config, "train", overriding),
+        terms=setup.parts.term_names,
+        on_new_weights=play.policy.outdate,
+        on_note=lambda step, text: files.event("note", step, text=text),
+        openings=lambda: {
+            "train": opening(config, "train", play.train.chat),
+            "eval": opening(config, "eval", play.chat),
+        },
+    )
+    hooks = Hooks(setup.parts.hooks, state)
+    samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)
+
+    def show_samples(step: int, batch: Batch) -> None:
+        if not ranks.rank:
+            samples.show(step + 1, batch.groups, batch.decisions)
+
+    observers = [lambda step, batch: hooks.observe(batch.outcomes), recorder.write_batch, show_samples]
+    rollouts = Rollouts(setup, trainer, play, state=state, stopping=stopping, observers=observers)
+    trainer.collector = rollouts
+    trainer.keep("collector", rollouts)
+    trainer.keep("hooks", hooks)
+    for callback in (RunEvents(files, rollouts.state_dict), samples, stopping, hooks):
+        trainer.add_callback(callback)
+    return TrlRun(setup, trainer, play, rollouts, recorder, console, stopping)
+
+
+def prepare(name: str, config: TrainConfig) -> RunSetup:
+    """Check the options of a run and make its parts, before a model is loaded; connects the processes.
+
+    Args:
+        name: Name of the recipe.
+        config: Options of the run.
+
+    Raises:
+        ConfigurationError: See ``build_run``.
+    """
+    check_config(config)
+    config.parts.correction = correction_of(config)  # the run's record says what "auto" stood for
+    sharding = chosen_sharding(config.run.sharding)
+    if config.run.threads is not None:
+        torch.set_num_threads(config.run.threads)
+    folder, resume = Path(config.run.output_dir), config.run.resume
+    ranks = AccelerateRanks(processes(config.run.process_timeout_s))
+    check_begun(folder, resume=resume)
+    checkpoint = begin_from = None
+    if resume:
+        checkpoint = checkpoint_to_resume(folder, run_record(name, config), steps=config.run.steps)
+    if checkpoint is None and config.optim.begin_from is not None:
+        begin_from = checkpoint_to_carry(config.optim.begin_from)
+    return RunSetup(name, config, make_parts(config), sharding, ranks, checkpoint, begin_from)
+
+
+def load(setup: RunSetup) -> LoadedPolicy:
+    """Load the policy, and copy it if the rollout part needs older weights."""
+    config = setup.config
+    model, tokenizer = load_policy(config.model, setup.folder, seed=config.run.seed, waits=setup.waits)
+    copy = stale_copy(config, setup.parts.rollout, model, dtype_of(config.model), divided=setup.divided)
+    return LoadedPolicy(model, tokenizer, copy)
+
+
+def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> CollectorTrainer:
+    """Build the trainer with its loss, its reference model and its teacher; its collector is set later.
+
+    Args:
+        setup: The setup of the run.
+        policy: The loaded policy.
+        files: Receives the tokens of rows that train, if the run keeps them.
+    """
+    config, parts = setup.config, setup.parts
+    objective = Objective(parts.terms, parts.aggregation, parts.correction)
+    reference = None
+    if "reference" in objective.needs:
+        reference = Reference(policy.model, dtype_of(config.model), config.rollout.temperature)
+    given = "teacher" in getattr(parts.rollout, "columns", ())
+    teacher = load_teacher(config, policy.model, policy.tokenizer, objective.needs, given=given, waits=setup.waits)
+    with quiet():
+        trainer = CollectorTrainer(
+            objective=objective,
+            shape=Shape(
+                config.optim.tokens_per_device,
+                passes=config.optim.updates_per_rollout,
+                minibatches=config.optim.minibatches,
+                seed=config.run.seed,
+            ),
+            reference=reference,
+            teacher=teacher,
+            sharding=setup.sharding,
+            begin_from=setup.begin_from,
+            keep_checkpoints=config.run.keep_checkpoints,
+            on_trained=partial(write_tokens, files) if config.run.keep_tokens else None,
+            model=policy.model,
+            processing_class=policy.tokenizer,
+            args=run_arguments(config, **zero_arguments(setup.sharding, setup.ranks.size)),
+        )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer) -> PlayParts:
+    """Build the engines, the players and the collector.
+
+    Args:
+        setup: The setup of the run.
+        policy: The loaded policy.
+        trainer: Holds the policy that the engines play with.
+    """
+    config, parts, tokenizer = setup.config, setup.parts, policy.tokenizer
+    engine = PolicyEngine(config, trainer, tokenizer)
+    stale = None
+    if isinstance(parts.rollout, HoldsOlder):
+        stale = StalePolicy(config, trainer, tokenizer, parts.rollout.older_weights, policy.stale_copy)
+    chat = codec(config.model, tokenizer, policy.model)
+    check_lengths(config, engine.engine, chat, getattr(policy.model.config, "max_position_embeddings", None))
+    # A codec of its own: this player may run in another thread, and a codec caches what it has rendered.
+    train_chat = codec(config.model, tokenizer, policy.model)
+    player = make_player(
+        config, "train", engine.engine, train_chat, stale_engine=None if stale is None else stale.engine
+    )
+    evaluation = make_player(config, "eval", engine.engine, chat)
+    measuring = Measuring(
+        trainer,
+        encode=chat.plain,
+        answer=gold_answers(config) if "answer" in getattr(parts.advantage, "needs", ()) else None,
+        temperature=lambda: player.sampling.temperature,
+        prepare=engine.rest,
+    )
+    limits = None
+    if config.rollout.adaptive_in_flight:
+        limits = adaptive(
+            engine.engine,
+            config.rollout.engine,
+            longest=config.rollout.max_episode_tokens,
+            most=config.rollout.max_in_flight,
+            processes=setup.ranks.size,
+        )
+    problems = problem_source(config, "train")
+    rollout, seed, timeout_s = config.rollout, config.run.seed, config.run.process_timeout_s
+    ahead = rollout.max_staleness > 0  # then the collector's thread needs process groups of its own
+    collector = Collector(
+        parts,
+        player,
+        problems_per_step=rollout.problems_per_step,
+        group_size=rollout.group_size,
+        oversample=rollout.oversample,
+        refill=rollout.refill,
+        replace=rollout.replace,
+        seed=seed,
+        ranks=OwnRanks(processes(), timeout_s=timeout_s) if ahead else setup.ranks,
+        sampler=parts.sampler_factory(problems, seed),
+        problems=problems,
+        early_stop=rollout.early_stop,
+        one_queue=rollout.one_queue,
+        tail=rollout.tail,
+        spare=rollout.spare_groups,
+        limits=limits,
+        patience_s=timeout_s,
+        judge=None if rollout.judge is None else make_reward_judge(rollout.judge),
+        measure=measuring,
+    )
+    return PlayParts(engine, stale, player, evaluation, chat, problems, limits, measuring, collector)

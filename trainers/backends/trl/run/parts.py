@@ -1,0 +1,120 @@
+"""Records of a run's parts, in the order in which they are built: its setup, the loaded policy, the playing side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from rstar2_env.problems import ProblemSource
+from rstar2_env.rollout import ChatCodec, Player
+
+from ....options.config import TrainConfig
+from ....options.parts import Parts
+from ....queue.adaptive import Adaptive
+from ....step.collector import Collector
+from ..adapters import Policy
+from ..loss.measuring import Measuring
+from ..ranks import AccelerateRanks
+from ..sharding.choice import Sharding
+from ..weights.engine import PolicyEngine
+from ..weights.stale import StalePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Everything about a run that is decided and checked before a model is loaded.
+
+    Attributes:
+        name: Name of the recipe.
+        config: Options of the run.
+        parts: Parts of the recipe.
+        sharding: What the processes divide.
+        ranks: The processes.
+        checkpoint: The checkpoint to resume from; ``None`` for a new run.
+        begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.
+    """
+
+    name: str
+    config: TrainConfig
+    parts: Parts
+    sharding: Sharding
+    ranks: AccelerateRanks
+    checkpoint: Path | None
+    begin_from: Path | None
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return Path(self.config.run.output_dir)
+
+    @property
+    def divided(self) -> bool:
+        """Whether several processes divide the policy with FSDP2."""
+        return self.sharding == "fsdp2" and self.ranks.size > 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether this process receives its weights from the first process."""
+        return self.divided and self.ranks.rank > 0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The options of the run, as its folder records them."""
+        return run_record(self.name, self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPolicy:
+    """The policy as it is loaded, before the trainer prepares it.
+
+    Attributes:
+        model: The model, with or without an adapter.
+        tokenizer: Its tokenizer.
+        stale_copy: A copy that will hold older weights; ``None`` if the rollout part needs none.
+    """
+
+    model: Policy
+    tokenizer: PreTrainedTokenizerBase
+    stale_copy: nn.Module | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayParts:
+    """The parts that play and collect episodes.
+
+    Attributes:
+        policy: The engine, which is kept up to date with the policy's weights.
+        stale: The engine with older weights; ``None`` if the rollout part needs none.
+        train: Plays training episodes.
+        evaluation: Plays held-out episodes.
+        chat: Renders the conversations of ``evaluation``.
+        problems: The environment's training problems; ``None`` if it has no source of problems.
+        limits: Adapts the number of episodes in flight; ``None`` for a fixed number.
+        measuring: Measures the policy for advantages that need it.
+        collector: Collects the batches.
+    """
+
+    policy: PolicyEngine
+    stale: StalePolicy | None
+    train: Player
+    evaluation: Player
+    chat: ChatCodec
+    problems: ProblemSource | None
+    limits: Adaptive | None
+    measuring: Measuring
+    collector: Collector
+
+    def close(self) -> None:
+        """Close the environments, the engines and the connections to other processes."""
+        for part in (self.collector, self.train, self.evaluation, self.policy, self.stale):
+            if part is not None:
+                part.close()
+
+
+def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
+    """The options of a run, as its folder records them."""
+    return {"trainer": name, **config.record()}

@@ -1,0 +1,123 @@
+"""``RunRecorder``: writes a run's folder: its batches, its evaluations, its saved models and its events."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.core.run_folder import RunWriter, TokensEntry
+from rstar2_env.problems import ProblemSource
+
+from ....record.checkpoints import step_of
+from ....record.model_card import write_cards
+from ....step.batch import Batch
+from ....step.problem_facts import about_problems
+from ..players import problem_source
+from ..trainer import CollectorTrainer
+from .parts import RunSetup
+
+
+class RunRecorder:
+    """Writes the folder of one run; every process has one, and the first writes what they share.
+
+    Args:
+        setup: The setup of the run.
+        files: Writes the files.
+        trainer: Its state has the number of the step.
+        tokenizer: Is saved with each model.
+        problems: The training problems.
+    """
+
+    def __init__(
+        self,
+        setup: RunSetup,
+        files: RunWriter,
+        trainer: CollectorTrainer,
+        tokenizer: PreTrainedTokenizerBase,
+        problems: ProblemSource | None,
+    ) -> None:
+        self._setup, self._files, self._trainer, self._tokenizer = setup, files, trainer, tokenizer
+        self._first = not setup.ranks.rank
+        self._train_facts = functools.cache(lambda: about_problems(problems))
+        self._eval_facts = functools.cache(lambda: about_problems(problem_source(setup.config, "eval")))
+
+    def begin(self, note: str | None = None) -> None:
+        """Begin the run's folder, or continue it, before any process writes to it; all processes call it.
+
+        Args:
+            note: An event to write at the beginning.
+        """
+        setup = self._setup
+        resumed = None if setup.checkpoint is None else step_of(setup.checkpoint)
+        setup.ranks.wait()  # until every process has read what is there
+        self._files.begin(setup.record, resumed=resumed, processes=setup.ranks.size)
+        if note is not None and self._first:
+            self._files.event("note", resumed or 0, text=note)
+        setup.ranks.wait()
+
+    def write_batch(self, step: int, batch: Batch) -> None:
+        """Write the episodes of a batch that begins to train after ``step`` optimizer steps."""
+        self._files.train(step + 1, batch.groups, batch.decisions, beside=self._train_facts())
+
+    def write_held_out(self, episodes: Sequence[Episode]) -> None:
+        """Write the episodes of an evaluation, from all processes."""
+        if self._first:
+            self._files.held_out(self._step, episodes, beside=self._eval_facts())
+
+    def log_evaluation(self, figures: dict[str, float]) -> None:
+        """Log the metrics of an evaluation, named ``eval/...``, and write them as an event."""
+        self._trainer.log_apart(figures)
+        self.event("evaluation", figures={name.removeprefix("eval/"): value for name, value in figures.items()})
+
+    def save(self, folder: str) -> None:
+        """Save the model and its tokenizer; all processes call it."""
+        self._trainer.save_model(folder)
+        if self._first:
+            self._tokenizer.save_pretrained(folder)
+            self.event("saved", path=Path(folder).name)
+
+    def finish(self, event: str, **more: str) -> None:
+        """Write the event that ends the run, and the model cards."""
+        self.event(event, **more)
+        if self._first:
+            write_cards(self._setup.folder)
+
+    def event(self, name: str, **more: object) -> None:
+        """Write an event of the current step."""
+        self._files.event(name, self._step, **more)
+
+    @property
+    def _step(self) -> int:
+        return int(self._trainer.state.global_step)
+
+
+def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
+    """Write the tokens of a row that trained; see ``on_trained`` of ``CollectorTrainer``.
+
+    Args:
+        files: Writes the files.
+        step: The optimizer step, from 1.
+        row: The row.
+        member: Number of its episode in its group.
+        logps: Log-probabilities of its completion before the step; ``None`` if they were not computed.
+    """
+    sampled = np.array(row.logprobs)
+    entry = TokensEntry(
+        step=step,
+        group=row.episode.group,
+        member=member,
+        prompt_ids=row.prompt_ids,
+        completion_ids=row.completion_ids,
+        mask=row.mask,
+        logprobs=row.logprobs,
+        advantages=np.broadcast_to(row.advantage, len(row.mask)).tolist(),
+        shown_ids=row.episode.shown_ids,
+        ratios=[] if logps is None else np.exp((logps - sampled) * np.array(row.mask)).tolist(),
+    )
+    files.tokens([entry])
