@@ -16,7 +16,7 @@ import pytest
 from places import DOCS
 
 from rstar2_env.evaluation.presets import preset as suite
-from rstar2_env.trainers.pipeline.cost import About, Cost
+from rstar2_env.trainers.pipeline.cost import CostInputs, Cost
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import presets
 from rstar2_env.trainers.pipeline.plan import Plan, costs_of
@@ -194,6 +194,6 @@ def test_the_costs_on_the_page_are_those_that_are_computed(name: str, computed: 
         for stage in ("agreed", "hard"):
             assert f"takes {parts[stage] / 3600:,.1f} h more" in PAGE
         alone = replace(plan.made["agreed"].stage, serve=None).cost(
-            About(plan.pipeline.machine, "Qwen/Qwen3-32B", {"problems": 100_000})
+            CostInputs(plan.pipeline.machine, "Qwen/Qwen3-32B", {"problems": 100_000})
         )
         assert f"on one device it would take {(alone.seconds or 0.0) / 3600:,.1f} h" in PAGE

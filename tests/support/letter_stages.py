@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.trainers.pipeline.base import STAGES, Figures, Output, Work
-from rstar2_env.trainers.pipeline.cost import About, Cost
+from rstar2_env.trainers.pipeline.cost import Cost, CostInputs
 from rstar2_env.trainers.pipeline.file import Pipeline, read_pipeline
 from rstar2_env.trainers.pipeline.plan import plain_options
 from rstar2_env.trainers.pipeline.run import PipelineRun, run_pipeline
@@ -46,13 +46,13 @@ class Letters(CheckedOptions):
     def resolved(self) -> Mapping[str, Any]:
         return plain_options(self)
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         return Cost(episodes=1, seconds=1.0)
 
     def run(self, work: Work) -> Figures:
         name = work.folder.name
         with (work.folder.parent.parent / DIARY).open("a") as diary:
-            diary.write(f"{name} {'goes on' if work.resumed else 'begins'}\n")
+            diary.write(f"{name} {'resumed' if work.resumed else 'started'}\n")
         Deaths.pass_by(name, "begin")
         (work.folder / "half.txt").write_text(self.letter)
         Deaths.pass_by(name, "middle")
@@ -128,4 +128,4 @@ def letters(folder: Path) -> dict[str, str]:
 
 def begun(lines: Sequence[str]) -> list[str]:
     """The stages that began, in their order."""
-    return [line.removesuffix(" begins") for line in lines if line.endswith(" begins")]
+    return [line.removesuffix(" started") for line in lines if line.endswith(" started")]

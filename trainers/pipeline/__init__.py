@@ -1,5 +1,5 @@
-"""Pipelines: stages one after the other, as one run that can be killed anywhere and goes on where it was.
+"""Pipelines: a sequence of stages as one run that can be killed at any point and resumed.
 
-``file`` reads a pipeline, ``plan`` puts its stages in order, ``run`` runs them, ``stages`` has one file for each kind.
-Nothing here loads torch before a stage trains.
+``file`` reads a pipeline, ``plan`` orders its stages, ``run`` runs them, and ``stages`` has one file per kind of stage.
+No module here loads torch before a stage trains.
 """

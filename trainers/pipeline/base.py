@@ -1,8 +1,8 @@
-"""What a stage of a pipeline is: options, inputs and outputs, what it costs, and how it runs.
+"""The protocol of a pipeline stage: options, inputs and outputs, cost, and execution.
 
-A kind of stage is a class (a frozen dataclass, most simply) in a file of ``stages``, registered in ``STAGES``. Its
-fields are its options. Not covered: which stages there are in a pipeline (``file``), their order (``plan``), and when
-one runs (``run``).
+A kind of stage is a class (usually a frozen dataclass) in a file of ``stages``, registered in ``STAGES``. Its
+fields are its options. Not covered: the stages of a pipeline (``file``), their order (``plan``), and deciding which
+stages to run (``run``).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.registry import Registry
 
 if TYPE_CHECKING:
-    from .cost import About, Cost
+    from .cost import Cost, CostInputs
 
 Figures: TypeAlias = Mapping[str, "float | None"]
-"""What a stage measured, by name."""
+"""The measurements of a stage, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Something that a stage leaves for others.
+    """A result of a stage that other stages can use.
 
     Attributes:
-        kind: What it is: ``model`` (a folder), ``problems`` or ``traces`` (files of lines), ``episodes`` (the folder of
-            an evaluation), ``optimizer`` (the folder of a run), or a word of one's own. An input takes outputs of its
-            kind.
-        path: Where, relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether it has to be there, and stay as it is, only where another stage takes it.
+        kind: The kind of the output: ``model`` (a folder), ``problems`` or ``traces`` (files of lines), ``episodes``
+            (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
+            outputs of the same kind.
+        path: Path relative to the stage's folder; empty for the folder itself.
+        if_taken: Whether the output must exist, and stay unchanged, only if another stage uses it.
     """
 
     kind: str
@@ -41,20 +41,20 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a stage is given to run.
+    """The environment in which a stage runs.
 
     Attributes:
-        folder: The stage's folder, which exists. Everything that it writes goes into it.
-        seed: Seed of the pipeline; in rounds, each round has another one.
+        folder: The stage's folder, which exists. The stage writes only into it.
+        seed: Seed of the pipeline; each round has a different seed.
         round: Number of the round, from 1; 0 outside of rounds.
-        resumed: Whether an earlier run began this very stage (the same options, the same content of its inputs) and did
-            not get to its end: what is in the folder is to be gone on with.
+        resumed: Whether an earlier run started this stage with the same options and inputs but did not finish it; the
+            stage then continues from the content of the folder.
         progress: Whether to show progress.
-        inherited: Numbers of open files that processes which it starts must have too: while one of them lives, no other
-            runner works in the pipeline's folder.
-        find: Where a file is that an option names, looked for as those of inputs are; ``None`` where there is none.
-        report: Is told how far the stage is: how many are done, and of how many.
-        say: Tells the user a sentence.
+        inherited: File descriptors that child processes must inherit: while one of them is open, no other runner can
+            use the pipeline's folder.
+        find: Maps a file name in an option to a path, searched like input files; returns ``None`` if it does not exist.
+        report: Receives the progress of the stage: the number of finished items and the total.
+        say: Prints a sentence for the user.
     """
 
     folder: Path
@@ -70,48 +70,49 @@ class Work:
 
 @runtime_checkable
 class Stage(Protocol):
-    """One stage, with its options; its class is registered by the name of its kind.
+    """One stage with its options; its class is registered under the name of its kind.
 
-    An option that is an input holds a path (or a name: of a model on a hub, of a family of problems) by the time the
-    stage is made, or a list of them.
+    When the stage is created, an option that is an input holds a path or a name (of a model on a hub, of a family of
+    problems), or a list of these.
     """
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """The kind of each option that takes something that another stage left."""
+        """The kind of each option that can refer to another stage's output."""
         ...
 
     @property
     def outputs(self) -> Mapping[str, Output]:
-        """What it leaves, by name."""
+        """The outputs of the stage, by name."""
         ...
 
     def resolved(self) -> Mapping[str, Any]:
-        """Everything that decides what it makes, its inputs' content aside; what differs here makes it run again.
+        """Return all options that determine the outputs, without the inputs; if they change, the stage runs again.
 
         Raises:
-            ConfigurationError: Its options do not fit together.
+            ConfigurationError: The options contradict each other.
         """
         ...
 
-    def cost(self, about: About) -> Cost:
-        """What it takes, before anything runs."""
+    def cost(self, about: CostInputs) -> Cost:
+        """Return the estimated cost, before the stage runs."""
         ...
 
     def run(self, work: Work) -> Figures:
-        """Run it, or go on with it; return what it measured.
+        """Run or resume the stage; return its measurements.
 
-        A kill at any moment must leave a folder with which it can go on. Once it has returned, its outputs are there.
+        After a kill at any moment, the stage must be able to resume from its folder. When ``run`` returns, the outputs
+        exist.
         """
         ...
 
 
 @runtime_checkable
 class NamesSources(Protocol):
-    """A stage whose options name sources of problems or traces beside its inputs."""
+    """A stage whose options name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
-        """Each of them, as ``load_problems`` takes them; the content of those that are files counts."""
+        """Return each source as ``load_problems`` accepts it; the content of files is part of the digest."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""``Cost``: what a stage takes, as far as it can be told before it runs; and ``About``, what that rests on."""
+"""``Cost``: the estimated cost of a stage before it runs; and ``CostInputs``, the facts used for the estimate."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Machine(CheckedOptions):
     """The machine that costs are computed for.
 
     Attributes:
-        gpus: How many devices there are.
-        gpu: What they are, as ``rstar2 plan --gpu`` takes it; ``cpu`` for a machine without an accelerator, of whose
-            speed nothing is known.
+        gpus: Number of devices.
+        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, whose speed is
+            unknown.
         assume: Assumptions of ``rstar2 plan``.
     """
 
@@ -42,7 +42,7 @@ class Machine(CheckedOptions):
         """Check every option.
 
         Raises:
-            ConfigurationError: There is no such device, or a number is out of its range.
+            ConfigurationError: The device is unknown, or a number is out of its range.
         """
         super().__post_init__()
         device_of(self.gpu)
@@ -54,13 +54,13 @@ class Machine(CheckedOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What a stage's cost is computed from, beside its own options.
+class CostInputs:
+    """The facts from which a stage's cost is computed, in addition to its options.
 
     Attributes:
         machine: The machine.
-        model: The model that the pipeline begins with, as far as the stage's inputs lead back to one; empty else.
-        counts: How many problems or traces there are in each input of the stage, where that is known.
+        model: The model that the pipeline starts from, if the stage's inputs lead back to one; else empty.
+        counts: Number of problems or traces in each input of the stage, if known.
     """
 
     machine: Machine = field(default_factory=Machine)
@@ -69,7 +69,7 @@ class About:
 
     @property
     def architecture(self) -> Architecture | None:
-        """The sizes of the model; ``None`` where they are not known."""
+        """The sizes of the model; ``None`` if unknown."""
         try:
             return architecture_of(self.model) if self.model else None
         except ConfigurationError:
@@ -78,17 +78,17 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a stage takes.
+    """The estimated cost of a stage.
 
     Attributes:
-        steps: Optimizer steps.
-        episodes: Episodes that are played.
-        rows: Traces, or episodes, that are trained on.
-        tokens: Tokens of the episodes, the prompts aside.
-        seconds: Wall-clock seconds; ``None`` where nobody knows.
-        devices: How many devices it uses.
-        count: How many problems or traces its outputs have, by name of the output, where that is known.
-        notes: What is assumed, a sentence each.
+        steps: Number of optimizer steps.
+        episodes: Number of episodes to play.
+        rows: Number of traces or episodes to train on.
+        tokens: Number of tokens in the episodes, without prompts.
+        seconds: Wall-clock seconds; ``None`` if unknown.
+        devices: Number of devices.
+        count: Number of problems or traces in each output, by its name, if known.
+        notes: The assumptions, one sentence each.
     """
 
     steps: int = 0
@@ -101,13 +101,13 @@ class Cost:
     notes: Sequence[str] = ()
 
     @classmethod
-    def of_training(cls, config: TrainConfig, about: About, spread: Spread) -> Self:
-        """The cost of a training run: what it plays, and seconds by ``rstar2 plan``; evaluation included.
+    def of_training(cls, config: TrainConfig, about: CostInputs, spread: Spread) -> Self:
+        """Return the cost of a training run, including evaluation; the seconds are those of ``rstar2 plan``.
 
         Args:
             config: The run's options.
-            about: What is known beside.
-            spread: Over how many devices it is spread. Servers that nobody launches here stand beside them.
+            about: Further facts.
+            spread: The devices that it uses. Servers that are not launched here count in addition.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)
@@ -141,16 +141,16 @@ class Cost:
 
     @classmethod
     def of_tuning(
-        cls, rows: int, steps: int, longest: int, about: About, spread: Spread, *, lora_rank: int = 0
+        cls, rows: int, steps: int, longest: int, about: CostInputs, spread: Spread, *, lora_rank: int = 0
     ) -> Self:
-        """The cost of training on given rows.
+        """Return the cost of training on given rows.
 
         Args:
-            rows: Rows, each as often as it is trained on.
-            steps: Optimizer steps.
-            longest: Tokens of the longest row; half of it is taken for the mean.
-            about: What is known beside.
-            spread: Over how many devices it is spread.
+            rows: Number of rows, each counted as often as it is trained on.
+            steps: Number of optimizer steps.
+            longest: Tokens of the longest row; the mean is assumed to be half of it.
+            about: Further facts.
+            spread: The devices that it uses.
             lora_rank: Rank of the adapters; 0 trains all weights.
         """
         mean, seconds = max(1, longest // 2), None
@@ -162,7 +162,7 @@ class Cost:
             memory = training_memory(model, Training(longest, devices, sharding, lora_rank=lora_rank))
             kept = sum(memory.get(name, 0) for name in (*RESIDENT, "gradients"))
             share = assume.train_share_experts if model.experts else assume.train_share
-            # Backward costs twice what forward does.
+            # The backward pass costs twice the forward pass.
             operations = 3 * model.forward_operations(rows * mean, mean / 2)
             if kept <= usable(device, assume):
                 seconds = operations / (devices * device.operations * share)
@@ -179,25 +179,25 @@ class Cost:
         cls,
         budget: int,
         episodes: int | None,
-        about: About,
+        about: CostInputs,
         *,
         engines: int = 1,
         tensor_parallel: int = 1,
         in_flight: int | None = None,
     ) -> Self:
-        """The cost of letting a model play.
+        """Return the cost of episodes played by a model.
 
         Args:
-            budget: Tokens that an episode may have after its prompt.
-            episodes: Episodes; ``None`` where nobody knows how many problems there are.
-            about: What is known beside.
-            engines: Engines that play side by side.
+            budget: Maximum tokens of an episode after its prompt.
+            episodes: Number of episodes; ``None`` if the number of problems is unknown.
+            about: Further facts.
+            engines: Number of engines in parallel.
             tensor_parallel: Devices of one engine.
-            in_flight: Episodes that all engines play at once, at most; ``None`` is what their caches hold.
+            in_flight: Maximum number of concurrent episodes on all engines; ``None`` for as many as their caches hold.
         """
         machine, devices = about.machine, engines * tensor_parallel
         if episodes is None:
-            return cls(devices=devices, notes=["how many problems there are is not known yet"])
+            return cls(devices=devices, notes=["the number of problems is not known yet"])
         mean, seconds = machine.assume.mean_tokens or max(1, budget // 2), None
         notes = [f"episodes of {mean:,} tokens on average"]
         if (model := about.architecture) is not None and machine.device.is_accelerator:
@@ -219,19 +219,19 @@ class Cost:
 
 
 SERVERS = "vllm-server"
-"""The engine that plays on servers."""
+"""The engine that uses servers."""
 
 
 def servers_of(options: Mapping[str, Any]) -> int:
-    """How many servers the options of the engine name; each counts as one device: what it runs on is not said here."""
+    """Number of servers in the engine's options; each counts as one device, since its hardware is unknown."""
     return max(1, len(options.get("base_urls") or ()))
 
 
 def _known(spread: Spread, machine: Machine) -> tuple[int, list[str]]:
-    """Devices that train, and a sentence where that is assumed."""
+    """Return the number of training devices, and a sentence if it is assumed."""
     if spread.train is not None:
         return spread.train, []
-    return machine.gpus, [f"its launcher does not say on how many devices: all {machine.gpus} are assumed"]
+    return machine.gpus, [f"its launcher does not specify the number of devices: all {machine.gpus} are assumed"]
 
 
 def _fewer(devices: int, machine: Machine) -> list[str]:

@@ -1,8 +1,8 @@
-"""What the content of a file or a folder is, as a digest, and what a stage is made from, as a fingerprint.
+"""Digests of files and folders, and fingerprints of stages.
 
-Of a model's folder that which a model is loaded from counts, and no log, checkpoint or card beside it; of a run's as an
-optimizer, the optimizer's state in its newest checkpoint. Digests are kept with size and time of every file, so that
-weights are read once. Not covered: models and data on a hub, whose name stands for them.
+The digest of a model's folder covers only the files from which the model is loaded, not logs, checkpoints or cards. The
+digest of a run as an optimizer covers the optimizer state in its newest checkpoint. Digests are cached with the size
+and time of every file, so weights are read once. Not covered: models and data on a hub, which are identified by name.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NOT_THE_MODEL = {
 }
 _MODEL = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
 _OPTIMIZER = ("optimizer.json", "optimizer.pt", "shards/*.distcp")
-"""What a run begins with that carries the optimizer of a checkpoint on; see ``backends/trl/carried``."""
+"""The files of a checkpoint from which another run can continue the optimizer; see ``sharding.earlier_optimizer``."""
 _EPISODES = f"{layout.EPISODES}/"
 
 
 class Digests:
-    """Digests of files and folders, kept in a file of the pipeline's folder.
+    """Digests of files and folders, cached in a file of the pipeline's folder.
 
     Args:
         folder: The pipeline's folder.
@@ -52,12 +52,12 @@ class Digests:
             self._kept = {}
 
     def of(self, path: Path, kind: str, *, sync: bool = False) -> str | None:
-        """The digest of an output or an input; ``None`` where nothing is there.
+        """Return the digest of an output or an input; ``None`` if it does not exist.
 
         Args:
             path: A file or a folder.
-            kind: What it is, see ``Output``.
-            sync: Wait until the disk has it.
+            kind: The kind; see ``Output``.
+            sync: Wait until the content is on disk.
         """
         files = list(_files(path, kind))
         if not files:
@@ -74,18 +74,18 @@ class Digests:
         return self._kept[name][1]
 
     def save(self) -> None:
-        """Keep what was computed."""
+        """Save the cached digests."""
         write_json(self._file, self._kept)
 
 
 def fingerprint(made_from: Mapping[str, Any], folder: Path) -> str:
-    """A digest of everything that a stage is made from; where the pipeline's folder lies does not count."""
+    """Return a digest of all inputs and options of a stage; it does not depend on the location of the folder."""
     text = json.dumps(_relative(jsonable(made_from), str(folder)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
-    """The names in which two records differ, dotted, each with what it was and what it is."""
+    """Return the dotted names in which two records differ, each with the old and the new value."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in {**before, **after}:
             if before.get(name) != after.get(name):
@@ -95,7 +95,7 @@ def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
 
 
 def made_from(kind: str, resolved: Mapping[str, Any], inputs: Mapping[str, Any], folder: Path, **more: Any) -> Any:
-    """What a stage is made from, as it is kept: JSON, with paths relative to the pipeline's folder."""
+    """Return the inputs and options of a stage as JSON, with paths relative to the pipeline's folder."""
     return _relative(jsonable({"kind": kind, "options": resolved, "inputs": inputs, **more}), str(folder))
 
 
@@ -155,9 +155,9 @@ def _content(file: Path, kind: str, *, sync: bool) -> str:
 
 
 def _played(line: bytes) -> bytes:
-    """The digest of what was played in an episode; of a line that is damaged, of its bytes.
+    """Return the digest of an episode's content; for a damaged line, the digest of its bytes.
 
-    How long an episode took, in which order they ended and where the model lies is not what was played.
+    Times, the order of the episodes and the location of the model are not part of the content.
     """
     with suppress(ValueError, TypeError, RecursionError):
         line = json.dumps({**json.loads(line), "seconds": None, "run": None}, sort_keys=True).encode()

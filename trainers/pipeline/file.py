@@ -1,7 +1,7 @@
-"""``read_pipeline``: the file of a pipeline, with what the command line sets over it.
+"""``read_pipeline``: reads the file of a pipeline, with overrides from the command line.
 
-Covered: the form of the file, names, the kinds of stages, ``rounds``, and errors that name file, stage and field. Not
-covered: the options of each stage, and what they refer to (``plan``).
+Covered: the format of the file, names, the kinds of stages, ``rounds``, and errors that name file, stage and field. Not
+covered: the options of each stage and their references (``plan``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ROUNDS = ("rounds", "until", "stages")
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """A stage as it is written.
+    """A stage as written in the file.
 
     Attributes:
-        name: Its name, of letters, digits and underscores.
+        name: The name, which consists of letters, digits and underscores.
         kind: Name of its kind.
-        options: Its options; references are not resolved.
+        options: The options, with unresolved references.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Rounds:
 
     Attributes:
         name: Name of the group.
-        times: How often, at most.
+        times: Maximum number of rounds.
         stages: The stages of a round.
-        of: The stage whose figures ``until`` is about; empty without a criterion.
-        until: What ends the rounds early, after a round.
+        of: The stage whose figures ``until`` tests; empty without a criterion.
+        until: Criterion, tested after each round, that ends the rounds early.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline as it is written.
+    """A pipeline as written in the file.
 
     Attributes:
-        file: Its file.
-        name: Its name.
+        file: The file.
+        name: The name.
         summary: One line.
-        paper: Where it was published.
-        seed: Seed of every stage that has none of its own.
-        machine: The machine that costs are computed for.
-        items: Stages, and groups of them that are repeated, in their order.
+        paper: The publication.
+        seed: Seed of every stage that does not set its own.
+        machine: The machine for which costs are computed.
+        items: Stages and groups of repeated stages, in order.
     """
 
     file: Path
@@ -82,12 +82,12 @@ class Pipeline:
     items: tuple[StageSpec | Rounds, ...] = ()
 
     def stages(self) -> Iterator[StageSpec]:
-        """Every stage once, in their order."""
+        """Every stage once, in order."""
         for item in self.items:
             yield from item.stages if isinstance(item, Rounds) else (item,)
 
     def record(self) -> dict[str, Any]:
-        """The pipeline as JSON-compatible values, from which the same one can be read."""
+        """Return the pipeline as JSON-compatible values, from which the same pipeline can be read."""
         return {
             "name": self.name,
             "summary": self.summary,
@@ -103,11 +103,12 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
 
     Args:
         file: A YAML, TOML or JSON file.
-        settings: Options over those of the file, as ``parse_options`` returns them: ``{"stage1": {"steps": "3"}}``.
+        settings: Options that override those of the file, as ``parse_options`` returns them:
+            ``{"stage1": {"steps": "3"}}``.
 
     Raises:
         ConfigurationError: The file is not a pipeline; the message names the file, the stage and the field.
-        UnknownNameError: There is no such kind of stage.
+        UnknownNameError: A kind of stage does not exist.
     """
     found = read_mapping(file)
     _refuse_unknown(found, _PIPELINE, str(file), "A pipeline")
@@ -173,7 +174,7 @@ def _item(
 
 
 def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options over those below them; naming another engine drops the options of the one below."""
+    """Merge options over lower-priority ones; naming another engine drops the options of the lower one."""
     engine = options.get("engine")
     if engine is not None and engine != below.get("engine", engine):
         below = {name: value for name, value in below.items() if name != "engine_options"}

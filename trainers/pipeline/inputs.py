@@ -1,6 +1,6 @@
-"""What a step is made from: the content of its inputs and of files that its options name, and what differs in it.
+"""The content that a step depends on: its inputs and the files that its options name, and changes in them.
 
-Not covered: how content is read (``digests``), and what follows from a difference (``run``).
+Not covered: reading the content (``digests``), and acting on a change (``run``).
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .plan import CONFIG, Given, Made
 from .state import StageState
 
 _TOLD = ("inputs", "contents")
-"""Keys of what a stage is made from whose values are digests, which say nothing to a reader."""
+"""Keys of a stage's record whose values are digests, which are not useful to a reader."""
 
 
 def content_of(given: Given, states: Mapping[str, StageState], digests: Digests) -> str | None:
-    """What counts of an input; ``None`` where it is of a stage that has not ended.
+    """Return the digest of an input; ``None`` if it belongs to a stage that has not finished.
 
     Args:
         given: The input.
-        states: Of the stages that began.
-        digests: Reads files.
+        states: The states of the started stages.
+        digests: Computes digests of files.
     """
     if given.step:
         state = states.get(given.step)
         if not state or not state.ended:
             return None
-        # What no stage took when it ended is taken as it is.
+        # An output that no stage used when its stage finished is accepted in its present state.
         return state.outputs.get(given.output) or digests.of(Path(given.text), given.kind)
     if given.kind == CONFIG:
         return "options"
@@ -40,12 +40,12 @@ def content_of(given: Given, states: Mapping[str, StageState], digests: Digests)
 
 
 def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Digests) -> dict[str, str]:
-    """The digest of each file that the options of a stage name beside its inputs, by its name there.
+    """Return the digest of each file that a stage's options name in addition to its inputs, by its name there.
 
     Args:
         stage: The stage.
-        find: Where a file of that name is.
-        digests: Reads files.
+        find: Maps a file name to its path.
+        digests: Computes digests of files.
     """
     found: dict[str, str] = {}
 
@@ -62,12 +62,12 @@ def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Diges
 
 
 def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """What is different in what a stage is made from, in words.
+    """Describe the changes in a stage's options and inputs.
 
     Args:
         made: The stage.
-        before: What it was made from.
-        after: What it would be made from.
+        before: The record of its last run.
+        after: The record of a run now.
     """
     inputs = before.get("inputs", {})
     for option, given in made.given.items():

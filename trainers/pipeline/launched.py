@@ -1,7 +1,7 @@
-"""Runs a stage's training in processes of its own: several of them, as a launcher starts them, or one.
+"""Runs a stage's training in separate processes: several, started by a launcher, or one.
 
-Covered: the command, Ctrl-C, the death of the runner (the command is then ended in order), and its exit code. Not
-covered: which launchers there are; docs/training.md names them.
+Covered: the command, Ctrl-C, the death of the runner (the command is then stopped gracefully), and its exit code. Not
+covered: the list of launchers; see docs/training.md.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _REST = "--"
 
 
 class StageFailedError(Rstar2Error, RuntimeError):
-    """The processes that a stage was launched in ended with an error, which they have printed."""
+    """The launched processes of a stage ended with an error, which they have printed."""
 
 
-def command(launch: str, words: Sequence[str], beside: Path) -> list[str]:
-    """The command that a launcher is given.
+def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
+    """Return the full command that starts a ``rstar2`` command with a launcher.
 
     Args:
-        launch: The launcher: ``accelerate launch --config_file FILE`` or ``torchrun --nproc_per_node 8`` (which are
-            given a module to run), ``rstar2 launch --serve 0-3 --train 4-7 --`` (which is given what ``rstar2 train``
-            is), or ``python`` for one process of its own.
+        launch: The launcher: ``accelerate launch --config_file FILE`` or ``torchrun --nproc_per_node 8`` (which run a
+            module), ``rstar2 launch --serve 0-3 --train 4-7 --`` (which takes the arguments of ``rstar2 train``), or
+            ``python`` for a single process.
         words: A command of ``rstar2`` with its arguments.
-        beside: The pipeline's folder of configurations: words of the launcher that are files of it are found there.
+        configs: The pipeline's folder of configurations: arguments of the launcher that name files in it are resolved.
 
     Raises:
         ConfigurationError: There is no launcher, or it cannot start this command.
     """
-    given = given_words(shlex.split(launch), beside)
+    given = given_words(shlex.split(launch), configs)
     if not given:
         raise ConfigurationError("launch is a command, such as accelerate launch --config_file FILE.", option="launch")
     if given[0] == "rstar2":
@@ -56,25 +56,25 @@ def command(launch: str, words: Sequence[str], beside: Path) -> list[str]:
     return [*given, *RSTAR2, *words]
 
 
-def run_launched(launch: str, words: Sequence[str], work: Work, beside: Path) -> None:
-    """Run a command of ``rstar2`` as a launcher starts it, until it ends.
+def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -> None:
+    """Run a command of ``rstar2`` with a launcher until it ends.
 
     Args:
-        launch: As of ``command``.
-        words: As of ``command``.
-        work: What the stage was given.
-        beside: As of ``command``.
+        launch: See ``command``.
+        words: See ``command``.
+        work: The environment of the stage.
+        configs: See ``command``.
 
     Raises:
-        StageFailedError: It ended with an error.
-        KeyboardInterrupt: It was interrupted.
+        StageFailedError: The command ended with an error.
+        KeyboardInterrupt: The command was interrupted.
     """
     bound = [sys.executable, child.__file__, "-", str(os.getpid())]
-    process = subprocess.Popen([*bound, *command(launch, words, beside)], pass_fds=work.inherited)
+    process = subprocess.Popen([*bound, *command(launch, words, configs)], pass_fds=work.inherited)
     try:
         code = process.wait()
     except KeyboardInterrupt:
-        process.wait()  # the terminal has told it too; it ends its step and writes a checkpoint
+        process.wait()  # the terminal interrupted it too; it finishes its step and writes a checkpoint
         raise
     except BaseException:
         process.terminate()
@@ -83,6 +83,4 @@ def run_launched(launch: str, words: Sequence[str], work: Work, beside: Path) ->
     if code in (130, 143):
         raise KeyboardInterrupt
     if code:
-        raise StageFailedError(
-            f"{shlex.join([launch, *words])} ended with the exit code {code}; what it said is above."
-        )
+        raise StageFailedError(f"{shlex.join([launch, *words])} ended with the exit code {code}; its output is above.")

@@ -1,4 +1,4 @@
-"""``Likelihood``: how likely a model finds given text, token for token as in training; for stages that make data."""
+"""``Likelihood``: the log-probabilities of given text under a model, token for token as in training."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _AT_ONCE = 64
 
 
 class Likelihood:
-    """A model that scores and draws lines; use it as a context, which closes its engine.
+    """A model that scores and samples lines; use it as a context manager, which closes its engine.
 
     Args:
         model: Folder or hub name.
         engine: Name of the engine.
-        engine_options: Its options.
-        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
+        engine_options: Options of the engine.
+        model_options: Options for loading the model, as in ``rstar2 eval``.
 
     Attributes:
         chat: Renders conversations as token ids.
-        engine: Scores, and generates.
+        engine: The engine, which scores and generates.
 
     Raises:
         ConfigurationError: The model cannot be loaded, or the engine cannot score given tokens.
@@ -49,17 +49,17 @@ class Likelihood:
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """The log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
-        engine: Any = self.engine  # which scores, as was seen when it was opened
+        engine: Any = self.engine  # checked when it was opened
         logps: list[float] = await engine.score(prompt_ids, ids)
         return logps
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text as it stands."""
+        """Return the token ids of a text, without special tokens."""
         return self.chat.plain(text)
 
     async def line(self, prompt_ids: Sequence[int], *, temperature: float, max_tokens: int, seed: int) -> str:
-        """Draw the first line of a turn after a prompt."""
-        from rstar2_env.rollout.engine import SamplingParams  # here, since listing stages loads no torch
+        """Sample the first line of a turn after a prompt."""
+        from rstar2_env.rollout.engine import SamplingParams  # imported here, since listing stages must not load torch
 
         params = SamplingParams(
             max_tokens=max_tokens, temperature=temperature, stop_ids=self.chat.stop_ids, stop=("\n",), seed=seed
@@ -81,11 +81,11 @@ class Likelihood:
         return found
 
     def each(self, work: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, int], None]) -> list[T]:
-        """Run coroutines beside one another, not too many at once, and return what they return.
+        """Run coroutines concurrently, within a limit, and return their results.
 
         Args:
-            work: Makes each coroutine.
-            done: Is told how many are done, and of how many.
+            work: Functions that create the coroutines.
+            done: Receives the number of finished coroutines and the total.
         """
 
         async def every() -> list[T]:

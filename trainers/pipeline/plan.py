@@ -1,8 +1,8 @@
-"""``Plan``: the stages of a pipeline in their order, each round of a group on its own, and what each is made from.
+"""``Plan``: the steps of a pipeline in order, with each round of a group expanded, and the inputs of each step.
 
-A stage refers to what an earlier one left as ``STAGE.OUTPUT``. Of a stage that is repeated, the newest is meant: that
-of the same round where it comes earlier in it, else that of the round before. ``A.model or B.model`` is the first of
-these that there is. Not covered: what is up to date, and running (``run``).
+A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: that
+of the same round if the stage comes earlier in it, else that of the previous round. ``A.model or B.model`` is the first
+of these that exists. Not covered: deciding what is up to date, and running (``run``).
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.problems.spec import located
 
 from .base import STAGES, Output, Stage
-from .cost import About, Cost
+from .cost import Cost, CostInputs
 from .file import Pipeline, Rounds, StageSpec
 from .places import find_file
 
 FOLDER = "stages"
-"""The folder of the stages' folders, in that of the pipeline."""
+"""The subfolder of the pipeline's folder that holds the stages' folders."""
 CONFIG = "config"
-"""Kind of an input that is a file of options: its content counts as the options that it gives, not as it is written."""
+"""Kind of an input that is a file of options: its digest covers the options that it sets, not its text."""
 PROBLEMS = "problems"
-"""Kind of an input that is a source of problems: a file may have options behind its name."""
+"""Kind of an input that is a source of problems: options may follow the name of a file."""
 _OR = re.compile(r"\s+or\s+")
 _REFERENCE = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One time that a stage is run.
+    """One execution of a stage.
 
     Attributes:
-        id: The stage's name; in rounds with the number of the round (``play-2``).
+        id: The stage's name; in rounds, with the number of the round (``play-2``).
         spec: The stage.
-        number: Its place in the plan, from 0.
+        number: Position in the plan, from 0.
         round: Number of the round, from 1; 0 outside of rounds.
-        rounds: The group that it is repeated in.
-        last: Whether it ends a round.
+        rounds: The group of rounds that it belongs to.
+        last: Whether it is the last step of a round.
     """
 
     id: str
@@ -57,13 +57,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What one input of a stage is given.
+    """The resolved value of one input of a stage.
 
     Attributes:
-        kind: What it takes, see ``Output``.
-        text: A path, or a name.
-        step: Id of the step that leaves it; empty where it comes from outside.
-        output: Which output of that step.
+        kind: The kind of the input; see ``Output``.
+        text: A path or a name.
+        step: Id of the step that produces it; empty if it comes from outside the pipeline.
+        output: Name of the output of that step.
     """
 
     kind: str
@@ -72,20 +72,20 @@ class Given:
     output: str = ""
 
     def __str__(self) -> str:
-        """As a person would name it."""
+        """Return the input's name for messages."""
         return f"{self.step}.{self.output}" if self.step else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step whose stage is made, its references resolved.
+    """A step whose stage was created, with resolved references.
 
     Attributes:
         step: The step.
-        stage: Its stage.
-        folder: Its folder.
-        given: What its inputs are given, by option.
-        seed: Its seed.
+        stage: The stage.
+        folder: The folder.
+        given: The resolved inputs, by option.
+        seed: The seed.
     """
 
     step: Step
@@ -95,20 +95,20 @@ class Made:
     seed: int
 
     def output(self, name: str) -> Path:
-        """Where an output is."""
+        """Return the path of an output."""
         path = self.stage.outputs[name].path
         return self.folder / path if path else self.folder
 
 
 @dataclass(slots=True)
 class Plan:
-    """The stages of a pipeline in their order.
+    """The steps of a pipeline in order.
 
     Attributes:
         pipeline: The pipeline.
-        folder: Its folder.
-        steps: Every time that a stage is run, with all rounds.
-        made: The stages that were made, by the ids of their steps.
+        folder: The pipeline's folder.
+        steps: All steps, including all rounds.
+        made: The created stages, by the ids of their steps.
     """
 
     pipeline: Pipeline
@@ -117,7 +117,7 @@ class Plan:
     made: dict[str, Made] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Put the stages in their order."""
+        """Order the stages."""
         self.steps = []
         for item in self.pipeline.items:
             if isinstance(item, StageSpec):
@@ -129,23 +129,23 @@ class Plan:
                     self.steps.append(Step(f"{spec.name}-{number}", spec, len(self.steps), number, item, last))
 
     def check(self) -> None:
-        """Make every stage once, so that a mistake in the last one shows before the first one runs.
+        """Create every stage once, so that a mistake in the last stage is reported before the first one runs.
 
         Raises:
-            ConfigurationError: A stage cannot be made; the message names the file, the stage and the field.
+            ConfigurationError: A stage cannot be created; the message names the file, the stage and the field.
         """
         for step in self.steps:
             self.make(step)
 
     def make(self, step: Step, skipped: Callable[[str], bool] = lambda step_id: False) -> Made:
-        """Make the stage of a step; those of the steps before it are made already.
+        """Create the stage of a step; the stages of all earlier steps must exist.
 
         Args:
             step: The step.
-            skipped: Whether a step was left out, by its id.
+            skipped: Returns whether the step with an id was skipped.
 
         Raises:
-            ConfigurationError: A reference leads nowhere, or an option does not fit.
+            ConfigurationError: A reference cannot be resolved, or an option is not valid.
         """
         where = f"{self.pipeline.file}, stage {step.spec.name!r}"
         made_by = STAGES.get(step.spec.kind)
@@ -169,7 +169,7 @@ class Plan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """The model from outside that a stage's model was trained from, through all stages; empty where it has none."""
+        """Return the model from outside the pipeline from which a stage's model descends; empty if there is none."""
         for one in made.given.get(option, ()):
             if not one.step:
                 return one.text
@@ -178,7 +178,7 @@ class Plan:
         return ""
 
     def is_taken(self, step: Step, output: str) -> bool:
-        """Whether any stage takes an output of a step's stage, of whichever round."""
+        """Return whether any stage uses an output of a step's stage, in any round."""
         reference = f"{step.spec.name}.{output}"
         return any(
             reference in _OR.split(one)
@@ -188,11 +188,11 @@ class Plan:
         )
 
     def find(self, written: str) -> Path | None:
-        """The file or folder that the pipeline's file means by a path; ``None`` where there is none."""
+        """Resolve a path in the pipeline's file; ``None`` if nothing exists there."""
         return find_file(written, self.pipeline.file)
 
     def _given(self, step: Step, kind: str, written: str, skipped: Callable[[str], bool], where: str) -> Given:
-        """What an input is given: what a reference leads to, else a file or a name from outside."""
+        """Resolve an input: a reference to an output, else a file or a name from outside the pipeline."""
         alternatives = _OR.split(written)
         names = {spec.name for spec in self.pipeline.stages()}
         for one in alternatives:
@@ -211,11 +211,11 @@ class Plan:
         last = alternatives[-1].partition(".")[0]
         raise ConfigurationError(
             f"{where}: the stage {last!r} has not run before this one. Put it earlier"
-            + (", or name what the first round begins with: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
+            + (", or name the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
-        """What comes from outside, its files named by where they are."""
+        """Return an input from outside the pipeline, with file names replaced by paths."""
         if kind != PROBLEMS:
             return str(self.find(written) or written)
         try:
@@ -246,11 +246,11 @@ class Plan:
 
 
 def costs_of(plan: Plan, steps: Sequence[Made]) -> Iterator[Cost]:
-    """What each step takes, those before it given.
+    """Return the cost of each step, using the costs of earlier steps.
 
     Args:
         plan: The plan.
-        steps: Its steps in their order.
+        steps: The steps in order.
     """
     counts: dict[tuple[str, str], int] = {}
     for made in steps:
@@ -259,22 +259,22 @@ def costs_of(plan: Plan, steps: Sequence[Made]) -> Iterator[Cost]:
             for option, many in made.given.items()
             if all((given.step, given.output) in counts for given in many)
         }
-        cost = made.stage.cost(About(plan.pipeline.machine, plan.origin(made), known))
+        cost = made.stage.cost(CostInputs(plan.pipeline.machine, plan.origin(made), known))
         for name, count in cost.count.items():
             counts[made.step.id, name] = count
         yield cost
 
 
 def bounds(plan: Plan, begin: str | None, until: str | None) -> tuple[int, int]:
-    """The numbers of the first step to do and of the last.
+    """Return the numbers of the first and the last step to run.
 
     Args:
         plan: The plan.
-        begin: A stage to begin with; of one in rounds, the first round. ``None`` is the first stage.
-        until: A stage to end with; of one in rounds, the last round. ``None`` is the last stage.
+        begin: The first stage to run (its first round, if it is repeated); ``None`` for the first stage of the plan.
+        until: The last stage to run (its last round, if it is repeated); ``None`` for the last stage of the plan.
 
     Raises:
-        ConfigurationError: There is no such stage, or nothing is left to do.
+        ConfigurationError: A stage does not exist, or nothing is left to do.
     """
     first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
     if first > last:
@@ -293,7 +293,7 @@ def _place(plan: Plan, name: str | None, default: int, which: int, option: str) 
 
 
 def plain_options(stage: Any) -> dict[str, Any]:
-    """The options of a stage that is a dataclass, without its inputs: what ``resolved`` returns, most simply."""
+    """Return the options of a dataclass stage without its inputs; the usual implementation of ``resolved``."""
     found = asdict(stage) if is_dataclass(stage) and not isinstance(stage, type) else dict(vars(stage))
     return {name: value for name, value in found.items() if name not in stage.inputs}
 
@@ -303,7 +303,7 @@ def _is_list(written: Any) -> bool:
 
 
 def _texts(written: Any) -> list[str]:
-    """What is written of an input, one by one; a source of problems may be a mapping."""
+    """Return the values of an input as a list; a source of problems may be a mapping."""
     every = written if _is_list(written) else [] if written is None else [written]
     return [json.dumps(one) if isinstance(one, Mapping) else str(one) for one in every]
 

@@ -1,8 +1,8 @@
-"""The time left over all stages, as it is told while a pipeline runs.
+"""Reports the time left over all stages while a pipeline runs.
 
-What a stage takes is what the same kind took in this folder for its work (episodes that are played, rows that are
-trained), by the seconds of the stages that ended; before one has ended, what ``rstar2 plan`` computes. Stages of which
-neither is known are counted, not guessed.
+The time of a stage is estimated from finished stages of the same kind in this folder, in proportion to the work
+(episodes to play, rows to train). Before one has finished, the estimate of ``rstar2 plan`` is used. Stages without
+either estimate are counted, not guessed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds until the first line of a stage, and the most between two; the wait doubles."""
+"""Seconds before the first line of a stage, and the maximum between two lines; the interval doubles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step of a pipeline, as far as its time goes.
+    """A step of a pipeline, with the facts needed to estimate its time.
 
     Attributes:
-        id: The step.
-        kind: Its kind.
-        cost: What it takes.
-        measured: Seconds that it took, where it ended.
+        id: Id of the step.
+        kind: The kind of its stage.
+        cost: Estimated cost.
+        measured: Measured seconds, if it has finished.
     """
 
     id: str
@@ -45,12 +45,12 @@ class Task:
 
     @property
     def work(self) -> float:
-        """How much there is to do: episodes to play and rows to train, at least 1."""
+        """Amount of work: episodes to play plus rows to train, at least 1."""
         return float(max(1, self.cost.episodes + self.cost.rows))
 
 
 def seconds_of(task: Task, tasks: Sequence[Task]) -> float | None:
-    """What a step will take; ``None`` where nobody knows.
+    """Return the estimated seconds of a step; ``None`` if unknown.
 
     Args:
         task: The step.
@@ -63,13 +63,13 @@ def seconds_of(task: Task, tasks: Sequence[Task]) -> float | None:
 
 
 def left(tasks: Sequence[Task], now: str = "", share: float = 0.0, spent: float = 0.0) -> tuple[float, list[str]]:
-    """Seconds that are left, and the steps of which nobody knows.
+    """Return the estimated seconds left, and the steps without an estimate.
 
     Args:
-        tasks: All steps; those with ``measured`` have ended.
-        now: The step that runs.
-        share: How much of it is done, 0 to 1.
-        spent: Seconds that it has run.
+        tasks: All steps; steps with ``measured`` have finished.
+        now: The running step.
+        share: Finished share of the running step, 0 to 1.
+        spent: Seconds that the step has run.
     """
     seconds, unknown = 0.0, []
     for task in tasks:
@@ -87,11 +87,11 @@ def left(tasks: Sequence[Task], now: str = "", share: float = 0.0, spent: float 
 
 @dataclass(slots=True)
 class Progress:
-    """Tells now and then how far a stage is, and the time that is left over all of them.
+    """Reports the progress of a stage and the time left over all stages at intervals.
 
     Attributes:
         tasks: All steps.
-        say: Is told.
+        say: Receives each line.
     """
 
     tasks: Mapping[str, Task]
@@ -100,12 +100,12 @@ class Progress:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def report(self, done: int, total: int) -> None:
-        """Hear how far the stage is."""
+        """Record the progress of the stage."""
         self.done = (done, total)
 
     @contextmanager
     def watching(self, step_id: str, folder: Path) -> Iterator[None]:
-        """Watch a stage that runs within.
+        """Report the progress of a stage that runs inside this context.
 
         Args:
             step_id: The step.
@@ -121,12 +121,12 @@ class Progress:
             watcher.join()
 
     def line(self, step_id: str, folder: Path, first: float, spent: float) -> tuple[str, float]:
-        """One line of progress, and the share of the stage that is done.
+        """Return a line of progress, and the finished share of the stage.
 
         Args:
-            step_id: The step.
-            folder: Its folder.
-            first: Share of the stage that was done when the watching began.
+            step_id: Id of the step.
+            folder: Folder of the step.
+            first: Finished share of the stage when the context was entered.
             spent: Seconds since then.
         """
         done, total = self.done if self.done[1] else _steps(folder, self.tasks[step_id].cost.steps)
@@ -147,7 +147,7 @@ class Progress:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, for people; empty where nobody knows."""
+    """Format seconds for display; empty if unknown."""
     if seconds is None:
         return ""
     if seconds < 100:
@@ -157,11 +157,11 @@ def duration(seconds: float | None) -> str:
 
 
 def _steps(folder: Path, steps: int) -> tuple[int, int]:
-    """The steps of a training run in the folder that are done, and those it will take."""
+    """Return the number of finished and total steps of a training run in the folder."""
     if not steps or not (folder / layout.RUN_FILE).exists():
         return 0, 0
     try:
         metrics = read_run(folder).metrics()
-    except (Rstar2Error, OSError):  # it is being begun, or replaced
+    except (Rstar2Error, OSError):  # the folder is being created or replaced
         return 0, 0
     return int(metrics[-1]["step"]) if metrics else 0, steps

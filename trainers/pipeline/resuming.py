@@ -1,4 +1,4 @@
-"""What is left of a training run that was killed: whether it ended, and the checkpoint from which it goes on."""
+"""The state of a training run after a kill: whether it finished, and the checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _STATE = "trainer_state.json"
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a run got to its end, its weights saved."""
+    """Return whether a run finished and saved its weights."""
     return (folder / layout.RUN_FILE).exists() and read_run(folder).finished
 
 
 def newest_unfinished(folder: Path, ended_at: Callable[[int], bool] = lambda step: False) -> Path | None:
-    """The newest checkpoint after which there are steps to take; those after which there are none are removed.
+    """Return the newest checkpoint that has steps left, and remove checkpoints without steps left.
 
-    A kill between the last checkpoint and the saving of the weights leaves one that no trainer resumes from, as its
-    steps are done. The steps before it are taken once more, with the same result.
+    If a run is killed between its last checkpoint and saving the weights, no trainer can resume from that checkpoint,
+    since no steps are left. The steps after the previous checkpoint are then repeated, with the same result.
 
     Args:
-        folder: The folder of a run that did not get to its end.
-        ended_at: Whether the run was to end after a step, though it was asked for more.
+        folder: The folder of an unfinished run.
+        ended_at: Returns whether the run was to end early after a step.
     """
     for checkpoint in reversed(whole_checkpoints(folder)):
         step = step_of(checkpoint)

@@ -1,8 +1,8 @@
-"""``run_pipeline``: runs the stages of a pipeline that are not up to date, and goes on after a kill.
+"""``run_pipeline``: runs the stages of a pipeline that are not up to date, and resumes after a kill.
 
-A stage is up to date when it ended, from the same options and the same content of its inputs, and its outputs are as it
-left them. One that began so and did not end goes on; any other folder of a stage is set aside, never removed. Not
-covered: what a stage does to go on (``stages``).
+A stage is up to date if it finished with the same options and input content, and its outputs are unchanged. A stage
+that started with these but did not finish is resumed. Any other folder of a stage is moved aside, never removed. Not
+covered: how a stage resumes (``stages``).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a step is up to date, and why not.
+    """Whether a step is up to date, and if not, why.
 
     Attributes:
         made: The step.
-        state: ``done``, ``goes on``, ``to do``, ``again`` (what there is was made from something else), ``skipped``
-            (its rounds ended before), ``taken`` (as it is, whatever its options), ``later`` (it is left for another
-            run).
-        why: What is different, where it is done again.
-        fingerprint: Of what it is made from; empty where a stage before it is still to run.
-        record: What it is made from.
+        state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (the existing results come from other inputs),
+            ``skipped`` (its rounds ended before it), ``taken`` (accepted unchanged, whatever its options), ``later``
+            (left for another run).
+        why: The changes, if the step runs again.
+        fingerprint: Fingerprint of its options and inputs; empty if an earlier stage is still to run.
+        record: The options and inputs.
     """
 
     made: Made
@@ -62,8 +62,8 @@ class PipelineRun:
     """A pipeline in its folder.
 
     Attributes:
-        plan: The stages in their order.
-        states: What is known of each, by id.
+        plan: The steps in order.
+        states: The recorded state of each step, by id.
         skipped: Ids of steps whose rounds ended before them.
     """
 
@@ -76,7 +76,7 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: It is of another run.
+            ConfigurationError: The folder belongs to another run.
         """
         folder = self.plan.folder
         check_folder(folder, "output_dir")
@@ -92,7 +92,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Make the stage of a step, and say whether it is up to date; steps are looked at in their order."""
+        """Create the stage of a step, and return whether it is up to date; call it for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -114,7 +114,7 @@ class PipelineRun:
             why = "; ".join(changes(made, state.made_from, record)) or "it was made from something else"
             return Outlook(made, "again", why, found, record)
         if not state.ended:
-            return Outlook(made, "goes on", "", found, record)
+            return Outlook(made, "resume", "", found, record)
         for name, now in self.left(made).items():
             if now is None or now != state.outputs.get(name, now):
                 why = f"its {name} was {'removed' if now is None else 'changed'} since"
@@ -122,7 +122,7 @@ class PipelineRun:
         return Outlook(made, "done", "", found, record)
 
     def end_of_round(self, step: Step) -> bool:
-        """Whether the criterion of a group of rounds is met after a step; later rounds are then skipped."""
+        """Return whether the criterion of a group of rounds is met after a step; later rounds are then skipped."""
         group, state = step.rounds, None
         if group is None or not step.last or group.until is None:
             return False
@@ -134,7 +134,7 @@ class PipelineRun:
         return bool(later)
 
     def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
-        """The digest of each output of a step that counts, as it is; ``None`` where it is not there."""
+        """Return the current digest of each relevant output of a step; ``None`` if the output does not exist."""
         return {
             name: self.digests.of(made.output(name), output.kind, sync=sync)
             for name, output in made.stage.outputs.items()
@@ -143,15 +143,15 @@ class PipelineRun:
 
 
 def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Iterator[Outlook]:
-    """Every step with whether it is up to date, as a plan shows them; nothing runs, nothing is written.
+    """Return every step with its state, as a plan shows them, without running or writing anything.
 
     Args:
         run: The pipeline in its folder.
-        begin: As ``run_pipeline`` has it.
-        until: As ``run_pipeline`` has it.
+        begin: See ``run_pipeline``.
+        until: See ``run_pipeline``.
 
     Raises:
-        ConfigurationError: There is no such stage, or one before ``begin`` has not been done.
+        ConfigurationError: A stage does not exist, or a stage before ``begin`` has not finished.
     """
     first, last = bounds(run.plan, begin, until)
     dirty: set[str] = set()
@@ -165,8 +165,8 @@ def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = N
         depends = next((one.step for given in outlook.made.given.values() for one in given if one.step in dirty), "")
         if depends and outlook.state == "done":
             outlook = Outlook(outlook.made, "again", f"if {depends} leaves something else")
-        elif depends and outlook.state == "goes on":
-            outlook = Outlook(outlook.made, "goes on", f"unless {depends} leaves something else")
+        elif depends and outlook.state == "resume":
+            outlook = Outlook(outlook.made, "resume", f"unless {depends} leaves something else")
         if outlook.state not in ("done", "skipped"):
             dirty.add(step.id)
         yield outlook
@@ -183,20 +183,20 @@ def run_pipeline(
     progress: bool = True,
     say: Say = lambda text: None,
 ) -> PipelineRun:
-    """Run a pipeline in a folder, or go on with it.
+    """Run or resume a pipeline in a folder.
 
     Args:
         pipeline: The pipeline.
-        folder: Its folder.
-        begin: A stage: those before it are taken as they are, whatever their options; it and those after it are done
-            again. Of a stage in rounds, the first round.
-        until: A stage: those after it are left for later. Of a stage in rounds, the last round.
+        folder: The pipeline's folder.
+        begin: A stage (its first round, if it is repeated). It and later stages run again; earlier stages are accepted
+            unchanged, whatever their options.
+        until: A stage (its last round, if it is repeated). Later stages are left for another run.
         progress: Show progress.
-        say: Is told what happens, a sentence at a time.
+        say: Receives messages for the user, one sentence at a time.
 
     Raises:
-        ConfigurationError: The pipeline cannot be planned, another process works in the folder, or a stage cannot run.
-        Exception: Whatever a stage raised; the folder keeps what was done.
+        ConfigurationError: The pipeline cannot be planned, another process uses the folder, or a stage cannot run.
+        Exception: Any exception of a stage; the folder keeps finished work.
     """
     plan = Plan(pipeline, folder)
     first, last = bounds(plan, begin, until)
@@ -236,13 +236,13 @@ def _run_step(
     if outlook.state == "done" and not again:
         say(f"{where}: up to date.")
         return
-    resumed = outlook.state == "goes on" and not again
+    resumed = outlook.state == "resume" and not again
     if not resumed and made.folder.exists() and any(made.folder.iterdir()):
         kept = _set_aside(made.folder, run.plan.folder / REPLACED_FOLDER)
         why = outlook.why or "it is asked for again"
         say(f"{where}: done again, as {why}. What there was is in {kept}.")
         events.write(REPLACED, stage=step.id, path=str(kept.relative_to(run.plan.folder)), why=why)
-    say(f"{where}: {'goes on' if resumed else 'begins'}.")
+    say(f"{where}: {'resumed' if resumed else 'started'}.")
     made.folder.mkdir(parents=True, exist_ok=True)
     lost = run.states[step.id].seconds_of_kill(made.folder) if resumed else 0.0
     killed = {"seconds": lost} if lost else {}
@@ -264,7 +264,7 @@ def _run_step(
     for name, digest in outputs.items():
         if digest is None:
             raise ConfigurationError(
-                f"The stage {step.id!r} ended without its {name}: {made.output(name)} is not there."
+                f"The stage {step.id!r} finished without its output {name!r}: {made.output(name)} does not exist."
             )
     run.digests.save()
     events.write(ENDED, stage=step.id, fingerprint=outlook.fingerprint, outputs=outputs, figures=figures)
@@ -272,7 +272,7 @@ def _run_step(
 
 
 def tasks_of(run: PipelineRun) -> dict[str, Task]:
-    """Every step that is not skipped, as far as its time goes; all are made."""
+    """Return a task for every step that is not skipped; all their stages must exist."""
     steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
     found = {}
     for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):
@@ -283,7 +283,7 @@ def tasks_of(run: PipelineRun) -> dict[str, Task]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """What becomes of a step where a first or a last one was asked for."""
+    """Return the outlook of a step if a first or a last stage was requested."""
     step = outlook.made.step
     if step.number > last:
         return replace(outlook, state="later", why="")
@@ -294,36 +294,36 @@ def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook
 
 
 def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
-    """The digests of what a stage left that is taken as it is.
+    """Return the digests of the outputs of a stage that is accepted unchanged.
 
     Raises:
-        ConfigurationError: It has not been done, or what it left is gone.
+        ConfigurationError: The stage has not finished, or an output no longer exists.
     """
     step = made.step
     state = run.states.get(step.id)
-    told = f"The stage {step.id!r} has not been done in {run.plan.folder}"
+    reason = f"The stage {step.id!r} has not finished in {run.plan.folder}"
     if state is not None and state.ended:
         outputs = run.left(made)
         gone = next((name for name, digest in outputs.items() if digest is None), None)
         if gone is None:
             return outputs
-        told = f"The {gone} of the stage {step.id!r} is gone ({made.output(gone)} is not there)"
+        reason = f"The output {gone!r} of the stage {step.id!r} does not exist ({made.output(gone)})"
     raise ConfigurationError(
-        f"{told}, and what begins after it needs it: begin with it, or with one before it.", option="from"
+        f"{reason}, and later stages need it: start from this stage or from an earlier one.", option="from"
     )
 
 
 def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None:
-    """Take a stage as it is, whatever its options and whatever became of its outputs."""
+    """Accept a stage unchanged, whatever its options and changes of its outputs."""
     step = outlook.made.step
     outputs = _check_done(run, outlook.made)
     if outlook.state != "done":
-        say(f"{step.id}: taken as it is{f', though {outlook.why}' if outlook.why else ''}.")
+        say(f"{step.id}: accepted unchanged{f', although {outlook.why}' if outlook.why else ''}.")
         events.write(TAKEN, stage=step.id, fingerprint=outlook.fingerprint, made_from=outlook.record, outputs=outputs)
 
 
 class _Events:
-    """Writes what happens into the folder, and keeps the states of the stages as the folder has them."""
+    """Writes events into the folder, and keeps the states of the stages in sync with them."""
 
     def __init__(self, run: PipelineRun, pipeline: Pipeline) -> None:
         self._run = run
@@ -334,7 +334,7 @@ class _Events:
         self._writer.begin(record, resumed=self._done() if there else None, config_file=PIPELINE_FILE)
 
     def write(self, event: str, **more: Any) -> None:
-        """Write an event, with its seconds where it ends a stage's run; the disk has it when this returns."""
+        """Write an event, with the seconds if it ends a stage's run; returns when the event is on disk."""
         if event == BEGAN:
             self._running = (more["stage"], time.monotonic())
         elif self._running and event in (ENDED, *STOPPED):
@@ -354,7 +354,7 @@ class _Events:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Keep other processes from running a pipeline in the same folder."""
+    """Lock the folder against other runners."""
     try:
         lock = lock_file(folder / PIPELINE_FILE)
     except ConfigurationError as error:
@@ -367,7 +367,7 @@ def _alone(folder: Path) -> Iterator[int]:
     try:
         yield lock.fileno()
     finally:
-        lock.close()  # its file stays: whoever removed it would let two others lock two files of that name
+        lock.close()  # the lock file stays: if a process removed it, two others could lock two files of that name
 
 
 def _set_aside(folder: Path, to: Path) -> Path:

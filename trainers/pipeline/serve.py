@@ -1,8 +1,8 @@
-"""``Serve``: the vLLM servers that a stage starts to play against, and ends when it ends, however that is.
+"""``Serve``: the vLLM servers that a stage starts to generate with, and stops whenever it ends.
 
-Covered: a server for each of the devices named, or for each few of them, on this machine or on every machine of a Slurm
-job; the words that make a server generate as the engine ``vllm`` would with the options of the stage. Not covered:
-waiting for servers, and starting them again (``launch/servers.py``).
+Covered: a server per device or per group of devices, on this machine or on every machine of a Slurm job; the arguments
+with which a server generates like the engine ``vllm`` with the options of the stage. Not covered: waiting for servers
+and restarting them (``launch/servers.py``).
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from .base import Work
 from .cost import SERVERS
 
 IN_PROCESS = "vllm"
-"""The engine whose place servers take."""
+"""The engine that the servers replace."""
 _KEY = "VLLM_API_KEY"
 _TURN_S = 4 * 3600.0
-"""A turn's time at most, in the queue of its server too, where the stage does not say it."""
+"""Default timeout of a turn in seconds, including the time in the server's queue."""
 
 
 @dataclass(frozen=True)
 class Serve(CheckedOptions):
-    """Servers of a stage's model; the names are those of ``rstar2 launch``.
+    """Servers of a stage's model; the option names are those of ``rstar2 launch``.
 
     Attributes:
         devices: Devices that serve, on each machine: ``0-7``.
-        tensor_parallel: Devices of one server.
-        cpu: Devices are cores of the CPU.
-        nodes: Machines; more than one are those of the Slurm job that the runner is in.
-        launch: What starts a server on one of several machines; ``{node}`` is replaced by its name.
-        port: Port of the first server of a machine; the others follow.
-        host: Address that servers listen on; ``None`` is 127.0.0.1, and 0.0.0.0 where there are several machines, whose
-            name ``{node}`` stands for.
-        server_options: Further words for each server (``--max-num-batched-tokens 16384``).
-        server_program: Another server than vLLM of this Python; ``{model}``, ``{host}``, ``{port}`` and ``{size}`` are
-            replaced, and it is given no words but ``server_options``.
-        wait_s: Seconds until every server must answer.
-        restarts: How often a server that ended is started again.
+        tensor_parallel: Devices per server.
+        cpu: The devices are CPU cores.
+        nodes: Number of machines; if more than one, the machines of the Slurm job in which the runner runs.
+        launch: Command that starts a server on one of several machines; ``{node}`` is replaced by its name.
+        port: Port of the first server of a machine; the others use the following ports.
+        host: Address on which servers listen; ``None`` means 127.0.0.1, or 0.0.0.0 with several machines; ``{node}``
+            is replaced by the machine's name.
+        server_options: Extra arguments for each server (``--max-num-batched-tokens 16384``).
+        server_program: A server to use instead of this Python's vLLM; ``{model}``, ``{host}``, ``{port}`` and
+            ``{size}`` are replaced. It receives only ``server_options`` as further arguments.
+        wait_s: Seconds within which every server must become ready.
+        restarts: Maximum number of restarts of a server.
     """
 
     devices: str | int
@@ -72,7 +72,7 @@ class Serve(CheckedOptions):
         """Check every option.
 
         Raises:
-            ConfigurationError: A value is invalid, or devices are named that are none.
+            ConfigurationError: A value is invalid, or a device does not exist.
         """
         super().__post_init__()
         if self.cpu and self.nodes > 1:
@@ -80,10 +80,10 @@ class Serve(CheckedOptions):
         self.engines()
 
     def engines(self) -> list[Devices]:
-        """The devices of each server of a machine.
+        """Return the devices of each server of a machine.
 
         Raises:
-            ConfigurationError: They are written in another way, or do not divide so.
+            ConfigurationError: The devices cannot be parsed, or cannot be divided evenly among servers.
         """
         try:
             return read_devices(str(self.devices), cores=self.cpu).split(self.tensor_parallel)
@@ -92,18 +92,18 @@ class Serve(CheckedOptions):
 
     @property
     def count(self) -> int:
-        """How many servers there are."""
+        """Number of servers."""
         return self.nodes * len(self.engines())
 
     def commands(self, model: str, words: Sequence[str]) -> list[Command]:
-        """The command of every server.
+        """Return the command of every server.
 
         Args:
             model: The model.
-            words: What vLLM is given beside.
+            words: Further arguments of vLLM.
 
         Raises:
-            ConfigurationError: The machines of the job are not there, or others than ``nodes`` says.
+            ConfigurationError: The machines of the job are unknown, or their number is not ``nodes``.
         """
         found: list[Command] = []
         more = [*(words if self.server_program is None else ()), *shlex.split(self.server_options)]
@@ -128,41 +128,41 @@ class Serve(CheckedOptions):
     def serving(
         self, model: str, words: Sequence[str], work: Work, all_lost: Callable[[], None]
     ) -> Iterator[dict[str, Any]]:
-        """Start servers and wait for them; yields the options with which the engine ``vllm-server`` plays on them.
+        """Start servers and wait for them; yield the options with which the engine ``vllm-server`` uses them.
 
         Args:
             model: The model.
-            words: What vLLM is given beside.
-            work: What the stage was given; logs are beside its folder.
-            all_lost: Called once no server is left.
+            words: Further arguments of vLLM.
+            work: The environment of the stage; logs are written next to its folder.
+            all_lost: Called when no server is left.
 
         Raises:
-            LaunchError: A server ended before it was ready, or is not ready in time; or all ended too often.
-            ConfigurationError: They cannot be started.
+            LaunchError: A server ended before it was ready or was not ready in time, or all servers ended too often.
+            ConfigurationError: The servers cannot be started.
         """
         commands = self.commands(model, words)
         allow_descriptors()  # a connection for every episode in flight
         running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
         with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):
-            # A server that is started again takes as long as the first time.
+            # A restart takes as long as the first start.
             waits = {"wait_s": self.wait_s, "patience_s": self.wait_s}
             yield {"base_urls": [one.url for one in commands], "timeout_s": _TURN_S, **waits}
 
 
 def read_serve(written: Serve | str | int | None) -> Serve | None:
-    """The servers that an option names; its short form are devices of this machine."""
+    """Read the option ``serve``; the short form names devices of this machine."""
     return Serve(written) if isinstance(written, (str, int)) else written
 
 
 def check_engine(engine: str, options: Mapping[str, Any]) -> None:
-    """Refuse what does not go with servers that the stage starts.
+    """Reject engines and options that cannot be combined with servers that the stage starts.
 
     Raises:
-        ConfigurationError: The engine is none of vLLM, or its options name servers or devices by themselves.
+        ConfigurationError: The engine is not vLLM, or its options name servers or devices.
     """
     if engine not in (IN_PROCESS, SERVERS):
         raise ConfigurationError(
-            f"serve starts vLLM servers, and the engine is {engine!r}: write engine: {IN_PROCESS} beside it.",
+            f"serve starts vLLM servers, and the engine is {engine!r}: set engine: {IN_PROCESS} as well.",
             option="engine",
         )
     for name, instead in _INSTEAD.items():
@@ -177,33 +177,33 @@ _INSTEAD = {
 
 
 def check_whole(model: str) -> None:
-    """Refuse an adapter, which vLLM in this process is given merged.
+    """Reject a LoRA adapter: servers do not merge it, as vLLM in this process does.
 
     Raises:
-        ConfigurationError: The folder holds one.
+        ConfigurationError: The folder holds an adapter.
     """
     if (Path(model) / "adapter_config.json").is_file():
         raise ConfigurationError(
             f"{model} is a LoRA adapter, which servers that a stage starts do not merge: write the whole model with "
-            f"`rstar2 export {model} --merge --out FOLDER`, or leave serve out.",
+            f"`rstar2 export {model} --merge --out FOLDER`, or omit serve.",
             option="model",
         )
 
 
 def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: bool) -> list[str]:
-    """What makes a server generate as the engine in this process would.
+    """Return the arguments with which a server generates like the engine in this process.
 
     Args:
         engine_options: Options of the engine ``vllm``.
-        policy: How the model is loaded.
-        cpu: Whether it runs on a CPU.
+        policy: The loading options of the model.
+        cpu: Whether the server runs on a CPU.
     """
     options = dict(engine_options)
-    options.pop("sleep", None)  # a server that does nothing but play has no reason to
+    options.pop("sleep", None)  # a server that only generates does not need it
     if (size := options.pop("kv_cache_gib", None)) is not None:
         options["kv_cache_memory_bytes"] = round(float(size) * (1 << 30))
     options["max_num_seqs"] = options.pop("max_rows", policy.max_in_flight)
-    # The weights of a run are saved in float32, of which vLLM itself makes float16.
+    # The weights of a run are saved in float32, which vLLM by default converts to float16.
     options.setdefault("dtype", policy.dtype if policy.dtype != "auto" else "float32" if cpu else "bfloat16")
     if policy.revision is not None:
         options.setdefault("revision", policy.revision)
@@ -220,19 +220,19 @@ def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: b
 
 
 def _nodes(count: int) -> list[str]:
-    """The names of the machines of this Slurm job."""
+    """Return the names of the machines of this Slurm job."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise ConfigurationError(
-            f"Servers on {count} machines are started inside a Slurm job (salloc or sbatch), and this process is in "
-            "none: SLURM_JOB_NODELIST is not set.",
+            f"Servers on {count} machines need a Slurm job (salloc or sbatch), and this process is not in one: "
+            "SLURM_JOB_NODELIST is not set.",
             option="serve.nodes",
         )
     try:
         asked = subprocess.run(["scontrol", "show", "hostnames", listed], capture_output=True, text=True, check=False)
     except OSError as error:
         raise ConfigurationError(
-            f"The machines of the Slurm job cannot be asked for: scontrol cannot be run ({error.strerror}).",
+            f"The machines of the Slurm job cannot be listed: scontrol cannot be run ({error.strerror}).",
             option="serve.nodes",
         ) from error
     names = asked.stdout.split()
@@ -247,7 +247,7 @@ def _nodes(count: int) -> list[str]:
 
 @contextmanager
 def _key() -> Iterator[None]:
-    """A key for the servers that are started within, and for whoever plays on them; the user's, where there is one."""
+    """Set an API key for the servers started in this context and for their client; the user's key, if set."""
     if os.environ.get(_KEY):
         yield
         return

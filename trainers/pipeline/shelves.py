@@ -1,4 +1,4 @@
-"""``Shelved``: the options that stages share which load data sets by a lock file, and the shelf that they load from."""
+"""``Shelved``: the common options of stages that load data sets by a lock file, and the shelf to load from."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .plan import CONFIG
 
 LOCK = "lock"
 LOCKED: Mapping[str, str] = {LOCK: CONFIG}
-"""The lock is found as configurations are, and its content does not count: the first load fills it in, which must not
-make the stage run again."""
+"""The lock is searched like configurations. Its content is not part of the digest: the first load fills it in, which
+must not make the stage run again."""
 SOURCES = "sources.json"
-"""What a stage loaded, in its folder, in the form of a lock file."""
+"""The file in a stage's folder that records loaded sources, in the format of a lock file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shelved:
-    """Where a stage's data sets are.
+    """The options that locate a stage's data sets.
 
     Attributes:
-        lock: The lock file, which names the revision and the checksum of every source; the first load fills in what it
-            does not know. ``None`` compares with nothing.
+        lock: The lock file, which names the revision and the checksum of every source; the first load fills in unknown
+            values. ``None`` disables the comparison.
         hub_folder: A folder of copies of data sets of the Hub; ``None`` for the cache of the Hub's libraries.
-        download: Download what is missing.
+        download: Download missing data sets.
     """
 
     lock: str | None = None
@@ -38,14 +38,14 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """The shelf; what the lock file did not know is written into it at the end.
+        """Open the shelf; values that the lock file did not know are written to it at the end.
 
         Args:
-            work: What the stage was given.
+            work: The environment of the stage.
         """
         lock = Lock(None if self.lock is None else Path(self.lock))
         before = lock.record()
         yield Shelf(lock, self.hub_folder, self.download, work.say, work.find)
         write_json(work.folder / SOURCES, lock.record())
         if self.lock is not None and lock.record() != before and not lock.write():
-            work.say(f"{self.lock} cannot be written; what would be in it is in {work.folder / SOURCES}.")
+            work.say(f"{self.lock} cannot be written; its new content is in {work.folder / SOURCES}.")

@@ -1,7 +1,7 @@
-"""``Spread``: over how many devices a stage is spread, as what starts it says.
+"""``Spread``: the number of devices that a stage uses, read from its launcher.
 
 Covered: the runner's own process, ``rstar2 launch``, ``torchrun`` and configurations of ``accelerate``. Not covered:
-whether the machine has so many.
+whether the machine has that many devices.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .places import HOME
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Over how many devices a stage is spread.
+    """The number of devices that a stage uses.
 
     Attributes:
-        train: Devices that train; ``None`` where the launcher does not say.
-        serve: Devices beside them that serve.
-        tensor_parallel: Devices of one server.
-        sharding: What the processes that train divide, as far as the launcher says it.
+        train: Devices that train; ``None`` if the launcher does not specify it.
+        serve: Additional devices that serve.
+        tensor_parallel: Devices per server.
+        sharding: The sharding of the training processes, if the launcher specifies it.
     """
 
     train: int | None = 1
@@ -37,13 +37,13 @@ class Spread:
 
 
 def spread_of(launch: str | None) -> Spread:
-    """Read how many devices a launcher takes.
+    """Read the number of devices from a launcher's command.
 
     Args:
-        launch: The option ``launch`` of a stage; ``None`` is the runner's own process, on one device.
+        launch: The option ``launch`` of a stage; ``None`` means the runner's own process on one device.
 
     Raises:
-        ConfigurationError: It names devices that are none, or a file that cannot be read.
+        ConfigurationError: A device does not exist, or a file cannot be read.
     """
     words = given_words(shlex.split(launch or "python"), HOME)
     options = _options(words)
@@ -61,18 +61,18 @@ def spread_of(launch: str | None) -> Spread:
     return Spread(1 if words[:1] == ["python"] else None)
 
 
-def given_words(words: Sequence[str], beside: Path) -> list[str]:
-    """The words of a launcher, with paths of files of the pipeline's configurations.
+def given_words(words: Sequence[str], configs: Path) -> list[str]:
+    """Return the arguments of a launcher, with names of configuration files replaced by paths.
 
     Args:
-        words: The words.
-        beside: The folder in which ``configs`` lies.
+        words: The arguments.
+        configs: The folder that contains ``configs``.
     """
-    return [str(beside / word) if word.startswith("configs/") else word for word in words]
+    return [str(configs / word) if word.startswith("configs/") else word for word in words]
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    """Options of a command line, whether they are ``--name value`` or ``--name=value``; dashes in names as ``_``."""
+    """Parse options written as ``--name value`` or ``--name=value``; dashes in names become ``_``."""
     found = {}
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if word.startswith("--") and len(word) > 2:
@@ -92,7 +92,7 @@ def _whole(options: dict[str, str], name: str) -> int:
 
 
 def _configured(config: dict[str, Any]) -> Spread:
-    """What a configuration of accelerate says."""
+    """Read the number of devices from a configuration of accelerate."""
     kind = str(config.get("distributed_type", "NO"))
     sharding = {"FSDP": "fsdp2", "DEEPSPEED": f"zero{(config.get('deepspeed_config') or {}).get('zero_stage', 2)}"}
     processes = _whole({"num_processes": str(config.get("num_processes", 1))}, "num_processes")

@@ -1,6 +1,6 @@
-"""What a pipeline's folder says of its stages: which began, which ended, from what they were made.
+"""The state of the stages in a pipeline's folder: started, finished, and with which options and inputs.
 
-It is read from the events of the folder, which only grow; docs/run-folder.md lists them.
+The state is read from the folder's append-only events; docs/run-folder.md lists them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ BEGAN, ENDED, TAKEN, ROUNDS_ENDED, REPLACED = (
     "stage_replaced",
 )
 STOPPED = ("interrupted", "failed")
-"""How the pipeline's run ended without being done; such an event names the stage that ran, and its seconds."""
+"""Events that end an unfinished run of the pipeline; they name the stage that ran, and its seconds."""
 
 
 @dataclass(slots=True)
 class StageState:
-    """What is known of a stage.
+    """The recorded state of a stage.
 
     Attributes:
-        fingerprint: Of what it was begun from; empty where it was not.
-        made_from: What that was.
-        ended: Whether it got to its end.
-        outputs: Digests of its outputs, by name: at its end, or as it was taken since.
-        figures: What it measured.
-        seconds: How long it took, over all its runs that said so.
-        running_since: When its last run began, as events have times; empty once that has said how it ended.
+        fingerprint: Fingerprint of its options and inputs when it started; empty if it has not started.
+        made_from: Those options and inputs.
+        ended: Whether it finished.
+        outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
+        figures: Its measurements.
+        seconds: Total seconds of all its runs whose end was recorded.
+        running_since: Start of its last run, in the time format of events; empty if the end of that run was recorded.
     """
 
     fingerprint: str = ""
@@ -45,7 +45,7 @@ class StageState:
     running_since: str = ""
 
     def seconds_of_kill(self, folder: Path) -> float:
-        """Seconds of a run that was killed, until it last wrote into the stage's folder; 0 where the last one was not.
+        """Seconds of a killed run until its last write into the stage's folder; 0 if the last run was not killed.
 
         Args:
             folder: The stage's folder.
@@ -58,7 +58,7 @@ class StageState:
 
 
 def states_of(events: Iterable[Mapping[str, Any]]) -> dict[str, StageState]:
-    """The state of every stage that the events of a pipeline speak of, by its id."""
+    """Return the state of every stage in the events of a pipeline, by its id."""
     found: dict[str, StageState] = {}
     for event in events:
         what = event.get("event")
@@ -84,7 +84,7 @@ def states_of(events: Iterable[Mapping[str, Any]]) -> dict[str, StageState]:
 
 
 def _count(found: Mapping[str, StageState], event: Mapping[str, Any], *, running_since: str = "") -> None:
-    """Add the seconds of an event to those of its stage."""
+    """Add the seconds of an event to its stage."""
     if (state := found.get(event.get("stage", ""))) is not None:
         state.seconds += event.get("seconds", 0.0)
         state.running_since = running_since

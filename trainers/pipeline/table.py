@@ -20,8 +20,8 @@ class Tables:
     """A plan to print.
 
     Attributes:
-        stages: A row for each stage: the columns ``STAGES``.
-        costs: A row for each stage: the columns ``COSTS``.
+        stages: One row per stage, with the columns ``STAGES``.
+        costs: One row per stage, with the columns ``COSTS``.
         notes: Sentences below the tables.
     """
 
@@ -34,7 +34,7 @@ _NOTHING_LEFT = ("done", "skipped", "taken", "later")
 
 
 def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Tables:
-    """The plan, of the whole or from a stage to another; nothing runs, nothing is written."""
+    """Return the plan of the whole pipeline or of a range of stages, without running or writing anything."""
     outlooks = list(look_at(run, begin=begin, until=until))
     costs = costs_of(run.plan, [one.made for one in outlooks])
     tasks = tasks_of(run)
@@ -55,7 +55,7 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
     machine = run.plan.pipeline.machine
     notes = []
     if left:
-        by = "by what stages of the same kind took in this folder, or else " if any(run.states.values()) else ""
+        by = "from finished stages of the same kind in this folder, or else " if any(run.states.values()) else ""
         least = "At least " if unknown else ""
         notes.append(
             f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}, "
@@ -63,7 +63,7 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
             "docs/scaling.md says how far they can be trusted."
         )
     if unknown:
-        notes.append(f"How long these take is not known: {', '.join(unknown)}.")
+        notes.append(f"The time of these stages is unknown: {', '.join(unknown)}.")
     return Tables(stages, taken, notes)
 
 

@@ -1,4 +1,4 @@
-"""``write_traces``: a file of traces that appears whole or not at all, for stages that make some."""
+"""``write_traces``: writes a file of traces atomically."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def write_traces(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write traces, a line each.
+    """Write traces, one per line.
 
     Args:
-        path: The file; one that is there is replaced.
-        records: Each with ``messages``, as ``rstar2 sft`` reads them.
+        path: The file; an existing file is replaced.
+        records: Records with ``messages``, as ``rstar2 sft`` reads them.
     """
     beside = path.with_name(f"{path.name}.part")
     with beside.open("w", encoding="utf-8") as file:

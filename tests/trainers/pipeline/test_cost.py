@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rstar2_env.core.options.declare import call_with_options
-from rstar2_env.trainers.pipeline.cost import About, Cost, Machine
+from rstar2_env.trainers.pipeline.cost import Cost, CostInputs, Machine
 from rstar2_env.trainers.pipeline.stages.evaluate import Evaluate
 from rstar2_env.trainers.pipeline.stages.sft import Sft
 from rstar2_env.trainers.pipeline.stages.train import Train
@@ -16,8 +16,8 @@ MODEL = "Qwen/Qwen3-14B"
 SERVERS = {"base_urls": [f"http://n{number}:8000" for number in range(8)]}
 
 
-def about(gpus: int, **counts: int) -> About:
-    return About(Machine(gpus, "mi300x"), MODEL, counts)
+def about(gpus: int, **counts: int) -> CostInputs:
+    return CostInputs(Machine(gpus, "mi300x"), MODEL, counts)
 
 
 def hours(cost: Cost) -> float:

@@ -64,7 +64,7 @@ def test_killed_at_a_boundary_and_in_the_middle_of_a_stage(tmp_path, settings, u
 
     said = []
     run_pipeline(read_pipeline(FILE, settings), folder, progress=False, say=said.append)
-    assert any(line.endswith("stage1: goes on.") for line in said)
+    assert any(line.endswith("stage1: resumed.") for line in said)
     assert [one["step"] for one in read_run(folder / "stages" / "stage1").events if one["event"] == "resumed"] == [2]
     assert ended(folder) == ended(undisturbed)
     assert outputs(folder) == outputs(undisturbed)

@@ -41,7 +41,7 @@ def test_no_stage_is_redone_and_none_is_skipped(lives, undisturbed):
         in_a_stage = Counter(
             stage for (stage, point), times in deaths.items() if point != "after" for _ in range(times)
         )
-        went_on = Counter(line.removesuffix(" goes on") for line in diary(folder / "run") if line.endswith("goes on"))
+        went_on = Counter(line.removesuffix(" resumed") for line in diary(folder / "run") if line.endswith("resumed"))
         assert went_on == in_a_stage
 
         ended = [event["stage"] for event in read_run(folder / "run").events if event["event"] == "stage_ended"]

@@ -57,7 +57,7 @@ def test_a_plan_refuses_the_stages_that_a_run_would_refuse(tmp_path):
         assert f"has no stage 'nope'. It has: a, b, c, d, e ({option})" in " ".join(result.stderr.split())
     for more in ([], ["--dry-run"]):
         result = run("run", file, "-o", tmp_path / "run", "--from", "b", *more)
-        assert "The stage 'a' has not been done" in result.stderr
+        assert "The stage 'a' has not finished" in result.stderr
         assert "(--from)" in result.stderr
     assert "nothing is left to do" in run("run", file, "--from", "b", "--until", "a").stderr
 
@@ -73,7 +73,7 @@ def test_a_run_says_what_it_does_and_settings_reach_the_stages(tmp_path):
     result = run("run", file, "-o", tmp_path / "run", "--set", "a.letter=z", "--seed", "5", "--until", "b")
     assert result.exit_code == 0, result.output
     assert letters(tmp_path / "run") == {"a": "z5", "b": "z5b5"}
-    assert "[1/9] a: begins." in result.stderr
+    assert "[1/9] a: started." in result.stderr
     assert "[2/9] b: done. figure 0, length 3." in result.stderr
 
 
@@ -116,4 +116,4 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert "The same command resumes" in result.stderr
     assert run("run", file, "-o", tmp_path / "run").exit_code == 0
-    assert diary(tmp_path / "run")[0] == "a goes on"
+    assert diary(tmp_path / "run")[0] == "a resumed"

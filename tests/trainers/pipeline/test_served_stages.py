@@ -120,7 +120,7 @@ def goes_on(folder: Path, undisturbed: Path) -> None:
     before, said = set(played(folder / "run")), list[str]()
     assert 0 < len(before) < COUNT
     run_pipeline(read_pipeline(folder / "pipeline.json"), folder / "run", progress=False, say=said.append)
-    assert any(line.endswith("hard: goes on.") for line in said)
+    assert any(line.endswith("hard: resumed.") for line in said)
     assert sum("is ready after" in line for line in said) == 2
     assert played(folder / "run") == played(undisturbed)
     lines = (folder / "run" / "stages" / "hard" / "problems.jsonl").read_text()

@@ -210,17 +210,17 @@ def test_from_takes_what_is_before_as_it_is_and_does_the_rest_again(tmp_path):
     _, said = run(changed, tmp_path / "run", begin="c")
     assert begun(diary(tmp_path / "run"))[4:] == ["c", "d"]
     assert letters(tmp_path / "run")["d"] == "a0c0d0"
-    assert any(line.startswith("a: taken as it is") for line in said)
+    assert any(line.startswith("a: accepted unchanged") for line in said)
     # It stays taken.
     run(changed, tmp_path / "run")
     assert begun(diary(tmp_path / "run"))[4:] == ["c", "d"]
 
 
 def test_from_needs_what_is_before(tmp_path):
-    with pytest.raises(ConfigurationError, match="'a' has not been done"):
+    with pytest.raises(ConfigurationError, match="'a' has not finished"):
         run(written(tmp_path, TWO), tmp_path / "run", begin="c")
     assert live(written(tmp_path, TWO), tmp_path / "run", ("a", "end")) == 9
-    with pytest.raises(ConfigurationError, match="'a' has not been done"):
+    with pytest.raises(ConfigurationError, match="'a' has not finished"):
         run(written(tmp_path, TWO), tmp_path / "run", begin="c")
 
 
@@ -241,7 +241,7 @@ def test_from_does_not_take_a_stage_whose_output_is_gone(tmp_path):
     pipeline, folder = written(tmp_path, TWO), tmp_path / "run"
     run(pipeline, folder)
     (folder / "stages" / "a" / "letters.txt").unlink()
-    told = r"The letters of the stage 'a' is gone \(.*letters.txt is not there\).* begin with it"
+    told = r"'letters' of the stage 'a' does not exist \(.*letters.txt\)"
     with pytest.raises(ConfigurationError, match=told):
         run(pipeline, folder, begin="c")
     with pytest.raises(ConfigurationError, match=told):
@@ -252,13 +252,13 @@ def test_a_stage_whose_folder_was_removed_begins_anew_and_goes_on(tmp_path):
     run(written(tmp_path, TWO), tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "stages" / "a")
     assert live(written(tmp_path, TWO), tmp_path / "run", ("a", "middle")) == 9
-    assert states(written(tmp_path, TWO), tmp_path / "run")["a"] == "goes on"
+    assert states(written(tmp_path, TWO), tmp_path / "run")["a"] == "resume"
 
 
 def test_from_begins_a_stage_anew_that_could_go_on(tmp_path):
     assert live(written(tmp_path, TWO), tmp_path / "run", ("c", "middle")) == 9
     run(written(tmp_path, TWO), tmp_path / "run", begin="c")
-    assert diary(tmp_path / "run") == ["a begins", "b begins", "c begins", "c begins", "d begins"]
+    assert diary(tmp_path / "run") == ["a started", "b started", "c started", "c started", "d started"]
     assert (tmp_path / "run" / "replaced" / "c.1" / "half.txt").exists()
 
 
@@ -266,7 +266,7 @@ def test_a_stage_that_goes_on_is_told_what_that_depends_on(tmp_path):
     assert live(written(tmp_path, TWO), tmp_path / "run", ("c", "middle")) == 9
     looked = look_at(PipelineRun(Plan(written(tmp_path, TWO, a={"letter": "A"}), tmp_path / "run")))
     assert {one.made.step.id: (one.state, one.why) for one in looked}["c"] == (
-        "goes on",
+        "resume",
         "unless a leaves something else",
     )
 
@@ -276,7 +276,7 @@ def test_a_stage_that_began_from_something_else_does_not_go_on_with_its_folder(t
     changed = written(tmp_path, TWO, a={"letter": "A"})
     assert states(changed, tmp_path / "run")["a"] == "again"
     run(changed, tmp_path / "run")
-    assert diary(tmp_path / "run")[:2] == ["a begins", "a begins"]
+    assert diary(tmp_path / "run")[:2] == ["a started", "a started"]
 
 
 def test_a_second_runner_is_refused(tmp_path):
@@ -292,7 +292,7 @@ def test_a_second_runner_is_refused(tmp_path):
 def test_processes_of_a_stage_are_given_the_lock(tmp_path, monkeypatch):
     given = []
     monkeypatch.setattr(Letters, "run", lambda self, work: given.extend(map(os.fstat, work.inherited)) or {})
-    with pytest.raises(ConfigurationError, match="without its letters"):
+    with pytest.raises(ConfigurationError, match="without its output"):
         run(written(tmp_path, TWO), tmp_path / "run")
     assert [one.st_ino for one in given] == [(tmp_path / "run" / ".pipeline.json.lock").stat().st_ino]
 
@@ -344,7 +344,7 @@ def test_the_folder_of_another_run_is_refused(tmp_path):
 
 def test_a_stage_that_ends_without_its_output_fails(tmp_path):
     pipeline = written(tmp_path, TWO, b={"forgets": True})
-    with pytest.raises(ConfigurationError, match="'b' ended without its letters"):
+    with pytest.raises(ConfigurationError, match="'b' finished without its output 'letters'"):
         run(pipeline, tmp_path / "run")
     assert read_run(tmp_path / "run").events[-1]["event"] == "failed"
     assert "c" not in letters(tmp_path / "run")

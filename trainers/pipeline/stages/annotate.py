@@ -1,18 +1,18 @@
 """``annotate``: an expert's solutions line by line, with a latent before each line (RA3, arXiv 2509.25810).
 
-RA3 trains by EM on what experts wrote. Before each line a_t the policy draws a latent z_t: ``<act>``, to go on as it
-is, or ``<think>`` and one line of thought. This stage draws them, and leaves two files:
+RA3 trains by EM on experts' texts. Before each line a_t the policy draws a latent z_t: ``<act>``, to continue directly,
+or ``<think>`` and one line of thought. This stage draws the latents and writes two files:
 
 - ``problems``, for the E-step: a problem a line, whose question is the state s_t (the question, the lines so far and
   the thoughts before them) and whose answer is a_t. A policy that plays it earns ``latent_action``:
   log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
-- ``traces``, for the M-step: the same with z_t and a_t as the policy's turn, to be predicted token by token.
+- ``traces``, for the M-step: the same states with z_t and a_t as the policy's turn, to be predicted token by token.
 
-Without a model every latent is ``<act>``, which is what the first round begins with and what plain next-token
-prediction trains on. Figures: ``thoughts``, the share of lines with one; ``nll`` and ``nll_act``, minus the mean
-log-probability of a line in nats after its latent and after ``<act>``. Golden numbers: a solution of three lines leaves
-three problems, and the state of the last holds the two before it. Not covered: the prior's persistence as a
-distribution; the cost of a thought stands for it.
+Without a model every latent is ``<act>``; the first round starts this way, and it equals plain next-token prediction.
+Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
+a line in nats after its latent and after ``<act>``. Golden numbers: a solution of three lines produces three problems,
+and the state of the last one holds the first two lines. Not covered: the persistence of the prior as a distribution;
+the cost of a thought replaces it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.rewards.latent_action import ACT, latent_of, log_likelihood
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..likelihood import Likelihood
 from ..plan import plain_options
 from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
 _DRAWN = "drawn.jsonl"
-"""What was drawn. It stays: a kill after the last draw must not draw again."""
+"""The file of drawn latents. It is kept, so that a kill after the last draw does not cause new draws."""
 INSTRUCTION = (
     "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
     "thought on what to do next.\n\n"
@@ -57,16 +57,16 @@ class Annotate(CheckedOptions):
 
     Attributes:
         problems: Problems with worked solutions.
-        model: Who draws the latents; ``None`` annotates every line with ``<act>``.
+        model: The model that draws the latents; ``None`` annotates every line with ``<act>``.
         solution: The field of ``Problem.meta`` that holds the solution, whose lines are the expert's actions.
-        count: How many of the problems; ``None`` takes all.
-        instruction: What the policy reads before the question.
-        temperature: Of the draws.
-        max_thought_tokens: Tokens of a latent at most.
-        engine: What generates and scores.
-        engine_options: Its options.
-        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
-        seed: Seed of the draws; ``None`` is the pipeline's.
+        count: Number of problems; ``None`` for all.
+        instruction: The text before the question.
+        temperature: Sampling temperature of the latents.
+        max_thought_tokens: Maximum tokens of a latent.
+        engine: The engine, which generates and scores.
+        engine_options: Options of the engine.
+        model_options: Options for loading the model, as in ``rstar2 eval``.
+        seed: Seed of the draws; ``None`` for the pipeline's seed.
     """
 
     problems: str
@@ -93,9 +93,9 @@ class Annotate(CheckedOptions):
         found.pop("seed")
         return found
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
-        return Cost(notes=["how many lines the solutions have is not known"])
+        return Cost(notes=["the number of lines in the solutions is not known"])
 
     def run(self, work: Work) -> Figures:
         """See ``Stage``."""
@@ -156,7 +156,7 @@ class Annotate(CheckedOptions):
     async def _annotated(
         self, model: Likelihood | None, problem: Problem, lines: Sequence[str], seed: tuple[int, int]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Each line with its state and its latent, in their order: a latent is drawn after those before it."""
+        """Annotate each line with its state and its latent, in order: a latent depends on the earlier ones."""
         state = f"{self.instruction}{problem.question}"
         for at, line in enumerate(lines):
             found: dict[str, Any] = {"state": state, "line": line, "latent": ACT}

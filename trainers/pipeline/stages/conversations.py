@@ -1,4 +1,4 @@
-"""``conversations``: traces for a cold start that does not reason, mixed of named sets of conversations."""
+"""``conversations``: traces for a cold start without reasoning, mixed from named sets of conversations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.traces.conversations import mix_conversations
 from rstar2_env.traces.conversations.mixture import is_file
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..shelves import LOCKED, Shelved
 from ..traces import write_traces
 
@@ -25,9 +25,9 @@ class Conversations(CheckedOptions, Shelved):
     """Mix conversations into a file of traces; see docs/pipelines.md and ``rstar2_env.traces.conversations``.
 
     Attributes:
-        sources: How many conversations to take of each source at most; ``None`` takes all. A source is a set by its
-            name, or a file of lines with ``messages``.
-        seed: Seed of the choice and of the order; ``None`` is the pipeline's.
+        sources: Maximum number of conversations from each source; ``None`` takes all. A source is the name of a set,
+            or a file of lines with ``messages``.
+        seed: Seed of the choice and of the order; ``None`` for the pipeline's seed.
     """
 
     sources: dict[str, int | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Conversations(CheckedOptions, Shelved):
         """
         super().__post_init__()
         if not self.sources:
-            raise ConfigurationError("There must be a source of conversations.", option="sources")
+            raise ConfigurationError("At least one source of conversations is required.", option="sources")
 
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
@@ -54,7 +54,7 @@ class Conversations(CheckedOptions, Shelved):
         """See ``NamesSources``."""
         return filter(is_file, self.sources)
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         counts = list(self.sources.values())
         return Cost() if None in counts else Cost(count={"traces": sum(count or 0 for count in counts)})

@@ -1,4 +1,4 @@
-"""``data``: the problems of a pipeline, as files that later stages name: those that train, and those held out."""
+"""``data``: writes the training problems and the held-out problems of a pipeline as files for later stages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from rstar2_env.problems import FiniteSource, Problem, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..plan import plain_options
-from ..played import counted
+from ..playing import counted
 
 TRAIN, TEST = "train.jsonl", "test.jsonl"
 
 
 @dataclass(frozen=True)
 class Data(CheckedOptions):
-    """Write the problems to train on and those held out, each as a file.
+    """Write the training problems and the held-out problems to a file each.
 
     Attributes:
-        problems: What ``load_problems`` takes: a file, a family, a data set by name.
-        held_out: Source of the held-out problems; ``None`` is the split "test" of ``problems``.
-        count: How many to train on at most; an unlimited source needs a number.
-        held_out_count: How many to hold out at most; likewise.
-        seed: Seed of an unlimited source; ``None`` is the pipeline's.
+        problems: Any value that ``load_problems`` accepts: a file, a family, the name of a data set.
+        held_out: Source of the held-out problems; ``None`` for the split "test" of ``problems``.
+        count: Maximum number of training problems; required for an unlimited source.
+        held_out_count: Maximum number of held-out problems; required for an unlimited source.
+        seed: Seed of an unlimited source; ``None`` for the pipeline's seed.
     """
 
     problems: str
@@ -46,7 +46,7 @@ class Data(CheckedOptions):
         """See ``Stage``."""
         return plain_options(self)
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         counts = {
             "train": (self.count, counted(self.problems, "train")),
@@ -75,7 +75,7 @@ class Data(CheckedOptions):
 def _taken(spec: str | Path, split: str, count: int | None, seed: int, option: str) -> Iterable[Problem]:
     source = load_problems(spec, split=split, **({"seed": seed} if _is_family(spec) else {}))
     if count is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{spec} is unlimited: say how many problems there are to be.", option=option)
+        raise ConfigurationError(f"{spec} is unlimited: set the number of problems.", option=option)
     return islice(iter(source), count)
 
 

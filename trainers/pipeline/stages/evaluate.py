@@ -1,4 +1,4 @@
-"""``evaluate``: how well a model does on problems, in several samples of each."""
+"""``evaluate``: evaluates a model on problems, with several samples per problem."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..base import STAGES, Figures, Output, Work
-from ..played import Played
+from ..playing import PlayingStage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Played):
+class Evaluate(PlayingStage):
     """Evaluate a model, as ``rstar2 eval`` does.
 
     Attributes:
-        k: The k of pass@k, avg@k and maj@k; ``None`` is 1 and ``n``.
+        k: The k of pass@k, avg@k and maj@k; ``None`` means 1 and ``n``.
     """
 
     k: list[int] | None = None

@@ -1,7 +1,7 @@
-"""``filter``: the problems that a model does not solve every time: difficulty as the model itself has it.
+"""``filter``: keeps problems by how often a model solves them, that is, by their difficulty for this model.
 
-rStar2-Agent (arXiv 2508.20722, section 4.3) lets the newest policy play each problem 8 times before its third stage,
-and drops those that it solved 8 times of 8.
+Before its third stage, rStar2-Agent (arXiv 2508.20722, section 4.3) samples each problem 8 times from the latest policy
+and drops the problems that it solved 8 times.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rstar2_env.problems import FiniteSource, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
-from ..played import Played
+from ..cost import Cost, CostInputs
+from ..playing import PlayingStage
 
 FILE = "problems.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter(Played):
-    """Let a model play each problem ``n`` times, and keep those whose share of solved episodes is in a range.
+class Filter(PlayingStage):
+    """Play each problem ``n`` times with a model, and keep the problems whose share of solved episodes is in a range.
 
-    A problem none of whose episodes counts (they ended ``unavailable``) is kept. Where the problems have splits, those
-    to train on are played and kept; ``problems: NAME:split=test`` says otherwise.
+    A problem is kept if none of its episodes counts (all ended ``unavailable``). If the problems have splits, the
+    training split is played and kept, unless ``problems: NAME:split=test`` names another split.
 
     Attributes:
-        drop_from: Problems are dropped whose share of solved episodes is this or more; the default drops those that are
-            solved every time.
-        drop_below: Problems are dropped whose share is less than this; the default drops none.
-        expect: How many problems are expected to be left, for costs before anything was played.
+        drop_from: Drop problems whose share of solved episodes is at least this value; the default drops problems that
+            are always solved.
+        drop_below: Drop problems whose share is less than this value; the default drops none.
+        expect: Expected number of remaining problems, for cost estimates before any episode was played.
     """
 
     n: int = option(8, least=1)
@@ -49,7 +49,7 @@ class Filter(Played):
         """See ``Stage``."""
         return {name: value for name, value in super().resolved().items() if name != "expect"}
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         cost = super().cost(about)
         if self.expect is None:
@@ -63,12 +63,12 @@ class Filter(Played):
     def run(self, work: Work) -> Figures:
         """See ``Stage``."""
         if self.problems is None:
-            raise ConfigurationError("A filter needs the problems to choose from.", option="problems")
+            raise ConfigurationError("A filter needs problems=.", option="problems")
         source = load_problems(self.problems, split=self.split)
         if not isinstance(source, FiniteSource):
             raise ConfigurationError(
-                f"{source.name} never ends, and a filter keeps problems of a list: write as many as you want with a "
-                "stage of the kind data, and filter what it leaves.",
+                f"{source.name} is unlimited, and a filter needs a finite list: write problems with a stage of the "
+                "kind data, and filter its output.",
                 option="problems",
             )
         tally = self.play(work).tally

@@ -1,21 +1,21 @@
-"""``keep_right``: what expert iteration learns from: right episodes, without turns that teach nothing or mislead.
+"""``keep_right``: selects correct episodes for expert iteration, without uninformative or misleading turns.
 
-BFS-Prover-V2 (arXiv 2509.06493) lets the present expert play, keeps what is proved, and filters it by the expert's own
-perplexity of each tactic, which here is a turn:
+BFS-Prover-V2 (arXiv 2509.06493) samples from the current expert, keeps the proved episodes, and filters them by the
+expert's own perplexity of each tactic, which here is a turn:
 
     perplexity(turn) = exp(-mean of log p over its tokens)
 
-The low tail are turns that the expert writes anyway; the high tail is noise that happened to do no harm. Of N turns the
-floor(N * drop_low) least and the floor(N * drop_high) most surprising ones stay as context and are not learned. Of the
-right episodes of a problem those with the best path score are kept, that of the paper's best-first search, where log p
-of a turn is the sum over its tokens and L the number of turns:
+Turns in the low tail are predictable for the expert; turns in the high tail are noise that happened to do no harm. Of N
+turns, the floor(N * drop_low) least surprising and the floor(N * drop_high) most surprising turns stay as context and
+are not trained on. For each problem, the correct episodes with the best path scores are kept. The path score is that of
+the paper's best-first search, where log p of a turn is the sum over its tokens and L is the number of turns:
 
     score = (sum over turns of log p(turn)) / L^alpha
 
 Golden numbers: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
 1, -2 and -1 with alpha 2. Of the perplexities 1, 2, ..., 10 the default learns 2 to 9. The paper shows the two tails;
-the shares are our own, as are ``alpha`` and ``per_problem``. Of equal conversations one is kept. Not covered: proofs
-found by search; any episodes of a model do.
+the shares, ``alpha`` and ``per_problem`` are our own choices. Of equal conversations, one is kept. Not covered: proofs
+found by search; any episodes of a model can be used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rstar2_env.evaluation.play.policy_crew import policy_options
 from rstar2_env.traces.reading import read_traces
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..likelihood import Likelihood
 from ..plan import plain_options
 from ..traces import write_traces
@@ -48,19 +48,19 @@ FILE = "traces.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRight(CheckedOptions):
-    """Right episodes as traces, filtered by the perplexity of their turns (BFS-Prover-V2, arXiv 2509.06493).
+    """Write correct episodes as traces, filtered by the perplexity of their turns (BFS-Prover-V2, arXiv 2509.06493).
 
     Attributes:
         episodes: The episodes.
-        model: Whose perplexity counts: the model that played them.
-        earlier: Traces that are learned from again: those of the round before, or of a cold start.
-        drop_low: Share of the turns, the most expected ones, that are not learned.
-        drop_high: Share of the turns, the most surprising ones, that are not learned.
-        per_problem: Right episodes of a problem that are kept at most, the best path scores first.
-        alpha: Power of the number of turns in the path score; 0 prefers short paths, 1 takes the mean.
-        engine: What scores.
-        engine_options: Its options.
-        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
+        model: The model that computes the perplexity: the one that played the episodes.
+        earlier: Earlier traces to train on again: those of the previous round, or of a cold start.
+        drop_low: Share of the turns, the least surprising ones, that are not trained on.
+        drop_high: Share of the turns, the most surprising ones, that are not trained on.
+        per_problem: Maximum number of correct episodes per problem, best path scores first.
+        alpha: Exponent of the number of turns in the path score; 0 prefers short paths, 1 uses the mean.
+        engine: The engine that scores.
+        engine_options: Options of the engine.
+        model_options: Options for loading the model, as in ``rstar2 eval``.
     """
 
     episodes: str
@@ -83,9 +83,9 @@ class KeepRight(CheckedOptions):
             raise ConfigurationError("drop_low and drop_high leave nothing: together they must be less than 1.")
         return {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
-        return Cost(notes=["how many episodes will be right is not known"])
+        return Cost(notes=["the number of correct episodes is not known"])
 
     def run(self, work: Work) -> Figures:
         """See ``Stage``."""
@@ -107,8 +107,8 @@ class KeepRight(CheckedOptions):
         records.update({_text(record): record for record in made})
         if not records:
             raise ConfigurationError(
-                f"None of the episodes in {self.episodes} is right, and there are no earlier traces: there is nothing "
-                "to learn from. Begin with a model that solves some of the problems, or give easier ones."
+                f"None of the episodes in {self.episodes} is correct, and there are no earlier traces, so there is "
+                "nothing to train on. Start with a model that solves some of the problems, or use easier ones."
             )
         write_traces(work.folder / FILE, records.values())
         turns = [one for own in perplexities.values() for one in own]
@@ -125,14 +125,14 @@ class KeepRight(CheckedOptions):
 
 
 def path_score(logps: Sequence[float], alpha: float) -> float:
-    """The score of a path in nats: the sum of the log-probabilities of its turns over a power of their number."""
+    """Return the score of a path in nats: the sum of its turns' log-probabilities over a power of their number."""
     return sum(logps) / math.pow(len(logps), alpha)
 
 
 def best(
     right: Sequence[tuple[str, Sequence[Message]]], scored: Sequence[Sequence[Sequence[float]]], most: int, alpha: float
 ) -> list[int]:
-    """The places of the episodes that are kept: of each problem those with the best path scores, none of them twice."""
+    """Return the indices of the episodes to keep: those with the best path scores per problem, without duplicates."""
     problems: dict[str, dict[tuple[str, ...], tuple[float, int]]] = {}
     for place, ((problem, messages), turns) in enumerate(zip(right, scored, strict=True)):
         said = tuple(message.content for message in messages)
@@ -142,7 +142,7 @@ def best(
 
 
 def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float, float]:
-    """The perplexities between which turns are learned, both included."""
+    """Return the minimum and maximum perplexity of turns to train on, both included."""
     if not perplexities:
         return 0.0, float("inf")
     ranked = sorted(perplexities)
@@ -150,13 +150,13 @@ def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float
 
 
 def _right(folder: Path) -> list[tuple[str, list[Message]]]:
-    """The right episodes of an evaluation, each with what names its problem, in the order of their numbers."""
+    """Return the correct episodes of an evaluation, each with the id of its problem, in the order of their numbers."""
     found = []
     for entry in read_run(folder).held_out():
         episode = entry.episode
         if episode.correct and episode.available and any(one.role == "assistant" for one in episode.messages):
             messages = list(episode.messages)
-            while messages[-1].role != "assistant":  # what the environment said last is answered by nobody
+            while messages[-1].role != "assistant":  # the last observation has no reply
                 messages.pop()
             found.append((episode.problem_id or str(entry.more.get("start", episode.group)), messages))
     return found

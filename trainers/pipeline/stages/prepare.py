@@ -1,4 +1,4 @@
-"""``prepare``: problems to train on, from named sources, filtered, decontaminated, mixed and split, with a report."""
+"""``prepare``: filters, decontaminates, mixes and splits problems from named sources, with a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.problems.prepare import PrepareOptions, prepare
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..shelves import LOCKED, Shelved
 
 REPORT, REMOVED = "report.json", "removed.jsonl"
@@ -23,13 +23,13 @@ REPORT, REMOVED = "report.json", "removed.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare(PrepareOptions, Shelved):
-    """Prepare problems to train on; see docs/pipelines.md and ``rstar2_env.problems.prepare``.
+    """Prepare training problems; see docs/pipelines.md and ``rstar2_env.problems.prepare``.
 
-    The outputs are the splits: ``train``, and whatever else ``splits`` names. ``report.json`` counts what each filter
-    left out, with examples; ``removed.jsonl`` holds all of it, with the reasons.
+    The outputs are the splits: ``train`` and all others that ``splits`` names. ``report.json`` counts the problems that
+    each filter removed, with examples; ``removed.jsonl`` holds all removed problems with the reasons.
 
     Attributes:
-        expect: How many problems are expected to be left, for costs before anything was loaded.
+        expect: Expected number of remaining problems, for cost estimates before any source was loaded.
     """
 
     expect: int | None = option(None, least=1)
@@ -38,12 +38,12 @@ class Prepare(PrepareOptions, Shelved):
 
     @cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """A file for each split."""
+        """One file per split."""
         return {name: Output("problems", f"{name}.jsonl") for name in self.splits}
 
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
-        # The seed is the pipeline's where the stage has none, and the runner keeps it.
+        # If the stage has no seed, the runner records the pipeline's.
         return {field.name: asdict(self)[field.name] for field in fields(PrepareOptions) if field.name != "seed"}
 
     def named_sources(self) -> Iterator[str | Mapping[str, Any]]:
@@ -51,7 +51,7 @@ class Prepare(PrepareOptions, Shelved):
         yield from (source.problems for source in self.sources.values())
         yield from self.against
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         left = self.total or self.expect
         if left is None:

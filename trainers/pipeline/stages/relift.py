@@ -1,14 +1,16 @@
-"""``relift``: RL with fine-tuning between its steps on what nobody solved (ReLIFT, arXiv 2506.07527).
+"""``relift``: RL with interleaved fine-tuning on unsolved problems (ReLIFT, arXiv 2506.07527).
 
-GRPO without the deviation, A = r - mean of the group, learns nothing from a problem of which no episode is right. Such
-a problem goes to a buffer with its demonstration, and once ``size`` are there one step of fine-tuning is taken on them:
+GRPO without the deviation, A = r - mean of the group, learns nothing from a problem without a correct episode. Such a
+problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems, one fine-tuning step is
+taken on them:
 
     L_SFT = -(mean of log p over the tokens of the policy's turns), at a learning rate of 1e-6
 
-The paper has a buffer of 128 and asks a stronger model for the demonstration of a hard problem when it comes up; here
-they are a file of traces that an earlier stage left. Golden numbers: of rewards 1, 0, 0, 1 the advantages are +-0.5;
-with ``size`` 3, problems that nobody solved of 2 and 2 in two steps make one step of fine-tuning, after the second, on
-4. Not covered: the entropy bonus of 0.001 of the released code (``options: {loss: ...}`` takes one).
+The paper uses a buffer of 128 and requests the demonstration of a hard problem from a stronger model when it occurs;
+here, the demonstrations are a file of traces from an earlier stage. Golden numbers: for rewards 1, 0, 0, 1 the
+advantages are +-0.5; with ``size`` 3 and two unsolved problems in each of two steps, one fine-tuning step on 4 problems
+follows the second step. Not covered: the entropy bonus of 0.001 of the released code (set it with
+``options: {loss: ...}``).
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ _HOOK = "interleaved_sft"
 
 @dataclass(frozen=True)
 class Relift(Train):
-    """Train with steps of fine-tuning on demonstrations of unsolved problems between those of RL (arXiv 2506.07527).
+    """Train with RL steps and fine-tuning steps on demonstrations of unsolved problems (arXiv 2506.07527).
 
     Attributes:
         demonstrations: Traces with ``problem_id``.
-        size: Unsolved problems that make one step of fine-tuning.
-        sft_learning_rate: Learning rate of that step; ``None`` takes the schedule's.
+        size: Number of unsolved problems that trigger a fine-tuning step.
+        sft_learning_rate: Learning rate of that step; ``None`` uses the schedule's.
     """
 
     recipe: str = "grpo"

@@ -1,4 +1,4 @@
-"""``sft``: a cold start, the supervised fine-tuning of a model on traces."""
+"""``sft``: a cold start, supervised fine-tuning of a model on traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rstar2_env.traces.reading import read_traces
 from ...api import sft
 from ...options.cold_start import SftOptions
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..launched import run_launched
 from ..places import HOME
 from ..resuming import is_finished, newest_unfinished
@@ -31,13 +31,13 @@ class Sft(CheckedOptions):
     """Fine-tune a model on traces, as ``rstar2 sft`` does.
 
     Attributes:
-        model: The model to begin with.
-        traces: File of traces, or several.
-        config: File of options of the cold start.
-        steps: Optimizer steps; ``None`` is what ``config`` or the epochs say.
-        launch: Starts it in processes of its own, as of ``train``.
-        options: Further options of ``rstar2 sft``, over those of ``config``.
-        seed: Seed of the order of the traces; ``None`` is the pipeline's.
+        model: The initial model.
+        traces: One or several files of traces.
+        config: File with options of the cold start.
+        steps: Number of optimizer steps; ``None`` uses ``config`` or the epochs.
+        launch: Command that launches it in separate processes; see ``train``.
+        options: Further options of ``rstar2 sft``, which override ``config``.
+        seed: Seed of the order of the traces; ``None`` for the pipeline's seed.
     """
 
     model: str
@@ -61,13 +61,13 @@ class Sft(CheckedOptions):
         """See ``Stage``."""
         return {name: value for name, value in asdict(self._options).items() if name not in _NOT_LEARNED}
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         options, traces, spread = self._options, about.counts.get("traces"), spread_of(self.launch)
-        batch = options.batch_size * (spread.train or about.machine.gpus)  # each process has one of its own
+        batch = options.batch_size * (spread.train or about.machine.gpus)  # each process has its own batch
         steps = options.steps or (-(-round(options.epochs * traces) // batch) if traces else None)
         if steps is None:
-            return Cost(notes=["how many traces there are is not known yet"])
+            return Cost(notes=["the number of traces is not known yet"])
         return Cost.of_tuning(steps * batch, steps, options.max_length, about, spread, lora_rank=options.lora_rank)
 
     def run(self, work: Work) -> Figures:

@@ -10,18 +10,18 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ...base import needs_training_stack
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..plan import plain_options
 
 
 @dataclass(frozen=True)
 class TinyModel(CheckedOptions):
-    """Make an untrained Qwen3 with a character-level tokenizer; see ``rstar2_env.trainers.demonstration.tiny``.
+    """Create an untrained Qwen3 with a character-level tokenizer; see ``rstar2_env.trainers.demonstration.tiny``.
 
     Attributes:
         hidden: Width of the residual stream, a multiple of 32.
         layers: Number of layers.
-        seed: Seed of the weights; ``None`` is the pipeline's.
+        seed: Seed of the weights; ``None`` for the pipeline's seed.
     """
 
     hidden: int = option(128, least=32)
@@ -35,7 +35,7 @@ class TinyModel(CheckedOptions):
         """See ``Stage``."""
         return plain_options(self)
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         return Cost(seconds=1.0)
 

@@ -1,4 +1,4 @@
-"""``traces``: tool-use traces of problems with worked solutions, each replayed and checked, for a cold start."""
+"""``traces``: writes tool-use traces of problems with worked solutions, replayed and checked, for a cold start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.traces.file import TraceFile
 from rstar2_env.traces.writer import TraceOptions, generate_traces
 
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..plan import plain_options
 
 FILE = "traces.jsonl"
@@ -27,11 +27,11 @@ class Traces(CheckedOptions):
 
     Attributes:
         problems: Problems with worked solutions.
-        episodes: How many traces to write, the dropped ones included; ``None`` writes one for each problem.
-        env: The environment that replays them.
-        env_options: Its options.
+        episodes: Number of traces to write, including dropped ones; ``None`` for one per problem.
+        env: The environment that replays the traces.
+        env_options: Options of the environment.
         options: Options of ``rstar2 traces``: ``error_rate``, ``wrong_rate``, ``call_mistakes``, ....
-        seed: Seed of every random choice; ``None`` is the pipeline's.
+        seed: Seed of every random choice; ``None`` for the pipeline's seed.
     """
 
     problems: str
@@ -49,7 +49,7 @@ class Traces(CheckedOptions):
         typed_options("traces", TraceOptions, self.options, prefix="options.")
         return plain_options(self)
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         count = self.episodes or about.counts.get("problems", 0)
         return Cost(episodes=count, count={"traces": count} if count else {})

@@ -1,8 +1,8 @@
 """``train``: a stage of reinforcement learning with any recipe.
 
-Each stage is a run of its own, which begins with the weights that it is given, and with those weights as the reference
-of a recipe that has one. Its optimizer is a fresh one, or begins with the state that an earlier stage left; learning
-rate, schedule and warm-up are the stage's own either way.
+Each stage is a separate run. It starts from the given weights, which are also the reference of a recipe that has one.
+Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up are
+the stage's own in both cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...options.files import RUN_FILE
 from ...options.layers import merged
 from ...record.resume import MAY_CHANGE
 from ..base import STAGES, Figures, Output, Work
-from ..cost import About, Cost
+from ..cost import Cost, CostInputs
 from ..launched import run_launched
 from ..places import HOME
 from ..resuming import is_finished, newest_unfinished
@@ -39,19 +39,19 @@ class Train(CheckedOptions):
     """Train a model with a recipe, as ``rstar2 train`` does.
 
     Attributes:
-        model: The model to begin with.
-        optimizer: The run with the state of whose optimizer to begin (``STAGE.optimizer``, as its last checkpoint has
-            it); ``None`` is a fresh one.
-        recipe: A trainer, as ``rstar2 train`` takes it; empty where ``config`` names one.
-        config: File of training options.
-        problems: Problems to train on; ``None`` are the environment's own.
-        held_out: Held-out problems; ``None`` are the environment's own.
-        steps: Optimizer steps; ``None`` is what ``config`` or the recipe says.
-        launch: Starts it in processes of its own: ``"accelerate launch --config_file FILE"``, ``"torchrun ..."``,
-            ``"rstar2 launch --serve 0-3 --train 4-7 --"``, or ``"python"``; ``None`` trains in the runner's process.
-        until: Ends the stage before its steps: ``"eval/pass_rate >= 0.9"``.
-        options: Further options of ``rstar2 train``, over those of ``config``.
-        seed: Seed of every random choice; ``None`` is the pipeline's.
+        model: The initial model.
+        optimizer: The run whose last optimizer state to start from (``STAGE.optimizer``); ``None`` for a new optimizer.
+        recipe: A trainer, as in ``rstar2 train``; empty if ``config`` names one.
+        config: File with training options.
+        problems: Training problems; ``None`` for the environment's own.
+        held_out: Held-out problems; ``None`` for the environment's own.
+        steps: Number of optimizer steps; ``None`` uses ``config`` or the recipe.
+        launch: Command that launches it in separate processes: ``"accelerate launch --config_file FILE"``,
+            ``"torchrun ..."``, ``"rstar2 launch --serve 0-3 --train 4-7 --"``, or ``"python"``; ``None`` trains in the
+            runner's process.
+        until: Criterion that ends the stage before its last step: ``"eval/pass_rate >= 0.9"``.
+        options: Further options of ``rstar2 train``, which override ``config``.
+        seed: Seed of every random choice; ``None`` for the pipeline's seed.
     """
 
     model: str
@@ -76,7 +76,7 @@ class Train(CheckedOptions):
 
     @property
     def outputs(self) -> Mapping[str, Output]:
-        """The last weights, the optimizer's last state and, with evaluation on held-out problems, the best weights."""
+        """The last weights, the last optimizer state and, with evaluation on held-out problems, the best weights."""
         best = {"best": Output("model", "best")} if self._configured[1].eval.every else {}
         return {"model": Output("model", "final"), **best, "optimizer": Output("optimizer", if_taken=True)}
 
@@ -91,11 +91,11 @@ class Train(CheckedOptions):
         return recipe.name, recipe.configure(of_file, *self._layers[1])
 
     def below(self) -> list[Mapping[str, Any]]:
-        """What a kind of stage that trains is, below the options that it is given; nothing here."""
+        """Options that a subclass sets below the user's options; none here."""
         return []
 
     def _own(self) -> list[Mapping[str, Any]]:
-        """What the fields say, over the options."""
+        """Return the options set by the fields, which override ``options``."""
         own: dict[str, Any] = {"model": self.model}
         if self.optimizer is not None:
             own["optim"] = {"begin_from": self.optimizer}
@@ -125,7 +125,7 @@ class Train(CheckedOptions):
             record["eval"]["env_options"].pop("problems", None)
         return {"trainer": name, **record}
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         return Cost.of_training(self._configured[1], about, spread_of(self.launch))
 
@@ -143,7 +143,7 @@ class Train(CheckedOptions):
     def _train(self, work: Work) -> None:
         checkpoint = newest_unfinished(work.folder, self._ended_at(work.folder))
         if checkpoint is None and (work.folder / layout.RUN_FILE).exists():
-            # What it was doing before its first checkpoint is lost; a run refuses a folder that holds another.
+            # Work before the first checkpoint is lost; a run rejects a folder that holds another run.
             shutil.rmtree(work.folder)
             work.folder.mkdir()
         if self.launch is not None:

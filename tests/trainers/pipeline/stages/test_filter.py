@@ -15,7 +15,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.problems import load_problems
 from rstar2_env.testing import StubSandbox
-from rstar2_env.trainers.pipeline import played
+from rstar2_env.trainers.pipeline import playing
 from rstar2_env.trainers.pipeline.base import Work
 from rstar2_env.trainers.pipeline.stages.filter import Filter
 
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ids.extend(result.tally.problems)
         return result
 
-    monkeypatch.setattr(played, "evaluate", agent_plays)
+    monkeypatch.setattr(playing, "evaluate", agent_plays)
     return ids
 
 

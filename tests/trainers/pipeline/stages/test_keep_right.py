@@ -107,7 +107,7 @@ def test_what_is_left_out_has_no_mask_and_the_rest_has(tiny_model):
 
 def test_earlier_traces_stay_and_nothing_to_learn_from_is_said(tmp_path, tiny_model):
     none = {"episodes": played(tmp_path / "eval", [episode(0, "p", False, ["x"])]), "model": str(tiny_model)}
-    with pytest.raises(ConfigurationError, match="nothing to learn from"):
+    with pytest.raises(ConfigurationError, match="nothing to train on"):
         kept(tmp_path, **none)
     before = {"problem_id": "old", "messages": [one.record() for one in said("kept")]}
     (tmp_path / "before.jsonl").write_text(json.dumps(before) + "\n")

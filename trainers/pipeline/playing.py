@@ -1,4 +1,4 @@
-"""``Played``: the options that stages share which let a model play problems, and the playing itself."""
+"""``PlayingStage``: base of the stages in which a model plays problems, with their common options."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from rstar2_env.problems import NAMED_SETS
 
 from ..base import needs_training_stack
 from .base import Work
-from .cost import SERVERS, About, Cost, servers_of
+from .cost import SERVERS, Cost, CostInputs, servers_of
 from .plan import plain_options
 from .serve import IN_PROCESS, Serve, check_engine, check_whole, read_serve, words_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played(CheckedOptions):
-    """A model that plays problems, several times each.
+class PlayingStage(CheckedOptions):
+    """A stage in which a model plays problems, several times each.
 
     Attributes:
         model: The model.
-        problems: The problems; ``None`` are the environment's own.
-        n: Episodes of each problem.
-        episodes: How many of the problems, chosen at random; ``None`` plays all.
+        problems: The problems; ``None`` for the environment's own.
+        n: Episodes per problem.
+        episodes: Number of problems to play, chosen at random; ``None`` for all.
         env: The environment.
-        env_options: Its options.
-        engine: What the model generates with.
-        engine_options: Its options.
-        model_options: How the model samples and what an episode may use, as ``rstar2 eval`` takes it; with ``serve``,
-            ``max_in_flight`` is that of each server.
-        serve: Devices (``0-7``), or more of ``Serve``: the stage starts vLLM servers on them, and plays on those in
-            place of vLLM in the runner's process.
-        seed: Seed of the choice of problems and of every episode; ``None`` is the pipeline's.
+        env_options: Options of the environment.
+        engine: The engine that generates.
+        engine_options: Options of the engine.
+        model_options: Sampling options and budgets of an episode, as in ``rstar2 eval``; with ``serve``,
+            ``max_in_flight`` applies to each server.
+        serve: Devices (``0-7``), or the fields of ``Serve``: the stage starts vLLM servers on them and uses the servers
+            instead of vLLM in the runner's process.
+        seed: Seed of the choice of problems and of every episode; ``None`` for the pipeline's seed.
     """
 
     model: str
@@ -57,7 +57,7 @@ class Played(CheckedOptions):
     seed: int | None = option(None, least=0)
 
     split: ClassVar[str] = "test"
-    """Which split is played, where the problems have splits."""
+    """The split to play, if the problems have splits."""
 
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
@@ -68,7 +68,7 @@ class Played(CheckedOptions):
             found.pop(name)
         return found
 
-    def cost(self, about: About) -> Cost:
+    def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
         problems = self.episodes or about.counts.get("problems") or counted(self.problems, self.split)
         episodes, policy, servers = None if problems is None else problems * self.n, self._policy, self._servers
@@ -88,7 +88,7 @@ class Played(CheckedOptions):
 
     @property
     def _policy(self) -> PolicyOptions:
-        """How the model is loaded and samples; of all servers together, not of each."""
+        """Return the loading and sampling options; limits apply to all servers together."""
         policy = policy_options(self.model_options)
         return (
             policy
@@ -97,15 +97,15 @@ class Played(CheckedOptions):
         )
 
     def play(self, work: Work, **more: Any) -> EvalResult:
-        """Play all episodes, or those that an earlier run did not, into the stage's folder.
+        """Play all episodes that an earlier run did not play, and record them in the stage's folder.
 
         Args:
-            work: What the stage was given.
+            work: The environment of the stage.
             **more: Further arguments of ``evaluate``.
 
         Raises:
-            KeyboardInterrupt: It was interrupted; what was played is kept.
-            LaunchError: Its servers did not start, or none is left.
+            KeyboardInterrupt: The stage was interrupted; played episodes are kept.
+            LaunchError: The servers did not start, or no server is left.
         """
         resumed, stop = work.resumed and (work.folder / layout.RUN_FILE).exists(), Stop()
         with needs_training_stack("A model that plays"), ExitStack() as opened:
@@ -133,7 +133,7 @@ class Played(CheckedOptions):
         return result
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
-        """The model on servers that are started, both until ``opened`` is closed; it stops once no server is left."""
+        """Start servers and open the model on them until ``opened`` is closed; stop if no server is left."""
         check_whole(self.model)  # before servers take minutes
         check_model(self.model)
         policy = policy_options(self.model_options)
@@ -143,11 +143,11 @@ class Played(CheckedOptions):
         options = found if alone else {**found, **self.engine_options}
         loaded = load_policy(self.model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
         opened.callback(loaded.close)
-        # Where it runs is no part of what is played: a run goes on with servers as without.
+        # The servers are not part of the record: a run can be resumed with or without them.
         return replace(loaded, engine_name=self.engine)
 
 
 def counted(problems: str | None, split: str) -> int | None:
-    """How many problems a split of a public data set has, where that is known."""
+    """Number of problems in a split of a public data set, if known."""
     found = NAMED_SETS.get(problems or "")
     return None if found is None else found.problems.get(split)
