@@ -16,7 +16,7 @@ import pytest
 from places import DOCS
 
 from rstar2_env.evaluation.presets import preset as suite
-from rstar2_env.trainers.pipeline.cost import CostInputs, Cost
+from rstar2_env.trainers.pipeline.cost import Cost, CostInputs
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import presets
 from rstar2_env.trainers.pipeline.plan import Plan, costs_of
