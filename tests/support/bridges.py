@@ -113,6 +113,7 @@ class Result:
     line: str
     tally: Tally
     output: str
+    seconds: float = 0.0
 
     @property
     def bad(self) -> int:
@@ -208,7 +209,8 @@ def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
         tally = read(report) if report.exists() else Tally()
     if code not in (0, 1, _NO_TESTS) and not tally.counts["error"]:
         tally.counts["error"] += 1
-    return Result(name, f"{name:<16} {tally.line(time.monotonic() - began)}", tally, said)
+    took = time.monotonic() - began
+    return Result(name, f"{name:<16} {tally.line(took)}", tally, said, took)
 
 
 def no_environment(group: Group, name: str, error: subprocess.CalledProcessError) -> Result:

@@ -1,8 +1,11 @@
-"""Runs the proofs one after the other and writes what came of them to docs/proof.md: ``python proof.py [for pytest]``.
+"""Runs the proofs one after the other and writes the results to docs/proof.md: ``python proof.py [for pytest]``.
 
-A proof is a test marked ``proof``: it takes too long for every change, and stands beside a short form that CI runs. It
-is run before a change that it is about is called done. A row of the table says when, on which commit, on what machine
-and beside how much other work a proof was last run; a proof that was not chosen keeps its row.
+A proof is a test marked ``proof``: it takes too long for every change, and CI runs a short form of it. It must hold
+before a change that concerns it is called done. A row of the table says when, on which commit, on what machine and under
+how much load a proof was last run; a proof that was not selected keeps its row.
+
+Without arguments, all bridges and tutorials run too (``--sets``: only these), which CI runs if their inputs changed.
+``--rows`` runs nothing: it adds rows for proofs that have none and removes those of tests that are gone.
 
 Not covered: whether the figures are good. That is asserted by the proof itself.
 """
@@ -16,26 +19,30 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+import bridges
+import last_full
 from places import DOCS, ROOT
 
 PAGE = DOCS / "proof.md"
 HEAD = """# Proofs
 
-What takes too long to run for every change: `make proof` runs it (`make proof ARGS="-k storm"` runs some of it) and
-writes this page. Each is a test marked `proof`, and beside it stands a short form that `make test` runs. A proof is run
-again before a change that it is about is called done. The load is that of the whole machine, on average over a minute,
-before and after; seconds that were taken beside other work are an upper bound. A commit that the history does not have
-was rebased since: the date says which state was tried.
+Tests that take too long to run for every change. `make proof` runs them (`make proof ARGS="-k storm"` selects some) and
+writes this page. Each is a test marked `proof`, of which `make test` runs a short form, or a bridge or a tutorial, which
+CI runs if its inputs changed. A proof must be run again before a change that concerns it is called done. The load is that
+of the whole machine, averaged over a minute, before and after; under load, the seconds are an upper bound. If the history
+does not have a commit, it was rebased since: the date says which state was tested.
 
 | proof | result | seconds | figures | date (UTC) | commit | machine | load | command |
 |---|---|---|---|---|---|---|---|---|
 """
 COLUMNS = 9
+_HELD = "held"
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ def read(report: Path) -> list[Proof]:
     """The proofs of a JUnit report that pytest wrote."""
     found = []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        result = "held"
+        result = _HELD
         for child in case:
             if child.tag in ("failure", "error"):
                 result = "failed"
@@ -83,25 +90,84 @@ def rows(page: str) -> dict[str, str]:
 def row(proof: Proof, facts: list[str]) -> str:
     """One line of the table."""
     figures = "; ".join(f"{name}: {value}" for name, value in proof.figures.items())
-    cells = [f"`{proof.name}`", proof.result, f"{proof.seconds:.0f}", figures, *facts]
+    cells = [f"`{proof.name}`", proof.result, f"{proof.seconds:.0f}" if proof.seconds else "", figures, *facts]
     assert len(cells) == COLUMNS
     return "| " + " | ".join(re.sub(r"[|\s]+", " ", cell) for cell in cells) + " |"
 
 
-def main(arguments: list[str]) -> int:
-    """Run, write the page, and return pytest's exit code."""
-    began = _load()
+def run_marked(arguments: list[str]) -> tuple[list[Proof], int]:
+    """Run the tests marked ``proof``; returns the results and pytest's exit code."""
     with tempfile.TemporaryDirectory(prefix="rstar2-proof-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-m", "proof", "--timeout=7200", f"--junitxml={report}"]
         command += ["-o", "junit_family=xunit1", *arguments]  # the family whose cases may have properties
         code = subprocess.run(command, cwd=ROOT).returncode
-        proofs = read(report) if report.exists() else []
+        return (read(report) if report.exists() else []), code
+
+
+def run_bridges() -> list[Proof]:
+    """Test every bridge against the real packages."""
+    found = []
+    wanted = [(group, list(group.bridges)) for group in bridges.GROUPS]
+    for result in bridges.test_all(wanted, []):
+        print(result.output if result.bad else "", result.line, sep="\n", flush=True)
+        tests = {"tests": str(result.tally.counts["passed"])}
+        found.append(Proof(f"bridges/test_{result.name}", "failed" if result.bad else _HELD, result.seconds, tests))
+    last_full.record(proof.name.removeprefix("bridges/test_") for proof in found if proof.result == _HELD)
+    return found
+
+
+def run_tutorials() -> list[Proof]:
+    """Run every notebook of ``docs/tutorials``."""
+    with tempfile.TemporaryDirectory(prefix="rstar2-proof-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", "tests/site/test_notebooks.py"]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "RSTAR2_SITE": "1", last_full.FULL: "1"})
+        found = [proof for proof in read(report) if "test_a_tutorial_runs" in proof.name] if report.exists() else []
+    if found and all(proof.result == _HELD for proof in found):
+        last_full.record([last_full.NOTEBOOKS])
+    return found
+
+
+def collected() -> list[str]:
+    """Names of all proofs: tests that are marked, bridges and tutorials."""
+    command = [sys.executable, "-m", "pytest", "-m", "proof", "--collect-only", "-q", "tests"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tests = [line for line in said.splitlines() if line.startswith("tests/") and "::" in line]
+    names = [re.sub(r"^tests/(.*?)\.py::", r"\1::", line).replace("::", "/", line.count("::") - 1) for line in tests]
+    names += [f"bridges/test_{name}" for group in bridges.GROUPS for name in group.bridges]
+    tutorials = sorted((DOCS / "tutorials").glob("*.ipynb"))
+    return [*names, *(f"site/test_notebooks::test_a_tutorial_runs[{path.stem}]" for path in tutorials)]
+
+
+def update_rows() -> None:
+    """Give every proof a row, and remove the rows of tests that are gone."""
+    table = rows(PAGE.read_text(encoding="utf-8"))
+    never = {name: row(Proof(name, "not yet run", 0.0, {}), ["", "", "", "", ""]) for name in collected()}
+    write({name: table.get(name, text) for name, text in never.items()})
+
+
+def write(table: Mapping[str, str]) -> None:
+    """Write the page with these rows."""
+    PAGE.write_text(HEAD + "".join(f"{table[name]}\n" for name in sorted(table)), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Run, write the page, and return pytest's exit code, or 1 if a bridge or a tutorial failed."""
+    if arguments == ["--rows"]:
+        update_rows()
+        return 0
+    began, code, proofs = _load(), 0, []
+    if arguments != ["--sets"]:
+        proofs, code = run_marked(arguments)
+    if arguments in ([], ["--sets"]):
+        sets = [*run_bridges(), *run_tutorials()]
+        code = code or int(any(proof.result != _HELD for proof in sets))
+        proofs += sets
     said = f'make proof ARGS="{shlex.join(arguments)}"' if arguments else "make proof"
     facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", _commit(), _machine(), f"{began} to {_load()}", f"`{said}`"]
     table = rows(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
-    table |= {proof.name: row(proof, facts) for proof in proofs}
-    PAGE.write_text(HEAD + "".join(f"{table[name]}\n" for name in sorted(table)), encoding="utf-8")
+    write(table | {proof.name: row(proof, facts) for proof in proofs})
     print(f"{len(proofs)} proofs were run; the results are in {PAGE.relative_to(ROOT)}.")
     return code
 
