@@ -1,8 +1,8 @@
 """Runs the proofs one after the other and writes the results to docs/proof.md: ``python proof.py [for pytest]``.
 
 A proof is a test marked ``proof``: it takes too long for every change, and CI runs a short form of it. It must hold
-before a change that concerns it is called done. A row of the table says when, on which commit, on what machine and under
-how much load a proof was last run; a proof that was not selected keeps its row.
+before a change that concerns it is called done. A row of the table says when, on which commit, on what machine and
+under how much load a proof was last run; a proof that was not selected keeps its row.
 
 Without arguments, all bridges and tutorials run too (``--sets``: only these), which CI runs if their inputs changed.
 ``--rows`` runs nothing: it adds rows for proofs that have none and removes those of tests that are gone.
@@ -32,11 +32,11 @@ from places import DOCS, ROOT
 PAGE = DOCS / "proof.md"
 HEAD = """# Proofs
 
-Tests that take too long to run for every change. `make proof` runs them (`make proof ARGS="-k storm"` selects some) and
-writes this page. Each is a test marked `proof`, of which `make test` runs a short form, or a bridge or a tutorial, which
-CI runs if its inputs changed. A proof must be run again before a change that concerns it is called done. The load is that
-of the whole machine, averaged over a minute, before and after; under load, the seconds are an upper bound. If the history
-does not have a commit, it was rebased since: the date says which state was tested.
+Tests that take too long to run for every change. `make proof` runs them (`make proof ARGS="-k storm"` selects some)
+and writes this page. Each is a test marked `proof`, of which `make test` runs a short form, or a bridge or a tutorial,
+which CI runs if its inputs changed. A proof must be run again before a change that concerns it is called done. The
+load is that of the whole machine, averaged over a minute, before and after; under load, the seconds are an upper
+bound. If the history does not have a commit, it was rebased since: the date says which state was tested.
 
 | proof | result | seconds | figures | date (UTC) | commit | machine | load | command |
 |---|---|---|---|---|---|---|---|---|
