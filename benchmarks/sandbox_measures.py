@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
+from rstar2_env.sandbox.job import Job, Outcome, Sandbox
+from rstar2_env.sandbox.limits import Limits
 
 PROGRAMS = {
     "print": "print(1)",

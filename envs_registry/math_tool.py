@@ -10,7 +10,8 @@ import gymnasium as gym
 from rstar2_env.core.options.declare import Count, Seconds, call_with_options, checked
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.tool_env import ToolEnv
-from rstar2_env.sandbox.job import Limits, Sandbox
+from rstar2_env.sandbox.job import Sandbox
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
 from rstar2_env.tools.sandboxed import SandboxTool

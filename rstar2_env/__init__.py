@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from rstar2_env.problems.problem import Problem
     from rstar2_env.problems.procedural import Draft, ProceduralSource
     from rstar2_env.rewards.base import REWARDS as _REWARDS
-    from rstar2_env.sandbox.job import Job, Limits
+    from rstar2_env.sandbox.job import Job
+    from rstar2_env.sandbox.limits import Limits
     from rstar2_env.sandbox.providers import PROVIDERS as _PROVIDERS
     from rstar2_env.sandbox.providers import make_sandbox
     from rstar2_env.tools.base import CallContext
@@ -125,7 +126,7 @@ _WHERE = {
     "GoldGrader": "env.grading",
     "IllegalMoveError": "env.game_env",
     "Job": "sandbox.job",
-    "Limits": "sandbox.job",
+    "Limits": "sandbox.limits",
     "NotebookTool": "tools.notebook",
     "Problem": "problems.problem",
     "ProceduralSource": "problems.procedural",

@@ -11,7 +11,7 @@ from rstar2_env.cli._options import Json
 
 if TYPE_CHECKING:
     from rstar2_env.doctor.finding import Checked
-    from rstar2_env.doctor.machine import Machine
+    from rstar2_env.doctor.machine import MachineState
 
 
 def doctor_command(
@@ -34,12 +34,12 @@ def doctor_command(
 
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.doctor.examine import examine
-    from rstar2_env.doctor.machine import Machine
+    from rstar2_env.doctor.machine import MachineState
     from rstar2_env.doctor.record import record
 
     if report is not None and report.exists() and not overwrite:
         raise ConfigurationError(f"--report {report} exists; use --overwrite to replace it.")
-    state = record(folder) if machine is None else Machine.read(machine.read_text(encoding="utf-8"))
+    state = record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8"))
     checked = examine(state)
     if report is not None:
         _write(report, state, checked, folder)
@@ -54,7 +54,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _write(file: Path, state: Machine, checked: list[Checked], folder: Path) -> None:
+def _write(file: Path, state: MachineState, checked: list[Checked], folder: Path) -> None:
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.doctor.report import report
 

@@ -50,7 +50,7 @@ def serve(
     token=...), or code-judge clients.
     """
     from rstar2_env.core.options.declare import parse_options
-    from rstar2_env.sandbox.job import Limits
+    from rstar2_env.sandbox.limits import Limits
     from rstar2_env.sandbox.serve.main import read_token, serve
     from rstar2_env.sandbox.serve.options import ServeOptions
 

@@ -6,20 +6,20 @@ import inspect
 from collections.abc import Iterator
 
 from rstar2_env.doctor.checks import accelerators, collectives, host, kernels, rollouts, run_folder, visibility
-from rstar2_env.doctor.finding import Check, Checked
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import Checked, MachineCheck
+from rstar2_env.doctor.machine import MachineState
 
 FAMILIES = (accelerators, visibility, kernels, collectives, rollouts, host, run_folder)
 """The families of checks, in the order in which they are shown."""
 
 
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[MachineCheck]:
     """Every check."""
     for family in FAMILIES:
         yield from family.CHECKS
 
 
-def examine(machine: Machine) -> list[Checked]:
+def examine(machine: MachineState) -> list[Checked]:
     """What every check concludes of a machine's state, in a fixed order.
 
     Args:

@@ -1,4 +1,4 @@
-"""``Finding``: what one check concluded, and what to do about it."""
+"""``CheckResult``: what one check concluded, and what to do about it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rstar2_env.doctor.machine import Machine
+    from rstar2_env.doctor.machine import MachineState
 
-Level = Literal["ok", "note", "warning", "problem", "skipped"]
+Severity = Literal["ok", "note", "warning", "problem", "skipped"]
 """``problem``: training fails or is wrong; ``warning``: it is slower, less safe or likely to fail; ``note``: worth
 knowing; ``skipped``: the check does not apply to this machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What a check concluded.
 
     Attributes:
@@ -24,12 +24,12 @@ class Finding:
         fix: What to do; empty where there is nothing to do.
     """
 
-    level: Level
+    level: Severity
     line: str
     fix: str = ""
 
 
-Check = Callable[["Machine"], Finding]
+MachineCheck = Callable[["MachineState"], CheckResult]
 """A check: a function of a machine's state alone. Its name is that of the function, its title the docstring's first
 line."""
 
@@ -48,7 +48,7 @@ class Checked:
 
     name: str
     title: str
-    level: Level
+    level: Severity
     line: str
     fix: str
 
@@ -57,26 +57,26 @@ class Checked:
         return asdict(self)
 
 
-def ok(line: str) -> Finding:
+def ok(line: str) -> CheckResult:
     """Nothing to do."""
-    return Finding("ok", line)
+    return CheckResult("ok", line)
 
 
-def note(line: str, fix: str = "") -> Finding:
+def note(line: str, fix: str = "") -> CheckResult:
     """Worth knowing."""
-    return Finding("note", line, fix)
+    return CheckResult("note", line, fix)
 
 
-def warning(line: str, fix: str) -> Finding:
+def warning(line: str, fix: str) -> CheckResult:
     """Slower, less safe or likely to fail."""
-    return Finding("warning", line, fix)
+    return CheckResult("warning", line, fix)
 
 
-def problem(line: str, fix: str) -> Finding:
+def problem(line: str, fix: str) -> CheckResult:
     """Training fails or is wrong."""
-    return Finding("problem", line, fix)
+    return CheckResult("problem", line, fix)
 
 
-def skipped(line: str) -> Finding:
+def skipped(line: str) -> CheckResult:
     """The check does not apply."""
-    return Finding("skipped", line)
+    return CheckResult("skipped", line)

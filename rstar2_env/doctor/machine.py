@@ -1,4 +1,4 @@
-"""``Machine``: all that the checks look at, as one record that can be written down and read back.
+"""``MachineState``: all that the checks look at, as one record that can be written down and read back.
 
 A check is a function of this record alone, so that the state of a machine that somebody else has can be checked
 anywhere: ``rstar2 doctor --json`` writes it, ``rstar2 doctor --machine FILE`` reads it, and tests hold several.
@@ -124,7 +124,7 @@ class Vllm(CheckedOptions):
 
 
 @dataclass(frozen=True)
-class Bounds(CheckedOptions):
+class ProcessLimits(CheckedOptions):
     """What this process may use.
 
     Attributes:
@@ -161,7 +161,7 @@ class Layer(CheckedOptions):
 
 
 @dataclass(frozen=True)
-class Isolation(CheckedOptions):
+class SandboxState(CheckedOptions):
     """The local sandbox.
 
     Attributes:
@@ -197,7 +197,7 @@ class Folder(CheckedOptions):
 
 
 @dataclass(frozen=True)
-class Machine(CheckedOptions):
+class MachineState(CheckedOptions):
     """The state of a machine.
 
     Attributes:
@@ -218,12 +218,12 @@ class Machine(CheckedOptions):
     vllm: Vllm = field(default_factory=Vllm)
     packages: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    bounds: Bounds = field(default_factory=Bounds)
-    sandbox: Isolation = field(default_factory=Isolation)
+    bounds: ProcessLimits = field(default_factory=ProcessLimits)
+    sandbox: SandboxState = field(default_factory=SandboxState)
     folder: Folder = field(default_factory=Folder)
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Machine:
+    def from_record(cls, found: Mapping[str, Any]) -> MachineState:
         """Read a state that ``record`` gave.
 
         Args:
@@ -246,7 +246,7 @@ class Machine(CheckedOptions):
         return call_with_options("state of a machine", cls, state)
 
     @classmethod
-    def read(cls, text: str) -> Machine:
+    def read(cls, text: str) -> MachineState:
         """Read what ``rstar2 doctor --json`` printed, or the state alone.
 
         Raises:
@@ -265,7 +265,7 @@ class Machine(CheckedOptions):
                 f"The state of a machine must be an object, as `rstar2 doctor --json` prints it, not "
                 f"{str(found)[:60]!r}."
             )
-        return cls.of(found)
+        return cls.from_record(found)
 
     def record(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
@@ -281,6 +281,6 @@ class Machine(CheckedOptions):
         """The variables that are set to something: an empty one counts as not set, as vLLM reads them."""
         return {name: value for name, value in self.environment.items() if value}
 
-    def on(self, name: str) -> bool:
+    def is_enabled(self, name: str) -> bool:
         """Whether a variable says yes: ``1``, ``true`` or ``yes``."""
         return self.environment.get(name, "").strip().casefold() in ("1", "true", "yes")

@@ -1,4 +1,4 @@
-"""Takes the state of this machine, as a ``Machine``.
+"""Takes the state of this machine, as a ``MachineState``.
 
 Covered: files under ``/proc``, ``/sys`` and ``/dev``, limits of this process, installed distributions, variables that
 matter, the layers of the local sandbox, the folder of runs. Nothing is changed but for a file that is written into
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.doctor import record_devices
-from rstar2_env.doctor.machine import Bounds, Folder, Isolation, Layer, Machine, System
+from rstar2_env.doctor.machine import Folder, Layer, MachineState, ProcessLimits, SandboxState, System
 
 _PACKAGES = (
     "rstar2-env",
@@ -53,13 +53,13 @@ _UNLIMITED = 1 << 62
 _TIME_ERROR = 5
 
 
-def record(folder: str | os.PathLike[str] = ".") -> Machine:
+def record(folder: str | os.PathLike[str] = ".") -> MachineState:
     """The state of this machine.
 
     Args:
         folder: Where runs are to be written; it need not exist.
     """
-    return Machine(
+    return MachineState(
         system=_system(),
         driver=record_devices.driver(),
         torch=record_devices.torch(),
@@ -110,7 +110,7 @@ def _packages() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _bounds() -> Bounds:
+def _bounds() -> ProcessLimits:
     def soft(which: int) -> int:
         found = resource.getrlimit(which)[0]
         return -1 if found == resource.RLIM_INFINITY else found
@@ -119,7 +119,7 @@ def _bounds() -> Bounds:
     with suppress(OSError):
         shm = os.statvfs("/dev/shm").f_frsize * os.statvfs("/dev/shm").f_blocks
     version, memory, cpus, pids = _control_group()
-    return Bounds(
+    return ProcessLimits(
         shm_bytes=shm,
         files=soft(resource.RLIMIT_NOFILE),
         locked_bytes=soft(resource.RLIMIT_MEMLOCK),
@@ -158,7 +158,7 @@ def _limit(text: str) -> int:
     return int(text) if text.isdigit() and int(text) < _UNLIMITED else -1
 
 
-def _sandbox() -> Isolation:
+def _sandbox() -> SandboxState:
     from rstar2_env.sandbox import make_sandbox
 
     try:
@@ -167,8 +167,8 @@ def _sandbox() -> Isolation:
             with make_sandbox("local", isolation="best") as sandbox:
                 layers = sandbox.capabilities()
     except Rstar2Error as error:
-        return Isolation(error=str(error)[:300])
-    return Isolation(tuple(Layer(one.name, one.active, one.detail, one.required) for one in layers))
+        return SandboxState(error=str(error)[:300])
+    return SandboxState(tuple(Layer(one.name, one.active, one.detail, one.required) for one in layers))
 
 
 def _folder(wanted: Path) -> Folder:

@@ -136,10 +136,10 @@ def _amd_devices(nodes: Path) -> Iterator[Gpu]:
         )
         device = properties.get("device_id", 0)
         name = f"AMD Instinct {_NAMES[device]}" if device in _NAMES else f"AMD device {device:#06x}"
-        yield Gpu(name, arch_of(version), memory)
+        yield Gpu(name, arch_name(version), memory)
 
 
-def arch_of(version: int) -> str:
+def arch_name(version: int) -> str:
     """The name of an architecture, of the kernel's number: 90402 is ``gfx942``, 90010 is ``gfx90a``."""
     major, minor, step = version // 10_000, version // 100 % 100, version % 100
     return f"gfx{major}{minor:x}{step:x}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rstar2_env.core.run_folder import Run
 from rstar2_env.doctor.finding import Checked
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.rocm_versions import VLLM_IMAGE
 
 OPEN = "…"
@@ -44,7 +44,7 @@ _FIGURES = (
 )
 
 
-def report(machine: Machine | None = None, checked: Sequence[Checked] = (), run: Run | None = None) -> str:
+def report(machine: MachineState | None = None, checked: Sequence[Checked] = (), run: Run | None = None) -> str:
     """The form, as Markdown.
 
     Args:
@@ -70,7 +70,7 @@ def report(machine: Machine | None = None, checked: Sequence[Checked] = (), run:
     return "\n".join(parts)
 
 
-def _machine(machine: Machine | None) -> list[tuple[str, str]]:
+def _machine(machine: MachineState | None) -> list[tuple[str, str]]:
     names = ("accelerators", "driver", "cores, memory", "system", "shared memory", "folder of runs")
     if machine is None:
         return [(name, OPEN) for name in names]
@@ -88,7 +88,7 @@ def _machine(machine: Machine | None) -> list[tuple[str, str]]:
     return list(zip(names, values, strict=True))
 
 
-def _software(machine: Machine | None) -> list[tuple[str, str]]:
+def _software(machine: MachineState | None) -> list[tuple[str, str]]:
     if machine is None:
         return [(name, OPEN) for name in ("ROCm", "Python", "torch", "vLLM", "packages")]
     torch, vllm = machine.torch, machine.vllm
@@ -105,7 +105,7 @@ def _software(machine: Machine | None) -> list[tuple[str, str]]:
     ]
 
 
-def _variables(machine: Machine | None) -> list[tuple[str, ...]]:
+def _variables(machine: MachineState | None) -> list[tuple[str, ...]]:
     if machine is None:
         return _open(2)
     return [(f"`{name}`", f"`{value}`") for name, value in machine.environment.items()] or [("none", "")]

@@ -17,7 +17,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, call_with_options, checked
 from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.problems import FAMILIES, Draft, split_of
-from rstar2_env.sandbox.job import Limits, Sandbox
+from rstar2_env.sandbox.job import Sandbox
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import PythonTool
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.puzzle import Meta, Puzzle, PuzzleGrader, UnreadableAnswerError

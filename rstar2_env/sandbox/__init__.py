@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rstar2_env.core.lazy_names import lazy_names
-from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox, SessionState
+from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox, SessionState
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
 from rstar2_env.sandbox.shared import SharedSandbox, end_idle_sandboxes, shared_sandbox
 

@@ -28,7 +28,7 @@ CLOSED = "The sandbox was closed."
 """Reason given for calls that were in flight when their sandbox was closed."""
 
 
-class Pending(Protocol):
+class PendingJob(Protocol):
     """A submitted job."""
 
     @property
@@ -78,7 +78,7 @@ class BaseSandbox(abc.ABC):
     # What a provider defines
 
     @abc.abstractmethod
-    def _submit(self, job: Job) -> Pending:
+    def _submit(self, job: Job) -> PendingJob:
         """Start a job without waiting for it.
 
         Raises:
@@ -101,9 +101,9 @@ class BaseSandbox(abc.ABC):
     def end_session(self, name: str) -> None:
         """End a session and forget its state. Unknown names are ignored."""
 
-    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[Pending]:
+    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[PendingJob]:
         """Start several jobs: either all of them or none."""
-        pending: list[Pending] = []
+        pending: list[PendingJob] = []
         try:
             for job in jobs:
                 pending.append(self._submit(job))
@@ -112,7 +112,7 @@ class BaseSandbox(abc.ABC):
             raise
         return pending
 
-    def _drop(self, pending: Sequence[Pending]) -> None:
+    def _drop(self, pending: Sequence[PendingJob]) -> None:
         """Stop waiting for these jobs and end their programs."""
         for each in pending:
             each.drop()
@@ -127,7 +127,7 @@ class BaseSandbox(abc.ABC):
 
     # The protocol
 
-    def submit(self, job: Job) -> Pending:
+    def submit(self, job: Job) -> PendingJob:
         """Start a job without waiting for it.
 
         Raises:
@@ -233,8 +233,8 @@ class BaseSandbox(abc.ABC):
             warn_caller(self.unisolated)
         elif self._isolation == "best" and (gaps := self._gaps()):
             text = f"{self.lacking}: {'; '.join(gaps)}."
-            if text not in _told:
-                _told.add(text)
+            if text not in _warned:
+                _warned.add(text)
                 warn_caller(text)
 
 
@@ -253,8 +253,8 @@ def _rebuild(kind: type[BaseSandbox], options: dict[str, Any]) -> BaseSandbox:
 
 
 _open: set[BaseSandbox] = set()
-_told: set[str] = set()
-_of_the_parent: list[BaseSandbox] = []  # kept after a fork: finalizing one here would break it in the parent
+_warned: set[str] = set()
+_inherited: list[BaseSandbox] = []  # kept after a fork: finalizing one here would break it in the parent
 
 
 def _close_all() -> None:
@@ -267,7 +267,7 @@ def _after_fork() -> None:
     for sandbox in list(_open):
         sandbox._lock, sandbox._closed = threading.Lock(), True
         sandbox._forked()
-        _of_the_parent.append(sandbox)
+        _inherited.append(sandbox)
     _open.clear()
 
 

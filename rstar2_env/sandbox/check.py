@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.docker.walls import APART
-from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
+from rstar2_env.sandbox.job import Job, Outcome, Sandbox
+from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4

@@ -17,7 +17,7 @@ from rstar2_env.sandbox.base import CLOSED, BaseSandbox
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
 from rstar2_env.sandbox.job import Capability, Job, Outcome
-from rstar2_env.sandbox.messages import encode_job, lost, outcome_of
+from rstar2_env.sandbox.messages import decode_outcome, encode_job, lost
 from rstar2_env.sandbox.session_names import SessionNames
 
 _RESTARTS = 3
@@ -41,7 +41,7 @@ class _Ticket:
         self._client.forget(self)
 
 
-class ClientOptions(Protocol):
+class WardenClientOptions(Protocol):
     """What the client needs from a provider's options."""
 
     @property
@@ -66,9 +66,9 @@ class WardenClient(BaseSandbox):
         SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
     """
 
-    options: ClientOptions
+    options: WardenClientOptions
 
-    def __init__(self, options: ClientOptions, make_host: MakeHost, *, warns: bool = True) -> None:
+    def __init__(self, options: WardenClientOptions, make_host: MakeHost, *, warns: bool = True) -> None:
         super().__init__(options)
         self._make_host = make_host
         self._warns = warns
@@ -99,12 +99,12 @@ class WardenClient(BaseSandbox):
             if self._connection is not None:
                 self._connection.end_session(name)
 
-    def hang_up(self) -> None:
+    def begin_close(self) -> None:
         """Begin to close without waiting for the warden to end; ``close`` waits."""
         with self._lock:
             connection = self._connection
         if connection is not None:
-            connection.hang_up()
+            connection.begin_close()
 
     def _end(self) -> None:
         with self._lock:
@@ -154,7 +154,7 @@ class WardenClient(BaseSandbox):
             if ticket is not None and ticket.session is not None:
                 self._sessions.note(ticket.session, header["session"])
         if ticket is not None:
-            _resolve(ticket, outcome_of(header, blobs, ticket.attempts))
+            _resolve(ticket, decode_outcome(header, blobs, ticket.attempts))
 
     def _on_call_lost(self, call_id: int, why: str) -> None:
         with self._lock:
@@ -210,7 +210,7 @@ class WardenClient(BaseSandbox):
             if not self._closed:
                 self._connection = fresh
                 if names := self._sessions.names():
-                    fresh.tell_of_lost_sessions(names)
+                    fresh.report_lost_sessions(names)
                 for ticket in list(self._tickets.values()):
                     self._send(ticket)
                 return True

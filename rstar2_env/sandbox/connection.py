@@ -109,11 +109,11 @@ class Connection:
         """End a session."""
         self.send(wire.pack({"op": "end_session", "name": name}))
 
-    def tell_of_lost_sessions(self, names: list[str]) -> None:
+    def report_lost_sessions(self, names: list[str]) -> None:
         """Tell a new warden which sessions were lost with an earlier one, so that their next cells report it."""
         self.send(wire.pack({"op": "sessions_lost", "names": names}))
 
-    def hang_up(self) -> None:
+    def begin_close(self) -> None:
         """Begin to end the warden and everything below it."""
         self._closing = True
         self._shut()
@@ -121,7 +121,7 @@ class Connection:
 
     def close(self) -> None:
         """End the warden and everything below it, and wait until they have ended."""
-        self.hang_up()
+        self.begin_close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

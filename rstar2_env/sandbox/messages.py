@@ -9,7 +9,8 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.inside import wire
-from rstar2_env.sandbox.job import Job, Limits, Outcome, Reason
+from rstar2_env.sandbox.job import Job, Outcome, OutcomeReason
+from rstar2_env.sandbox.limits import Limits
 
 _MIB = 1 << 20
 
@@ -52,11 +53,11 @@ def encode_job(call_id: int, job: Job) -> bytes:
     stdin = job.stdin.encode("utf-8", "surrogatepass")
     try:
         return wire.pack(header, (code, stdin, *job.files.values()))
-    except wire.WireError as error:
+    except wire.FrameError as error:
         raise ConfigurationError(f"The job is too large: {error}") from None
 
 
-def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
+def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
     """The outcome in a frame of the warden.
 
     Args:
@@ -89,7 +90,7 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
     )
 
 
-def lost(why: str, attempts: int, session: str | None = None, reason: Reason = "lost") -> Outcome:
+def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeReason = "lost") -> Outcome:
     """The ``unavailable`` outcome of a call that was lost without a fault of its program, together with its session.
 
     Args:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
-from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
 LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
 """Short names of the layers, for ``without``."""
-Isolation = Literal["strict", "best", "none"]
+IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
 """What programs may import by default, as far as it is installed."""
 
@@ -32,10 +32,10 @@ class LocalOptions(CheckedOptions):
             way of another module) takes the time for it itself.
         parents: The largest number of parents, from 1: one has imported none of ``preload``, and others are made as
             programs need them. With 1, there is one that has imported all.
-        workers: Programs that run at once, those that gave way aside; the default is the number of usable cores.
-        giving_way: Programs that may run beside these because they gave way: one that has run for a quarter of a second
-            gets a lower weight on the cores and is counted no longer, so that the next call starts. None by default;
-            four for each worker is a good number where calls may come faster than they end.
+        workers: Programs that run at once, not counting deprioritized ones; the default is the number of usable cores.
+        deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
+            run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
+            next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
@@ -58,9 +58,9 @@ class LocalOptions(CheckedOptions):
     preload: tuple[str, ...] = ("numpy", "sympy")
     parents: int = option(4, least=1)
     workers: int | None = option(None, least=1)
-    giving_way: int = option(0, least=0)
+    deprioritize: int = option(0, least=0)
     waiting: int | None = option(None, least=1)
-    isolation: Isolation = "strict"
+    isolation: IsolationMode = "strict"
     readable: tuple[str, ...] = ()
     warmup: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -89,7 +89,7 @@ class LocalOptions(CheckedOptions):
             raise ConfigurationError(f"without knows the layers {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Options from names and values.
 
         Raises:
@@ -119,7 +119,7 @@ class LocalOptions(CheckedOptions):
             "file_bytes": self.limits.file_mb << 20,
             "site_dirs": site_dirs(),
             "workers": self.slots,
-            "giving_way": self.giving_way,
+            "deprioritize": self.deprioritize,
             "waiting": self.waiting if self.waiting is not None else self.slots,
             "isolation": self.isolation,
             "stall_s": self.stall_s,

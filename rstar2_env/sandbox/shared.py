@@ -194,7 +194,7 @@ _idle: OrderedDict[_Key, _Entry] = OrderedDict()  # without handles; longest idl
 _handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
 _keeper: threading.Thread | None = None  # ends what was idle for long enough; there is one while something is idle
 _exiting = False
-_of_the_parent: list[_Entry] = []  # after a fork: the parent's entries, which this process must not finalize
+_inherited: list[_Entry] = []  # after a fork: the parent's entries, which this process must not finalize
 
 
 def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
@@ -326,7 +326,7 @@ def _after_fork() -> None:
     """Replace the locks, which another thread may have held at the fork, and drop entries, which are the parent's."""
     global _guard, _keeper, _exiting
     _guard, _keeper, _exiting = threading.Condition(threading.RLock()), None, False
-    _of_the_parent.extend(_entries.values())
+    _inherited.extend(_entries.values())
     _entries.clear()
     _idle.clear()
     for handle in list(_handles):

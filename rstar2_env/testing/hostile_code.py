@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.job import Job, Limits, Sandbox
+from rstar2_env.sandbox.job import Job, Sandbox
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 
 HOSTILE_LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)

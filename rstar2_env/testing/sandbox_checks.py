@@ -21,7 +21,8 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.check import try_to_escape
-from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox
+from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.hostile_code import hostile_programs, survive
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
+from rstar2_env.sandbox.job import Outcome, Sandbox
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.packages import declared, installed
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer

@@ -37,7 +37,7 @@ from bad_conduct import (
 from good_sums import Sums
 
 from rstar2_env.env.turn_result import Ended
-from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import FunctionTool, PythonTool
 
 

@@ -22,7 +22,8 @@ import httpx
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.fleet.codec import PROTOCOL, outcome_to_json
-from rstar2_env.sandbox.job import Limits, Outcome
+from rstar2_env.sandbox.job import Outcome
+from rstar2_env.sandbox.limits import Limits
 
 BEAT_S = 2.0
 SILENCE_S = 10.0

@@ -1,1 +1,1 @@
-"""The checks of ``rstar2 doctor``, one file a family. Each is a function of a ``Machine`` and returns a ``Finding``."""
+"""The checks of ``rstar2 doctor``, one file per family. A check maps a ``MachineState`` to a ``CheckResult``."""

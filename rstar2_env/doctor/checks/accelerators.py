@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Gpu, Machine, Torch
+from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import Gpu, MachineState, Torch
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
 
 _WHOLE = 0.9
 """An accelerator that shows less than this share of its model's memory is a partition of one."""
 
 
-def driver_access(machine: Machine) -> Finding:
+def driver_access(machine: MachineState) -> CheckResult:
     """The kernel's driver, and whether this process may use it."""
     driver = machine.driver
     if not driver.vendor:
@@ -40,7 +40,7 @@ def driver_access(machine: Machine) -> Finding:
     return ok(f"{_named(driver.devices)}{version}{rocm}.")
 
 
-def torch_build(machine: Machine) -> Finding:
+def torch_build(machine: MachineState) -> CheckResult:
     """The build of torch against the driver."""
     torch, vendor = machine.torch, machine.driver.vendor
     if not torch.version:
@@ -55,7 +55,7 @@ def torch_build(machine: Machine) -> Finding:
     return ok(f"{line}.")
 
 
-def torch_devices(machine: Machine) -> Finding:
+def torch_devices(machine: MachineState) -> CheckResult:
     """The accelerators that torch sees, against those of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
@@ -79,7 +79,7 @@ def torch_devices(machine: Machine) -> Finding:
     return ok(f"torch sees {seen} of {there} accelerators; {precision}.")
 
 
-def architectures(machine: Machine) -> Finding:
+def architectures(machine: MachineState) -> CheckResult:
     """The architectures, and whether the installed software has kernels for them."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -110,7 +110,7 @@ def architectures(machine: Machine) -> Finding:
     return ok(f"{', '.join(archs)} ({', '.join(ARCHITECTURES[arch][0] for arch in archs)}).")
 
 
-def device_memory(machine: Machine) -> Finding:
+def device_memory(machine: MachineState) -> CheckResult:
     """Memory of the accelerators, and whether they are whole."""
     devices = machine.torch.devices or machine.driver.devices
     if not devices:
@@ -126,7 +126,7 @@ def device_memory(machine: Machine) -> Finding:
     return ok(f"{line}.")
 
 
-def numa_balancing(machine: Machine) -> Finding:
+def numa_balancing(machine: MachineState) -> CheckResult:
     """Whether the kernel moves memory between NUMA nodes while accelerators use it."""
     if not machine.driver.devices or machine.system.numa_nodes < 2:
         return skipped("No accelerator, or one node of memory.")
@@ -149,7 +149,7 @@ def _named(devices: tuple[Gpu, ...]) -> str:
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
-def _torch_fix(machine: Machine) -> str:
+def _torch_fix(machine: MachineState) -> str:
     if machine.amd:
         return f"pip install --force-reinstall torch=={TORCH} --index-url {TORCH_INDEX}, or use the image {VLLM_IMAGE}."
     return "Install the build of torch that fits the driver (pytorch.org/get-started)."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.rocm_versions import at_least
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -11,19 +11,19 @@ _WITHOUT_MSCCL = "7.13"
 """From this ROCm on, RCCL has no MSCCL (its usage tips, 7.13)."""
 
 
-def rccl(machine: Machine) -> Finding:
+def rccl(machine: MachineState) -> CheckResult:
     """The settings of RCCL."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     if len(machine.driver.devices) < 2:
         return skipped("One accelerator: nothing is communicated.")
     found = machine.variables
-    if machine.on("NCCL_P2P_DISABLE"):
+    if machine.is_enabled("NCCL_P2P_DISABLE"):
         return warning(
             "NCCL_P2P_DISABLE=1: accelerators talk through main memory, which is many times slower.",
             "Unset it, unless your board is known to need it (then start vLLM with --disable-custom-all-reduce too).",
         )
-    if not machine.on("HSA_NO_SCRATCH_RECLAIM"):
+    if not machine.is_enabled("HSA_NO_SCRATCH_RECLAIM"):
         return warning(
             "HSA_NO_SCRATCH_RECLAIM is not set: RCCL of ROCm 7.1 and later needs it (vLLM's ROCm image sets it).",
             "export HSA_NO_SCRATCH_RECLAIM=1",
@@ -35,7 +35,7 @@ def rccl(machine: Machine) -> Finding:
     return ok("RCCL's settings are in order.")
 
 
-def allocator(machine: Machine) -> Finding:
+def allocator(machine: MachineState) -> CheckResult:
     """Expandable segments in torch's allocator against vLLM's own all-reduce."""
     if not machine.driver.vendor:
         return skipped("No accelerator.")

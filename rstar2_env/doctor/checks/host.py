@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 
 _GIB = 1 << 30
 _SHM = 8 * _GIB
@@ -14,7 +14,7 @@ _STACK = 64 << 20
 _PROCESSES = 4096
 
 
-def shared_memory(machine: Machine) -> Finding:
+def shared_memory(machine: MachineState) -> CheckResult:
     """Shared memory, through which processes of one machine hand tensors to one another."""
     size = machine.bounds.shm_bytes
     if not size:
@@ -30,7 +30,7 @@ def shared_memory(machine: Machine) -> Finding:
     return problem(f"{line}: RCCL and vLLM's workers fail with 'no space left' or a bus error.", fix)
 
 
-def user_limits(machine: Machine) -> Finding:
+def user_limits(machine: MachineState) -> CheckResult:
     """Limits of this user: open files, locked memory, stack, processes."""
     bounds = machine.bounds
     low = []
@@ -51,7 +51,7 @@ def user_limits(machine: Machine) -> Finding:
     return warning(f"Low limits: {'; '.join(low)}.", fix)
 
 
-def control_groups(machine: Machine) -> Finding:
+def control_groups(machine: MachineState) -> CheckResult:
     """What the control group allows, against what the machine has."""
     bounds, system = machine.bounds, machine.system
     if not bounds.cgroup:
@@ -72,7 +72,7 @@ def control_groups(machine: Machine) -> Finding:
     )
 
 
-def sandbox_layers(machine: Machine) -> Finding:
+def sandbox_layers(machine: MachineState) -> CheckResult:
     """What the local sandbox isolates here."""
     sandbox = machine.sandbox
     if sandbox.error:

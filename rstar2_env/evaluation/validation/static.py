@@ -19,7 +19,7 @@ from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.evaluation.validation.bench import Bench, TextEnv
 from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource
-from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
@@ -82,7 +82,7 @@ def timeout_ceiling(bench: Bench) -> Found:
 @check(
     1,
     demands="Every tool that runs programs says how much time, memory and output a program may use.",
-    remedy="Give the tool limits (rstar2_env.sandbox.job.Limits).",
+    remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
 def resource_declaration(bench: Bench) -> Found:
     """RFC 008 resource_declaration."""

@@ -30,7 +30,7 @@ USER = "10001:10001"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _INSIDE = os.path.join(os.path.dirname(_HERE), "inside")
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
@@ -57,7 +57,7 @@ def build(
     tag: str = DEFAULT_TAG,
     base: str = DEFAULT_BASE,
     packages: Sequence[str] = DEFAULT_PACKAGES,
-    say: Say = print,
+    say: PrintLine = print,
 ) -> str:
     """Build the image from the Dockerfile, on top of ``base``.
 
@@ -127,7 +127,7 @@ def _placed(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def build_from_host(
-    engine: APIClient, tag: str = DEFAULT_TAG, packages: Sequence[str] = DEFAULT_PACKAGES, say: Say = print
+    engine: APIClient, tag: str = DEFAULT_TAG, packages: Sequence[str] = DEFAULT_PACKAGES, say: PrintLine = print
 ) -> str:
     """Make the image of this machine's own Python, without any registry: files and libraries, and ``docker import``.
 

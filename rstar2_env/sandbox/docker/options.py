@@ -68,7 +68,7 @@ class DockerOptions(LocalOptions):
             return self.memory_mb * _MIB
         each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
         resting = self.session_memory_mb or self.max_sessions * _SESSION_MB
-        wanted = (_WARM_MB + (self.slots + self.giving_way) * each + self.prepared * _WAITING_MB + resting) * _MIB
+        wanted = (_WARM_MB + (self.slots + self.deprioritize) * each + self.prepared * _WAITING_MB + resting) * _MIB
         return min(wanted, int(machine * _SHARE_OF_MACHINE)) if machine else wanted
 
     @property
@@ -77,7 +77,7 @@ class DockerOptions(LocalOptions):
         if self.pids is not None:
             return self.pids
         sessions = self.max_sessions * _SESSION_PROCESSES
-        running = (self.slots + self.giving_way) * (self.limits.processes + 4)
+        running = (self.slots + self.deprioritize) * (self.limits.processes + 4)
         return _SPARE_PROCESSES + running + 4 * self.prepared + sessions
 
     @property
@@ -87,7 +87,7 @@ class DockerOptions(LocalOptions):
 
     def for_one_call(self) -> Self:
         """The same options for containers that serve one call, with the limits of that call."""
-        return replace(self, workers=1, giving_way=0, waiting=1, max_sessions=1, session_memory_mb=None)
+        return replace(self, workers=1, deprioritize=0, waiting=1, max_sessions=1, session_memory_mb=None)
 
     def for_container(self, *, alone: bool) -> dict[str, Any]:
         """The first message to the warden in a container.
@@ -98,4 +98,4 @@ class DockerOptions(LocalOptions):
         message = self.for_warden(SCRATCH)
         # Layers missing inside are replaced by the container's own: see walls.
         message |= {"site_dirs": None, "guard": True, "isolation": "none" if self.isolation == "none" else "best"}
-        return message | ({"workers": 1, "waiting": 1, "giving_way": 0} if alone else {})
+        return message | ({"workers": 1, "waiting": 1, "deprioritize": 0} if alone else {})

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox.base import BaseSandbox, Pending
+from rstar2_env.sandbox.base import BaseSandbox, PendingJob
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.docker import engine as docker_engine
 from rstar2_env.sandbox.docker import walls as docker_walls
@@ -47,7 +47,7 @@ class DockerSandbox(BaseSandbox):
     lacking = "The docker sandbox runs without layers that this engine does not provide"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(DockerOptions.of(options))
+        super().__init__(DockerOptions.from_mapping(options))
         self._members: list[WardenClient] = []
         self._single: SingleUse | None = None
         self._info = self._look_at_engine()
@@ -60,7 +60,7 @@ class DockerSandbox(BaseSandbox):
                     "isolation='strict' needs layers that neither a call nor this engine's containers have: "
                     f"{'; '.join(gaps)}."
                 )
-            if docker_walls.are_calls_apart(first.capabilities()) or self.options.isolation == "none":
+            if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
                     more = [pool.submit(self._start) for _ in range((self.options.containers or 1) - 1)]
                     self._members += [each.result() for each in more]
@@ -76,7 +76,7 @@ class DockerSandbox(BaseSandbox):
 
     # The protocol
 
-    def _submit(self, job: Job) -> Pending:
+    def _submit(self, job: Job) -> PendingJob:
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
@@ -102,7 +102,7 @@ class DockerSandbox(BaseSandbox):
         if self._single is not None:
             self._single.close()
         for member in self._members:
-            member.hang_up()  # all at once
+            member.begin_close()  # all at once
         for member in self._members:
             member.close()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
-from rstar2_env.sandbox.base import CLOSED, Pending
+from rstar2_env.sandbox.base import CLOSED, PendingJob
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
@@ -26,10 +26,10 @@ class _Waiting:
         self.job = job
         self.future: Future[Outcome] = Future()
         self._lock = threading.Lock()
-        self._inner: Pending | None = None
+        self._inner: PendingJob | None = None
         self._dropped = False
 
-    def start(self, client: WardenClient) -> Pending | None:
+    def start(self, client: WardenClient) -> PendingJob | None:
         """Give the job to a fresh container; ``None`` when nobody waits for it any more."""
         with self._lock:
             if not self._dropped:
@@ -69,7 +69,7 @@ class SingleUse:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: Job) -> Pending:
+    def submit(self, job: Job) -> PendingJob:
         """Queue a job for the next container.
 
         Raises:

@@ -27,7 +27,7 @@ _BY_CONTAINER = {
 }
 
 
-def are_calls_apart(inside: Sequence[Capability]) -> bool:
+def calls_are_isolated(inside: Sequence[Capability]) -> bool:
     """Whether the layers around each call keep every promise, so that calls can share a container."""
     return all(layer.active for layer in inside if layer.required)
 
@@ -40,7 +40,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         info: What the engine reports about itself (``docker info``).
         options: The provider's options.
     """
-    apart = are_calls_apart(inside)
+    apart = calls_are_isolated(inside)
     bare = options.isolation == "none"
     missing = limits_missing(info)
     held = {

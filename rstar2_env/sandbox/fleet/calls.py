@@ -15,7 +15,7 @@ from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
 
 
-class Call:
+class FleetCall:
     """One call, from its submission to its outcome.
 
     Args:
@@ -37,7 +37,7 @@ class Call:
 
     __slots__ = ("_on_drop", "avoid", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
 
-    def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[Call]], None]) -> None:
+    def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[FleetCall]], None]) -> None:
         self._on_drop = on_drop
         self.id = call_id
         self.body = dump(job_to_json(job))[1:-1]
@@ -95,5 +95,5 @@ class Home:
         self.boot = ""
         self.opened = False
         self.moved: str | None = None
-        self.current: Call | None = None
-        self.waiting: deque[Call] = deque()
+        self.current: FleetCall | None = None
+        self.waiting: deque[FleetCall] = deque()

@@ -20,11 +20,11 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.errors import MissingExtraError, SandboxUnavailableError
-from rstar2_env.sandbox.base import CLOSED, BaseSandbox, Pending, SandboxOptions
-from rstar2_env.sandbox.fleet.calls import Call
+from rstar2_env.sandbox.base import CLOSED, BaseSandbox, PendingJob, SandboxOptions
+from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.dispatch import Dispatcher
 from rstar2_env.sandbox.fleet.options import FleetOptions
-from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.fleet.servers import FleetServers
 from rstar2_env.sandbox.job import Job, Outcome
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class FleetSandbox(BaseSandbox):
         self._token, self._ca_file = token, ca_file
         self._client = secrets.token_hex(16)
         self._next_id = 0
-        self._calls: set[Call] = set()
-        self._inbox: list[Call] = []
+        self._calls: set[FleetCall] = set()
+        self._inbox: list[FleetCall] = []
         self._loop = asyncio.new_event_loop()
         self._dispatcher: Dispatcher | None = None
         self._stop = asyncio.Event()
@@ -75,7 +75,7 @@ class FleetSandbox(BaseSandbox):
     # What a provider defines
 
     @abc.abstractmethod
-    def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
+    def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
         """Find the servers; while it is open, they may come and go.
 
         Raises:
@@ -122,14 +122,14 @@ class FleetSandbox(BaseSandbox):
 
     # Calls
 
-    def _submit(self, job: Job) -> Call:
+    def _submit(self, job: Job) -> FleetCall:
         return self._submit_many([job])[0]
 
-    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[Call]:
+    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[FleetCall]:
         with self._lock:
             number = self._next_id
             self._next_id += len(jobs)
-        calls = [Call(f"{self._client}-{number + place}", job, self._drop) for place, job in enumerate(jobs)]
+        calls = [FleetCall(f"{self._client}-{number + place}", job, self._drop) for place, job in enumerate(jobs)]
         for call in calls:
             call.future.add_done_callback(partial(self._forget, call))
         with self._lock:
@@ -143,12 +143,12 @@ class FleetSandbox(BaseSandbox):
                 self._loop.call_soon_threadsafe(self._collect)
         return calls
 
-    def _forget(self, call: Call, _: Future[Outcome]) -> None:
+    def _forget(self, call: FleetCall, _: Future[Outcome]) -> None:
         self._calls.discard(call)
 
-    def _drop(self, pending: Sequence[Pending]) -> None:
+    def _drop(self, pending: Sequence[PendingJob]) -> None:
         unfinished = [
-            call for call in pending if isinstance(call, Call) and (call in self._calls or call.future.cancelled())
+            call for call in pending if isinstance(call, FleetCall) and (call in self._calls or call.future.cancelled())
         ]
         with self._lock:
             if self.closed or not unfinished:
@@ -201,6 +201,6 @@ class FleetSandbox(BaseSandbox):
         if self._dispatcher is not None:
             self._dispatcher.submit(calls)
 
-    def _drop_inside(self, calls: list[Call]) -> None:
+    def _drop_inside(self, calls: list[FleetCall]) -> None:
         if self._dispatcher is not None:
             self._dispatcher.drop(calls)

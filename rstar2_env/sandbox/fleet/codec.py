@@ -15,7 +15,8 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.job import Job, Limits, Outcome
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.sandbox.limits import Limits
 
 PROTOCOL = 1
 """Version of the protocol; incremented when an older client or server could misread a message."""

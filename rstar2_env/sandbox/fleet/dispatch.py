@@ -19,12 +19,12 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.fleet.balance import Balance
-from rstar2_env.sandbox.fleet.calls import Call
+from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.codec import outcome_from_json
 from rstar2_env.sandbox.fleet.homes import Homes
 from rstar2_env.sandbox.fleet.link import Link, refusal
 from rstar2_env.sandbox.fleet.options import FleetOptions
-from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.fleet.servers import FleetServers
 
 _BATCH_BYTES = 8 << 20
 _SWEEP_S = 0.25
@@ -40,19 +40,19 @@ class Dispatcher:
     """
 
     def __init__(self, options: FleetOptions, client: str) -> None:
-        self.servers = Servers(self._returned, lambda work: self._spawn(work, "revive"))
+        self.servers = FleetServers(self._returned, lambda work: self._spawn(work, "revive"))
         self.homes = Homes(client, self._end_session)
         self._options = options
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Call] = deque()
-        self._pinned: defaultdict[Link, deque[Call]] = defaultdict(deque)  # for that server only
-        self._sent: dict[Call, Link] = {}
+        self._queue: deque[FleetCall] = deque()
+        self._pinned: defaultdict[Link, deque[FleetCall]] = defaultdict(deque)  # for that server only
+        self._sent: dict[FleetCall, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._balance = Balance(options.batch, options.linger_ms / 1e3, self.pump)
         self._sweeping = False
         self._closed = False
 
-    def submit(self, calls: Iterable[Call]) -> None:
+    def submit(self, calls: Iterable[FleetCall]) -> None:
         """Take calls on."""
         now = self._loop.time()
         for call in calls:
@@ -61,7 +61,7 @@ class Dispatcher:
                 self._queue_up(call)
         self.pump()
 
-    def drop(self, calls: Iterable[Call]) -> None:
+    def drop(self, calls: Iterable[FleetCall]) -> None:
         """Stop waiting for these calls and end their programs."""
         sent: dict[Link, list[str]] = {}
         for call in calls:
@@ -91,7 +91,7 @@ class Dispatcher:
 
     # Choosing
 
-    def _queue_up(self, call: Call, *, first: bool = False) -> None:
+    def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
         """Put a call into the queue of its server, or of all servers."""
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
@@ -116,10 +116,10 @@ class Dispatcher:
 
     # Sending
 
-    def _send(self, link: Link, queue: deque[Call], count: int) -> bool:
+    def _send(self, link: Link, queue: deque[FleetCall], count: int) -> bool:
         """Send up to ``count`` calls from a queue in one request; returns whether the queue is shorter now."""
-        batch: list[Call] = []
-        elsewhere: list[Call] = []
+        batch: list[FleetCall] = []
+        elsewhere: list[FleetCall] = []
         size, before = 0, len(queue)
         most = min(_BATCH_BYTES, link.max_request_bytes - 200)
         while queue and len(batch) < count and (not batch or size + len(queue[0].body) <= most):
@@ -148,7 +148,7 @@ class Dispatcher:
             talk.add_done_callback(link.talks.discard)
         return len(queue) < before
 
-    async def _converse(self, link: Link, batch: list[Call]) -> None:
+    async def _converse(self, link: Link, batch: list[FleetCall]) -> None:
         """Send a batch and read its answers."""
         import httpx
 
@@ -177,7 +177,7 @@ class Dispatcher:
             self._forget(link, left)
             self.pump()
 
-    def _answered(self, link: Link, left: dict[str, Call], said: dict[str, Any]) -> None:
+    def _answered(self, link: Link, left: dict[str, FleetCall], said: dict[str, Any]) -> None:
         """Handle one line of an answer: an outcome, an error of the caller, or a refusal.
 
         Raises:
@@ -200,18 +200,18 @@ class Dispatcher:
         failed = outcome.status is ToolStatus.UNAVAILABLE
         if not call.given_up:  # one that was cancelled ended because of that, whatever is said of it
             self._judge(link, failed)
-        if failed and self._runs_again(call, max(1, outcome.attempts)):
+        if failed and self._may_retry(call, max(1, outcome.attempts)):
             call.avoid = link
             call.id += "+"  # under the old one, this server would answer with the old outcome
             if call.home is not None:
-                self.homes.begin_anew(call.home)
+                self.homes.restart(call.home)
             self._queue_up(call, first=True)
             return
         outcome = replace(outcome, attempts=outcome.attempts + call.starts)
         if call.home is not None:
-            outcome = self.homes.tell(call.home, outcome)
+            outcome = self.homes.report(call.home, outcome)
         if said.get("cut"):
-            link.tell_of_cut(said["cut"])
+            link.warn_of_cut(said["cut"])
         call.resolve(outcome)
         self._finish(call)
 
@@ -223,7 +223,7 @@ class Dispatcher:
             link.strikes += 1
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
-    def _runs_again(self, call: Call, starts: int) -> bool:
+    def _may_retry(self, call: FleetCall, starts: int) -> bool:
         """Whether a call that was started so often in vain may run once more; a session's state must not be lost."""
         if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
             return False
@@ -231,7 +231,7 @@ class Dispatcher:
         call.since = self._loop.time()
         return True
 
-    def _refused(self, link: Link, boot: str, left: dict[str, Call], status: int, body: bytes) -> None:
+    def _refused(self, link: Link, boot: str, left: dict[str, FleetCall], status: int, body: bytes) -> None:
         """Handle the refusal of a whole batch."""
         try:
             said = json.loads(body)
@@ -257,7 +257,7 @@ class Dispatcher:
 
     # Failing
 
-    def _doubt(self, link: Link, boot: str, left: dict[str, Call], why: str) -> None:
+    def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
         """The server may have accepted these calls: ask it, under the same ids, as soon as it answers."""
         now = self._loop.time()
         for call in left.values():
@@ -267,7 +267,7 @@ class Dispatcher:
         link.failures += 1
         self._down(link, why)
 
-    def _back(self, left: dict[str, Call]) -> None:
+    def _back(self, left: dict[str, FleetCall]) -> None:
         """The server did not accept these calls: queue them again."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
@@ -299,7 +299,7 @@ class Dispatcher:
                 self._unsend(link, call)
         gone, self._pinned[link] = _part(self._pinned[link], partial(self._gone, link))
         for call in reversed(gone):
-            if call.doubt is None or self._runs_again(call, 1):
+            if call.doubt is None or self._may_retry(call, 1):
                 call.doubt = None
                 self._queue_up(call, first=True)
             else:
@@ -310,7 +310,7 @@ class Dispatcher:
             del self._pinned[link]
         self.pump()
 
-    def _gone(self, link: Link, call: Call) -> bool:
+    def _gone(self, link: Link, call: FleetCall) -> bool:
         if call.doubt is not None:
             return call.doubt != link.boot
         return call.home is not None and self.homes.place(call.home) is None
@@ -345,28 +345,28 @@ class Dispatcher:
 
     # Bookkeeping
 
-    def _finish(self, call: Call) -> None:
+    def _finish(self, call: FleetCall) -> None:
         """A call has its outcome: the next cell of its session may go."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
 
-    def _lose(self, call: Call, why: str) -> None:
+    def _lose(self, call: FleetCall, why: str) -> None:
         """Resolve a call that was lost without a fault of its program, together with its session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)
         self._finish(call)
 
-    def _unsend(self, link: Link, call: Call) -> None:
+    def _unsend(self, link: Link, call: FleetCall) -> None:
         if self._sent.get(call) is link:  # and not another one by now
             del self._sent[call]
             link.in_flight -= 1
 
-    def _forget(self, link: Link, left: dict[str, Call]) -> None:
+    def _forget(self, link: Link, left: dict[str, FleetCall]) -> None:
         for call in left.values():
             self._unsend(link, call)
 
-    def _too_large(self, call: Call, link: Link) -> None:
+    def _too_large(self, call: FleetCall, link: Link) -> None:
         call.fail(
             ConfigurationError(
                 f"The job is too large: it has {len(call.body)} bytes, and the server {link.name} accepts requests of "
@@ -385,14 +385,14 @@ class Dispatcher:
         return task
 
 
-def _late(link: Link, horizon: float, call: Call) -> bool:
+def _late(link: Link, horizon: float, call: FleetCall) -> bool:
     """Whether a call has waited too long for a server that is down."""
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 
 
-def _part(calls: Iterable[Call], chosen: Callable[[Call], bool]) -> tuple[deque[Call], deque[Call]]:
+def _part(calls: Iterable[FleetCall], chosen: Callable[[FleetCall], bool]) -> tuple[deque[FleetCall], deque[FleetCall]]:
     """The calls for which ``chosen`` holds, and the others, each in their order."""
-    parts: tuple[deque[Call], deque[Call]] = (deque(), deque())
+    parts: tuple[deque[FleetCall], deque[FleetCall]] = (deque(), deque())
     for call in calls:
         parts[not chosen(call)].append(call)
     return parts

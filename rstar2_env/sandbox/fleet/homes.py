@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rstar2_env.sandbox.fleet.calls import Call, Home
+from rstar2_env.sandbox.fleet.calls import FleetCall, Home
 from rstar2_env.sandbox.fleet.link import Link
 from rstar2_env.sandbox.job import Outcome
 
@@ -31,7 +31,7 @@ class Homes:
         self._homes: OrderedDict[str, Home] = OrderedDict()
         self._next = 0
 
-    def enter(self, call: Call) -> bool:
+    def enter(self, call: FleetCall) -> bool:
         """Add a call to the cells of its session; returns false when it must wait for earlier cells."""
         assert call.session is not None  # only cells come here
         home = self._homes.get(call.session)
@@ -47,7 +47,7 @@ class Homes:
         home.current = call
         return True
 
-    def leave(self, call: Call) -> Call | None:
+    def leave(self, call: FleetCall) -> FleetCall | None:
         """Remove a call that has its outcome; returns the session's next cell."""
         home = call.home
         if home is None or home.current is not call:
@@ -91,13 +91,13 @@ class Homes:
         self.move(home, "")
         home.moved = None
 
-    def begin_anew(self, home: Home) -> None:
+    def restart(self, home: Home) -> None:
         """The session's first cell failed there and runs again: any server may take it, and it has told nothing yet."""
         moved = home.moved
         self.reset(home)
         home.moved = moved
 
-    def tell(self, home: Home, outcome: Outcome) -> Outcome:
+    def report(self, home: Home, outcome: Outcome) -> Outcome:
         """The outcome of a cell, with a note if the session was lost before it."""
         home.opened = outcome.session is not None and outcome.session != "ended"
         if outcome.session is None or home.moved is None:

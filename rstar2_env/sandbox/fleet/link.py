@@ -68,7 +68,7 @@ class Link:
         self._strict = strict
         self.silence_s = 10.0
         """Seconds without a word after which its answer counts as lost."""
-        self._cut_told = False
+        self._cut_warned = False
 
     async def ask(self, within_s: float) -> None:
         """Ask the server for its capabilities; afterwards it is up.
@@ -82,7 +82,7 @@ class Link:
             answer = await self._http.get(f"{self.url}/capabilities", timeout=within_s)
             if answer.status_code != 200:
                 raise LinkError(refusal(answer.status_code, answer.content))
-            self._learn(answer.json())
+            self._read_capabilities(answer.json())
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LinkError(str(error) or type(error).__name__) from None
         except (KeyError, TypeError, ValueError) as error:
@@ -110,15 +110,15 @@ class Link:
         with suppress(httpx.HTTPError):
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
-    def tell_of_cut(self, names: Sequence[str]) -> None:
+    def warn_of_cut(self, names: Sequence[str]) -> None:
         """Warn once that the server lowered these limits of a job."""
-        if not self._cut_told:
-            self._cut_told = True
+        if not self._cut_warned:
+            self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
             text = f"The sandbox server {self.name} lowered the limits of a job to its own: {bounds}."
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
-    def _learn(self, said: dict[str, Any]) -> None:
+    def _read_capabilities(self, said: dict[str, Any]) -> None:
         if said["protocol"] != PROTOCOL:
             raise LinkError(
                 f"it speaks version {said['protocol']} of the protocol and this client version {PROTOCOL}: install the "

@@ -17,7 +17,7 @@ _ASK_S = 5.0
 _SLOWEST_ASK_S = 2.0
 
 
-class Servers:
+class FleetServers:
     """Every server of a fleet.
 
     Args:
@@ -59,7 +59,7 @@ class Servers:
         Raises:
             LinkError: None can be used; the message says why of each.
         """
-        await asyncio.gather(*(self._first_word(link, within_s) for link in self.links))
+        await asyncio.gather(*(self._first_contact(link, within_s) for link in self.links))
         if not self.any_up:
             raise LinkError(self.why)
         for link in self.links:
@@ -99,7 +99,7 @@ class Servers:
             talk.cancel()
         self._returned(link)
 
-    async def _first_word(self, link: Link, within_s: float) -> None:
+    async def _first_contact(self, link: Link, within_s: float) -> None:
         try:
             await link.ask(within_s)
         except LinkError as error:

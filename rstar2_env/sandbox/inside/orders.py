@@ -9,13 +9,13 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, GIVE_WAY = range(8)
-"""Orders: fork a child, end its tree, watch its resources, answer a ping, send SIGINT, halt a whole tree, let it go
-on, let it give way to others."""
-READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, GAVE_WAY = range(10)
-"""Replies. ``BROKEN`` is an end caused from outside; ``GONE`` says that nothing of a tree is left, ``OVERDRAWN`` that a
-tree was ended for exceeding the bound that its text names, ``GAVE_WAY`` whether a tree has the lower weight now (1 or
-0), with the time for which it was held back since then."""
+FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
+"""Orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree, resume it,
+deprioritize it."""
+READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
+"""Replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left. ``OVERDRAWN``: the
+tree was killed for exceeding the bound named in the text. ``DEPRIORITIZED``: whether the tree has the lower weight now (1
+or 0), and for how long it has waited for a core since then."""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQ")
@@ -38,10 +38,10 @@ class Order(NamedTuple):
     workdir: str
 
 
-class Reply(NamedTuple):
+class OrderReply(NamedTuple):
     """A reply: the wait status, CPU time and peak memory go with ENDED and BROKEN, the text with failures.
 
-    For GAVE_WAY, the status says whether the tree gives way, and the time is that for which it was held back.
+    For DEPRIORITIZED, ``status`` is 1 if the tree has the lower weight, and ``cpu_s`` is the time it waited for a core.
     """
 
     kind: int
@@ -86,7 +86,7 @@ def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, pea
     return _REPLY.pack(kind, number, status, cpu_us, peak_kb) + text.encode()[: MAX_BYTES - _REPLY.size]
 
 
-def unpack_reply(data: bytes) -> Reply:
+def unpack_reply(data: bytes) -> OrderReply:
     """Parse the bytes of a reply."""
     kind, number, status, cpu_us, peak_kb = _REPLY.unpack_from(data)
-    return Reply(kind, number, status, cpu_us / 1e6, peak_kb, data[_REPLY.size :].decode("utf-8", "replace"))
+    return OrderReply(kind, number, status, cpu_us / 1e6, peak_kb, data[_REPLY.size :].decode("utf-8", "replace"))

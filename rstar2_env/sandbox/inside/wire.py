@@ -23,7 +23,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().decode
 
 
-class WireError(ValueError):
+class FrameError(ValueError):
     """The stream does not contain a valid frame, or a frame is too long to send."""
 
 
@@ -39,14 +39,14 @@ def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
     """Return the bytes of one frame.
 
     Raises:
-        WireError: It would be longer than ``MAX_FRAME_BYTES``.
+        FrameError: It would be longer than ``MAX_FRAME_BYTES``.
     """
     if blobs:
         header = {**header, "blobs": [len(blob) for blob in blobs]}
     head = _encode(header).encode()
     total = 4 + len(head) + sum(map(len, blobs))
     if total > MAX_FRAME_BYTES:
-        raise WireError(f"A frame holds at most {MAX_FRAME_BYTES} bytes, not {total}.")
+        raise FrameError(f"A frame holds at most {MAX_FRAME_BYTES} bytes, not {total}.")
     return b"".join((_LENGTHS.pack(total, len(head)), head, *blobs))
 
 
@@ -60,13 +60,13 @@ def unpack(raw: bytes) -> Frame:
     """Read one whole frame.
 
     Raises:
-        WireError: The lengths do not add up, or the header is not a JSON object.
+        FrameError: The lengths do not add up, or the header is not a JSON object.
     """
     if len(raw) < PREFIX_BYTES:
-        raise WireError(f"A frame begins with {PREFIX_BYTES} bytes of lengths; {len(raw)} came.")
+        raise FrameError(f"A frame begins with {PREFIX_BYTES} bytes of lengths; {len(raw)} came.")
     total, head = _LENGTHS.unpack_from(raw)
     if total + 4 != len(raw) or head + 4 > total:
-        raise WireError(f"The lengths of a frame do not add up: {total}, {head}, {len(raw)}.")
+        raise FrameError(f"The lengths of a frame do not add up: {total}, {head}, {len(raw)}.")
     at = PREFIX_BYTES + head
     try:
         header = _decode(raw[PREFIX_BYTES:at].decode())
@@ -75,7 +75,7 @@ def unpack(raw: bytes) -> Frame:
             blobs.append(raw[at : at + length])
             at += length
     except (ValueError, AttributeError, TypeError) as error:
-        raise WireError(f"The header of a frame is not a JSON object with lengths: {error}.") from None
+        raise FrameError(f"The header of a frame is not a JSON object with lengths: {error}.") from None
     return Frame(header, blobs, raw)
 
 
@@ -89,7 +89,7 @@ class FrameReader:
         """Add bytes and return every frame that is now whole.
 
         Raises:
-            WireError: What came is not a frame.
+            FrameError: What came is not a frame.
         """
         if not self._buffer and len(data) >= PREFIX_BYTES and len(data) == frame_bytes(data):
             return [unpack(data)]  # most often one frame comes, and comes whole

@@ -29,7 +29,7 @@ class LocalSandbox(WardenClient):
     options: LocalOptions
 
     def __init__(self, **options: Any) -> None:
-        checked = LocalOptions.of(options)
+        checked = LocalOptions.from_mapping(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
                 "The local sandbox isolates programs with mechanisms of Linux, and this is not Linux: programs could "

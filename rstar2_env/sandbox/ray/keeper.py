@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
@@ -24,7 +24,7 @@ _REMEMBERED_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartResult:
     """Result of starting a node's sandbox.
 
     Attributes:
@@ -65,13 +65,13 @@ class Keeper:
         self._server: Any = None
         self._serving: asyncio.Task[None] | None = None
 
-    async def start(self) -> Start:
+    async def start(self) -> StartResult:
         """Start the sandbox and its server. Failures are returned, not raised, so that callers can name the node."""
         try:
             self._sandbox = await asyncio.to_thread(LocalSandbox, **self._options)
-            return Start(self._listen(self._sandbox))
+            return StartResult(self._listen(self._sandbox))
         except (Rstar2Error, ImportError, OSError) as error:
-            return Start(error=str(error), mistaken=isinstance(error, ConfigurationError))
+            return StartResult(error=str(error), mistaken=isinstance(error, ConfigurationError))
 
     async def ping(self) -> None:
         """Answer, as long as it lives."""

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.net.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
 from rstar2_env.sandbox.fleet.link import Link, LinkError
-from rstar2_env.sandbox.fleet.servers import Servers
-from rstar2_env.sandbox.ray.keeper import Keeper, Start
+from rstar2_env.sandbox.fleet.servers import FleetServers
+from rstar2_env.sandbox.ray.keeper import Keeper, StartResult
 from rstar2_env.sandbox.ray.options import RayOptions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ServerNode:
     """A node with a server.
 
     Attributes:
@@ -59,8 +59,8 @@ class Nodes:
         http: The fleet's pool of connections.
     """
 
-    def __init__(self, options: RayOptions, token: str, servers: Servers, http: httpx.AsyncClient) -> None:
-        self.nodes: dict[str, Node] = {}
+    def __init__(self, options: RayOptions, token: str, servers: FleetServers, http: httpx.AsyncClient) -> None:
+        self.nodes: dict[str, ServerNode] = {}
         self._options, self._token, self._servers, self._http = options, token, servers, http
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
@@ -113,7 +113,7 @@ class Nodes:
         actor = actor_on(where, Keeper, *arguments, threads=64, cpus=options.reserve_cpus)
         try:
             async with asyncio.timeout(options.start_s):
-                said: Start = await actor.start.remote()
+                said: StartResult = await actor.start.remote()
                 if said.error is None:
                     link = Link(said.url, self._http, strict=False, name=f"on the node {where}")
                     await link.ask(options.start_s)
@@ -128,7 +128,7 @@ class Nodes:
             raise
         else:
             if said.error is None:
-                self.nodes[where.id] = Node(where, actor, link)
+                self.nodes[where.id] = ServerNode(where, actor, link)
                 self._servers.add(link)
                 return
             why = said.error
@@ -184,7 +184,7 @@ class Nodes:
     def _settled(self, name: str, _: asyncio.Task[None]) -> None:
         self._doubts.pop(name, None)
 
-    async def _doubt(self, node: Node) -> None:
+    async def _doubt(self, node: ServerNode) -> None:
         """Until the server answers again: ask Ray whether its actor lives, and kill one that says nothing for long."""
         from ray.exceptions import ActorDiedError
 
@@ -204,7 +204,7 @@ class Nodes:
                 return
             await asyncio.sleep(_AGAIN_S)
 
-    def _lose(self, node: Node, why: str) -> None:
+    def _lose(self, node: ServerNode, why: str) -> None:
         if self.nodes.pop(node.where.id, None) is None:
             return
         _kill(node.actor)
@@ -214,14 +214,14 @@ class Nodes:
         self._look.set()
 
 
-async def _stop(node: Node) -> None:
+async def _stop(node: ServerNode) -> None:
     with contextlib.suppress(Exception):  # it may be gone already
         async with asyncio.timeout(_STOP_S):
             await _call(node.actor, "stop")
     _kill(node.actor)
 
 
-async def _killed(node: Node) -> bool:
+async def _killed(node: ServerNode) -> bool:
     """Kill an actor; returns whether Ray confirms its death, so that its calls may run elsewhere."""
     from ray.exceptions import ActorDiedError
 

@@ -50,10 +50,10 @@ class RayOptions(CheckedOptions):
         """
         super().__post_init__()
         # Paths are checked where they will be read: on the nodes.
-        LocalOptions.of({name: value for name, value in self.local.items() if name != "readable"})
+        LocalOptions.from_mapping({name: value for name, value in self.local.items() if name != "readable"})
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> RayOptions:
+    def from_mapping(cls, given: Mapping[str, Any]) -> RayOptions:
         """Options from names and values, which may include options of the local sandbox.
 
         Raises:

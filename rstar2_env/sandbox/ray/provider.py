@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.net import ray_cluster
 from rstar2_env.sandbox.fleet.client import FleetSandbox
-from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.fleet.servers import FleetServers
 from rstar2_env.sandbox.job import Capability
-from rstar2_env.sandbox.ray.nodes import Node, Nodes
+from rstar2_env.sandbox.ray.nodes import Nodes, ServerNode
 from rstar2_env.sandbox.ray.options import RayOptions
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RaySandbox(FleetSandbox):
     thread_name = "rstar2-sandbox-ray"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(RayOptions.of(options), token=secrets.token_hex(32))
+        super().__init__(RayOptions.from_mapping(options), token=secrets.token_hex(32))
         self._nodes: Nodes | None = None
         self._joined = False
         try:
@@ -71,7 +71,7 @@ class RaySandbox(FleetSandbox):
         """Each layer of isolation on each living node, by the node's address and id."""
         return {str(node.where): node.link.layers for node in self.nodes()}
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ServerNode]:
         """The nodes that have a server."""
         return list(self._nodes.nodes.values()) if self._nodes is not None else []
 
@@ -79,7 +79,7 @@ class RaySandbox(FleetSandbox):
         return self.options
 
     @asynccontextmanager
-    async def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AsyncIterator[None]:
+    async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
         assert self._token is not None  # it was made here
         self._nodes = Nodes(self.options, self._token, servers, http)
         try:

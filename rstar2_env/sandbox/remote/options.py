@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
-from rstar2_env.sandbox.job import Limits
-from rstar2_env.sandbox.options import Isolation
+from rstar2_env.sandbox.limits import Limits
+from rstar2_env.sandbox.options import IsolationMode
 
 _LONGEST_PATIENCE_S = 120.0
 
@@ -44,7 +44,7 @@ class RemoteOptions(CheckedOptions):
     retries: int = option(1, least=0)
     patience_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
     start_s: float = option(10.0, above=0, unit="seconds")
-    isolation: Isolation = "strict"
+    isolation: IsolationMode = "strict"
     limits: Limits = field(default_factory=Limits)
     ca_file: str | None = None
 
@@ -75,7 +75,7 @@ class RemoteOptions(CheckedOptions):
             raise ConfigurationError(f"ca_file names {self.ca_file!r}, which does not exist.")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> RemoteOptions:
+    def from_mapping(cls, given: Mapping[str, Any]) -> RemoteOptions:
         """Options from names and values.
 
         Raises:

@@ -10,7 +10,7 @@ from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.base import warn_caller
 from rstar2_env.sandbox.fleet.client import FleetSandbox
 from rstar2_env.sandbox.fleet.link import Link, LinkError
-from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.fleet.servers import FleetServers
 from rstar2_env.sandbox.job import Capability
 from rstar2_env.sandbox.remote.options import RemoteOptions
 
@@ -36,7 +36,7 @@ class RemoteSandbox(FleetSandbox):
     thread_name = "rstar2-sandbox-remote"
 
     def __init__(self, **options: Any) -> None:
-        given = RemoteOptions.of(options)
+        given = RemoteOptions.from_mapping(options)
         super().__init__(given, token=given.token, ca_file=given.ca_file)
         self._connect()
         self._started()
@@ -55,7 +55,7 @@ class RemoteSandbox(FleetSandbox):
         return self.options
 
     @asynccontextmanager
-    async def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AsyncIterator[None]:
+    async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
         servers.links += [Link(url, http, strict=self.options.isolation == "strict") for url in self.options.urls]
         try:
             await servers.start(self.options.start_s)

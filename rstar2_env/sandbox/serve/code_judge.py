@@ -19,8 +19,8 @@ from starlette.routing import Route
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.sandbox.job import Job, Outcome
-from rstar2_env.sandbox.serve.guard import TooLargeError, read_body, too_large
-from rstar2_env.sandbox.serve.service import Call, Service
+from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _WAIT_S = 15.0
 """Seconds that a call may wait for a place in the queue."""
@@ -60,16 +60,16 @@ class _Endpoint:
     async def answer(self, request: Request) -> Response:
         try:
             body = json.loads(await read_body(request, self._max_bytes))
-        except TooLargeError:
+        except RequestTooLargeError:
             return too_large(self._max_bytes)
         except (ValueError, RecursionError) as error:
-            return _unfit(["body"], f"The body is not JSON: {error}")
+            return _invalid(["body"], f"The body is not JSON: {error}")
         submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]
         if not isinstance(submissions, list) or not submissions:
-            return _unfit(["body", "submissions"], "A batch must have submissions, a list of at least one.")
+            return _invalid(["body", "submissions"], "A batch must have submissions, a list of at least one.")
         for number, submission in enumerate(submissions):
-            if (trouble := _trouble(submission)) is not None:
-                return _unfit(["body", "submissions", number, trouble[0]], trouble[1])
+            if (trouble := _invalid_field(submission)) is not None:
+                return _invalid(["body", "submissions", number, trouble[0]], trouble[1])
         run = _Run(self._service, submissions)
         playing = asyncio.create_task(run.play(self._wait_s))
         leaving = asyncio.create_task(_departure(request))
@@ -99,7 +99,7 @@ class _Run:
         """The outcome of each, or the reason why there is none."""
         self._service = service
         self._submissions = submissions
-        self._places: dict[Call, int] = {}
+        self._places: dict[ServedCall, int] = {}
         self._changed = asyncio.Event()
 
     async def play(self, wait_s: float) -> None:
@@ -123,7 +123,7 @@ class _Run:
             self._changed.clear()
             await self._changed.wait()
 
-    def finished(self, call: Call) -> None:
+    def finished(self, call: ServedCall) -> None:
         """A call has its answer; a refused call keeps the reason on which its client retries."""
         place = self._places.pop(call)
         if call.outcome is not None:
@@ -141,7 +141,7 @@ async def _departure(request: Request) -> None:
         pass
 
 
-def _trouble(submission: Any) -> tuple[str, str] | None:
+def _invalid_field(submission: Any) -> tuple[str, str] | None:
     """The invalid field of a submission, and the reason."""
     if not isinstance(submission, dict):
         return "", "A submission must be an object."
@@ -155,7 +155,7 @@ def _trouble(submission: Any) -> tuple[str, str] | None:
     return None
 
 
-def _unfit(where: list[Any], text: str) -> Response:
+def _invalid(where: list[Any], text: str) -> Response:
     """The answer to an invalid request, in the format of code-judge's framework."""
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
@@ -177,12 +177,12 @@ def _result(submission: dict[str, Any], found: Outcome | str, *, with_output: bo
         expected = submission.get("expected_output")
         success = ran and (expected is None or found.stdout.strip() == expected.strip())
         result |= {"success": success, "run_success": ran, "cost": found.wall_s}
-        output = {"stdout": found.stdout, "stderr": found.stderr + _last_words(found)}
+        output = {"stdout": found.stdout, "stderr": found.stderr + _stderr_tail(found)}
         reason = _REASONS.get(found.status, "")
     return {**result, **(output if with_output else {}), "reason": reason}
 
 
-def _last_words(outcome: Outcome) -> str:
+def _stderr_tail(outcome: Outcome) -> str:
     """What a plain interpreter would have added to stderr, or what ended the program."""
     if outcome.traceback:
         return outcome.traceback

@@ -25,11 +25,11 @@ _OPEN = ("/healthz", "/ping")
 _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
 
 
-class TooLargeError(Exception):
+class RequestTooLargeError(Exception):
     """A request is larger than allowed."""
 
 
-class Guard:
+class RequestGuard:
     """Passes a request on, or answers it with an error.
 
     Args:
@@ -66,7 +66,7 @@ class Guard:
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
-        elif (stranger := _stranger(request)) is not None:
+        elif (stranger := _foreign_origin(request)) is not None:
             self._service.metrics.unauthorized.inc()
             text = f"Without a token this server answers programs of its own machine only, not {stranger}."
             return JSONResponse({"error": text}, 403)
@@ -88,13 +88,13 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """The whole body of a request.
 
     Raises:
-        TooLargeError: It is larger than ``max_bytes``, regardless of its header.
+        RequestTooLargeError: It is larger than ``max_bytes``, regardless of its header.
     """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > max_bytes:
-            raise TooLargeError
+            raise RequestTooLargeError
         parts.append(part)
     return b"".join(parts)
 
@@ -116,7 +116,7 @@ def _closing(send: Send) -> Send:
     return send_and_close
 
 
-def _stranger(request: Request) -> str | None:
+def _foreign_origin(request: Request) -> str | None:
     """The name by which a page of another host asks; ``None`` for a program of this machine."""
     for header, start in (("host", "//"), ("origin", "")):
         said = request.headers.get(header, "//localhost".removeprefix(start))

@@ -8,7 +8,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.limits import Limits
 
 
 @dataclass(frozen=True)

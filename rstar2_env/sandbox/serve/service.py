@@ -30,12 +30,12 @@ _GIVEN_UP = "The call was ended because its client disconnected or cancelled it.
 class Watcher(Protocol):
     """Something that waits for calls."""
 
-    def finished(self, call: Call) -> None:
+    def finished(self, call: ServedCall) -> None:
         """Called when a watched call has its answer."""
         ...
 
 
-class Call:
+class ServedCall:
     """One call, from its arrival until it is forgotten.
 
     Args:
@@ -94,10 +94,10 @@ class Service:
             }
         )
         self._recent_s = 0.05  # moving average of the duration of calls; starts with a guess
-        self._calls: dict[str, Call] = {}
-        self._queue: dict[Call, None] = {}  # in order of arrival; any one can be taken out
-        self._finished: deque[Call] = deque()
-        self._answers: deque[Call] = deque()
+        self._calls: dict[str, ServedCall] = {}
+        self._queue: dict[ServedCall, None] = {}  # in order of arrival; any one can be taken out
+        self._finished: deque[ServedCall] = deque()
+        self._answers: deque[ServedCall] = deque()
         self._answer_bytes = 0
         self._sessions = SessionNames()
         self._idle = asyncio.Event()
@@ -116,16 +116,16 @@ class Service:
             return 0
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
-    def known(self, call_id: str) -> Call | None:
+    def known(self, call_id: str) -> ServedCall | None:
         """The call with that id, if it came before and is remembered."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()
         return call
 
-    def take(self, call_id: str, job: Job) -> Call:
+    def take(self, call_id: str, job: Job) -> ServedCall:
         """Accept a call; there must be ``room``."""
-        call = Call(call_id, job, asyncio.get_running_loop().time())
+        call = ServedCall(call_id, job, asyncio.get_running_loop().time())
         limits, call.cut = cut_to(job.limits, self.options.max_limits)
         if call.cut:
             call.job = replace(job, limits=limits)
@@ -135,7 +135,7 @@ class Service:
         self._start_what_fits()
         return call
 
-    def leave(self, call: Call, watcher: Watcher, *, grace_s: float) -> None:
+    def leave(self, call: ServedCall, watcher: Watcher, *, grace_s: float) -> None:
         """Remove a watcher of a call. When no other watches it for ``grace_s``, the call is ended.
 
         Args:
@@ -199,7 +199,7 @@ class Service:
             call.task = asyncio.create_task(self._run(call))
             call.task.add_done_callback(partial(self._ended, call))
 
-    async def _run(self, call: Call) -> Outcome:
+    async def _run(self, call: ServedCall) -> Outcome:
         now = asyncio.get_running_loop().time()
         self.metrics.wait.observe(now - call.arrived)
         self.metrics.started.inc()
@@ -207,7 +207,7 @@ class Service:
         assert call.job is not None  # a call keeps its job until it has run
         return await self.sandbox.arun(call.job)
 
-    def _ended(self, call: Call, task: asyncio.Task[Outcome]) -> None:
+    def _ended(self, call: ServedCall, task: asyncio.Task[Outcome]) -> None:
         assert call.job is not None  # a call keeps its job until it has run
         answer: dict[str, Any] = {"id": call.id}
         session = call.job.session
@@ -238,28 +238,28 @@ class Service:
         self._start_what_fits()
         self._rest()
 
-    def _finish(self, call: Call, answer: dict[str, Any]) -> None:
+    def _finish(self, call: ServedCall, answer: dict[str, Any]) -> None:
         call.done, call.done_at = True, asyncio.get_running_loop().time()
         call.answer = dump(answer)
         call.size = len(call.answer)
         self._finished.append(call)
         self._answers.append(call)
         self._answer_bytes += call.size
-        self._tell(call)
+        self._notify(call)
         call.outcome = None
         self._forget()
 
-    def _refuse(self, call: Call, why: str) -> None:
+    def _refuse(self, call: ServedCall, why: str) -> None:
         """Answer that the call never ran, and forget it, so that it can be sent again, here or elsewhere."""
         del self._calls[call.id]
         call.done, call.job = True, None
         if why != "cancelled":
             self.metrics.rejected.inc()
         call.answer = dump({"id": call.id, "refused": why, "retry_after_s": self.retry_after()})
-        self._tell(call)
+        self._notify(call)
         self._rest()
 
-    def _tell(self, call: Call) -> None:
+    def _notify(self, call: ServedCall) -> None:
         watchers, call.watchers = call.watchers, set()
         for watcher in watchers:
             watcher.finished(call)
@@ -278,7 +278,7 @@ class Service:
                 self._answer_bytes -= call.size
             del self._calls[call.id]
 
-    def _end_if_orphaned(self, call: Call) -> None:
+    def _end_if_orphaned(self, call: ServedCall) -> None:
         if not call.watchers and not call.done:
             self.cancel(call.id)
 

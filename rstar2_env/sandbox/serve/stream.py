@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from rstar2_env.sandbox.fleet.codec import dump, outcome_to_json
 from rstar2_env.sandbox.messages import lost
-from rstar2_env.sandbox.serve.service import Call, Service
+from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _GATHER_S = 0.01
 """While calls wait, outcomes within this time are sent together, since a packet is expensive for short calls."""
@@ -29,15 +29,15 @@ class OutcomeStream(Response):
         super().__init__(status_code=200, headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]  # not known in advance
         self._service = service
-        self._waiting: set[Call] = set()
+        self._waiting: set[ServedCall] = set()
         self._lines: list[bytes] = []
         self._changed = asyncio.Event()
         self._gone = False
 
-    def wait_for(self, call: Call) -> None:
+    def wait_for(self, call: ServedCall) -> None:
         """Add a call whose answer is to be sent."""
         if call.done:
-            self._lines.append(answer_of(call))
+            self._lines.append(answer_line(call))
         else:
             call.watchers.add(self)
             self._waiting.add(call)
@@ -46,10 +46,10 @@ class OutcomeStream(Response):
         """Send a line."""
         self._lines.append(line)
 
-    def finished(self, call: Call) -> None:
+    def finished(self, call: ServedCall) -> None:
         """Called when a watched call has its answer."""
         self._waiting.discard(call)
-        self._lines.append(answer_of(call))
+        self._lines.append(answer_line(call))
         self._changed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +93,7 @@ class OutcomeStream(Response):
                 self._changed.set()
 
 
-def answer_of(call: Call) -> bytes:
+def answer_line(call: ServedCall) -> bytes:
     """A finished call's answer as a line."""
     if call.answer is not None:
         return call.answer

@@ -17,7 +17,7 @@ from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.doctor.checks import accelerators
 from rstar2_env.doctor.examine import FAMILIES, checks, examine
 from rstar2_env.doctor.finding import Checked
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.machine import MachineState
 
 MACHINES = Path(__file__).parent / "machines"
 FAULTS: dict[str, dict[str, Any]] = json.loads((MACHINES / "mi300x_faults.json").read_text())
@@ -47,7 +47,7 @@ def changed(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
 
 
 def results(found: dict[str, Any]) -> dict[str, Checked]:
-    return {one.name: one for one in examine(Machine.of(found))}
+    return {one.name: one for one in examine(MachineState.from_record(found))}
 
 
 def levels(found: dict[str, Any], *wanted: str) -> set[str]:
@@ -105,10 +105,10 @@ def test_what_does_not_apply_is_skipped() -> None:
 
 
 def test_an_empty_state_is_answered_by_every_check() -> None:
-    answers = examine(Machine())
+    answers = examine(MachineState())
     assert len(answers) == sum(len(family.CHECKS) for family in FAMILIES)
     assert all(one.line and one.title and "\n" not in one.line + one.fix for one in answers)
-    assert accelerators.torch_build(Machine()).level == "note"
+    assert accelerators.torch_build(MachineState()).level == "note"
 
 
 def test_a_cuda_wheel_on_another_python_is_told_why() -> None:
@@ -133,19 +133,19 @@ def test_in_a_container_the_fix_is_for_the_container() -> None:
 
 class TestReading:
     def test_a_state_reads_back_as_it_was_written(self) -> None:
-        machine = Machine.of(state("mi300x"))
-        assert Machine.read(json.dumps({"checks": [], "machine": machine.record()})) == machine
-        assert Machine.read(json.dumps(machine.record())) == machine
+        machine = MachineState.from_record(state("mi300x"))
+        assert MachineState.read(json.dumps({"checks": [], "machine": machine.record()})) == machine
+        assert MachineState.read(json.dumps(machine.record())) == machine
 
     @pytest.mark.parametrize(("text", "said"), [("{", "must be JSON"), ("[1]", "must be an object")])
     def test_what_is_no_state_is_refused(self, text: str, said: str) -> None:
         with pytest.raises(ConfigurationError, match=said):
-            Machine.read(text)
+            MachineState.read(text)
 
     def test_an_unknown_or_wrong_value_is_named(self) -> None:
         with pytest.raises(UnknownOptionError, match="colour"):
-            Machine.of({"colour": "red"})
+            MachineState.from_record({"colour": "red"})
         with pytest.raises(ConfigurationError, match="cpus"):
-            Machine.of({"system": {"cpus": "many"}})
+            MachineState.from_record({"system": {"cpus": "many"}})
         with pytest.raises(ConfigurationError, match="arch"):
-            Machine.of({"driver": {"devices": [{"name": "x", "arch": 942}]}})
+            MachineState.from_record({"driver": {"devices": [{"name": "x", "arch": 942}]}})

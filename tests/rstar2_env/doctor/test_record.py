@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from rstar2_env.doctor import record_devices
-from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.record import _limit, record, variables
-from rstar2_env.doctor.record_devices import arch_of, vllm_build
+from rstar2_env.doctor.record_devices import arch_name, vllm_build
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def here(tmp_path_factory: pytest.TempPathFactory) -> MachineState:
     return record(tmp_path_factory.mktemp("runs") / "not" / "yet")
 
 
-def test_the_state_of_this_machine_is_taken(here: Machine) -> None:
+def test_the_state_of_this_machine_is_taken(here: MachineState) -> None:
     assert here.system.memory_bytes > 1 << 28
     assert here.system.python == sys.version.split()[0]
     assert here.bounds.files
@@ -30,7 +30,7 @@ def test_the_state_of_this_machine_is_taken(here: Machine) -> None:
     assert any(layer.required for layer in here.sandbox.layers) or here.sandbox.error
 
 
-def test_torch_is_asked_in_a_process_of_its_own(here: Machine) -> None:
+def test_torch_is_asked_in_a_process_of_its_own(here: MachineState) -> None:
     torch = pytest.importorskip("torch", reason="this is about a machine with torch")
     assert (here.torch.version, here.torch.error) == (torch.__version__, "")
 
@@ -67,7 +67,7 @@ def test_keys_and_tokens_are_not_recorded() -> None:
     ("number", "name"), [(90402, "gfx942"), (90500, "gfx950"), (90010, "gfx90a"), (110001, "gfx1101")]
 )
 def test_architectures_are_named_as_amd_names_them(number: int, name: str) -> None:
-    assert arch_of(number) == name
+    assert arch_name(number) == name
 
 
 @pytest.mark.parametrize(

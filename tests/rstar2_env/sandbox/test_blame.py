@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome, Sandbox
-from rstar2_env.sandbox.job import Reason
+from rstar2_env.sandbox.job import OutcomeReason
 
 SEEDS = st.integers(0, 1 << 32)
 LIMITS = Limits(wall_s=1.5, memory_mb=256, processes=16, output_bytes=1 << 14, file_mb=4)
@@ -30,7 +30,7 @@ def blame(outcome: Outcome, code: str) -> None:
     what = f"{outcome}\n{code}"
     assert outcome.status is not ToolStatus.UNAVAILABLE, what
     assert outcome.status not in (ToolStatus.OK, ToolStatus.EMPTY), what
-    assert outcome.reason in get_args(Reason), what
+    assert outcome.reason in get_args(OutcomeReason), what
     assert outcome.reason not in OURS, what
     assert outcome.attempts == 1, what
 

@@ -9,7 +9,8 @@ from cell_sandbox import CellSandbox
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.job import Limits, Outcome
+from rstar2_env.sandbox.job import Outcome
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import CallContext, EpisodeTool, NotebookTool, ToolChain
 

@@ -7,7 +7,8 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import LocalSandbox
-from rstar2_env.sandbox.job import Limits, Outcome
+from rstar2_env.sandbox.job import Outcome
+from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import PYTHON_TOOL_NAME, CallContext, PythonTool, Tool, ToolCall, ToolChain
 

@@ -17,7 +17,7 @@ _SPARE_BYTES = 32 << 20
 """Margin above the limit on address space, so that a MemoryError comes before the kernel's kill."""
 
 
-class Group:
+class ControlGroup:
     """One group for one call at a time. Its files stay open: they are read and written in every call."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
@@ -47,9 +47,9 @@ class Group:
             if "pids" in self._folders:
                 _write(self._folders["pids"], "pids.max", processes)
             self._set = (memory_bytes, processes)
-        self.count_anew()
+        self.reset_counters()
 
-    def count_anew(self) -> None:
+    def reset_counters(self) -> None:
         """Reset the counters, for the next cell of a session."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
@@ -82,7 +82,7 @@ class Group:
         return self._seen
 
 
-class Groups:
+class ControlGroups:
     """The parent of all groups of one warden.
 
     Raises:
@@ -116,7 +116,7 @@ class Groups:
         """The active controllers."""
         return tuple(self._parents)
 
-    def make(self, index: int) -> Group:
+    def make(self, index: int) -> ControlGroup:
         """Make a group; its number must be free.
 
         Raises:
@@ -129,7 +129,7 @@ class Groups:
             for file, value in (("memory.swap.max", 0), ("memory.oom.group", 1)):
                 with contextlib.suppress(OSError):  # no swap, or an old kernel
                     _write(folders["memory"], file, value)
-        return Group(folders, self.version)
+        return ControlGroup(folders, self.version)
 
     def close(self) -> None:
         """Remove the parent; every group must be closed."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from . import landlock, linux, seccomp, users
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .plan import IsolationPlan
 
 WORKDIR = "/tmp"
 """The working folder, where mounts are possible."""
@@ -35,7 +35,7 @@ class Isolation:
         readable: Paths that programs may read.
     """
 
-    def __init__(self, plan: Plan, readable: list[str]) -> None:
+    def __init__(self, plan: IsolationPlan, readable: list[str]) -> None:
         self._plan = plan
         self._pinned = "pid" not in plan.namespaces
         needs = seccomp.Needs(
@@ -46,8 +46,8 @@ class Isolation:
             # What is in flight would escape the watch over files, and over sockets unless their namespace shows them.
             pass_nothing="mount" not in plan.namespaces or not (plan.memory_group or "net" in plan.namespaces),
         )
-        self._filter = seccomp.Filter(needs=needs) if plan.seccomp else None
-        self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None
+        self._filter = seccomp.SeccompFilter(needs=needs) if plan.seccomp else None
+        self._rules = landlock.LandlockRules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
         """Bytes of address space that the zygote uses: the preloaded modules, not a program's own."""
         self._nests = plan.user and not plan.users_from  # so that the kernel counts each call's processes apart
@@ -56,7 +56,7 @@ class Isolation:
         self._own_net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC) if "net" in plan.namespaces else -1
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
-        self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
+        self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
         """The rlimit on processes for a program that may have ``wanted``; ``None`` where it cannot be determined."""
@@ -133,8 +133,8 @@ class Isolation:
         finally:
             linux.setns(self._own_net, linux.CLONE_NEWNET)
 
-    def _mounts(self, user: int, file_bytes: int) -> linux.Prepared:
-        calls = linux.Prepared()
+    def _mounts(self, user: int, file_bytes: int) -> linux.PreparedCalls:
+        calls = linux.PreparedCalls()
         if "mount" not in self._plan.namespaces:
             return calls
         options = f"size={file_bytes},nr_inodes={_INODES},mode=700,uid={user},gid={user}"
@@ -154,9 +154,9 @@ class Isolation:
         os.environ["HOME"] = os.environ["TMPDIR"] = workdir
 
 
-def _change_of_user(user: int) -> linux.Prepared:
+def _change_of_user(user: int) -> linux.PreparedCalls:
     """Change to a separate user, which gives up every capability, and end together with the zygote from then on."""
-    calls = linux.Prepared()
+    calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)
         calls.add("setresgid", user, user, user)

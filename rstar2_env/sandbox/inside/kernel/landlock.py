@@ -39,7 +39,7 @@ def version() -> int:
     return linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), _CREATE_VERSION)
 
 
-class Rules:
+class LandlockRules:
     """Rules for a child to apply to itself. All but the one for its working folder are prepared in the zygote.
 
     Args:

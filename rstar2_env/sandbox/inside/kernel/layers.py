@@ -15,11 +15,11 @@ from typing import Any
 
 from . import landlock, linux, seccomp
 from .attempt import attempt
-from .cgroups import Groups
+from .cgroups import ControlGroups
 from .packages import EVERYTHING
-from .plan import NAMESPACES, SCOPED, Plan
+from .plan import NAMESPACES, SCOPED, IsolationPlan
 from .users import INSIDE_USER, become, enter_user_namespace, free_users, try_process_limit
-from .view import FOLDER, View, build, link, plain_view, private_view
+from .view import FOLDER, FileView, build, link, plain_view, private_view
 
 _MARGIN = 512
 
@@ -28,9 +28,9 @@ _MARGIN = 512
 class Layers:
     """The plan, what it is based on, and why other layers are missing."""
 
-    plan: Plan
-    view: View
-    groups: Groups | None = None
+    plan: IsolationPlan
+    view: FileView
+    groups: ControlGroups | None = None
     missing: dict[str, str] = field(default_factory=dict)
 
     def capabilities(self) -> list[dict[str, Any]]:
@@ -48,25 +48,25 @@ class Layers:
         counted_late = plan.isolated and not plan.counted and "pids" not in grouped
         watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the zygote finds a tree
         kept: dict[str, list[str]] = {
-            "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
-            "no sight of other processes": _those(
+            "no network": _active({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
+            "no sight of other processes": _active(
                 {"process namespace": "pid" in spaces, "system-call filter and landlock": pinned}
             ),
-            "no sight of the user's files": _those(
+            "no sight of the user's files": _active(
                 {
                     "mount namespace": "mount" in spaces,
                     "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
                 }
             ),
-            "no gain of privileges": _those({"no_new_privs and no capabilities": plan.isolated}),
+            "no gain of privileges": _active({"no_new_privs and no capabilities": plan.isolated}),
             "bounded time": ["wall clock of the warden", "rlimit"],
-            "bounded memory": _those(
+            "bounded memory": _active(
                 {
                     "memory control group": "memory" in grouped,
                     "rlimit and the zygote's watch": "memory" not in grouped and plan.isolated and watched,
                 }
             ),
-            "bounded processes": _those(
+            "bounded processes": _active(
                 {
                     "pids control group": "pids" in grouped,
                     "rlimit of a separate user": plan.counted,
@@ -77,7 +77,7 @@ class Layers:
                 }
             ),
             "bounded output": ["reader of the warden"],
-            "killed whole": _those(
+            "killed whole": _active(
                 {"process namespace": "pid" in spaces, "process group that the filter lets none leave": plan.seccomp}
             ),
         }
@@ -136,13 +136,13 @@ def find(options: dict[str, Any]) -> Layers:
     plain = partial(plain_view, options["site_dirs"], options["readable"], named, options["scratch"])
     if options["isolation"] == "none":
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
-        return Layers(Plan(isolated=False), plain(), missing=off)
+        return Layers(IsolationPlan(isolated=False), plain(), missing=off)
     without: list[str] = options["without"]
     missing = dict.fromkeys(without, "disabled by the option without")
     groups = _groups(missing)
-    plan = Plan(memory_group=groups is not None and "memory" in groups.controllers)
+    plan = IsolationPlan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
-    view: View | None = None
+    view: FileView | None = None
     if "mount" in plan.namespaces:
         try:
             view = private_view(options["site_dirs"], options["readable"], named)
@@ -162,7 +162,7 @@ def find(options: dict[str, Any]) -> Layers:
     if os.geteuid() == 0:
         _find_users(plan, view, missing)
     plan.counted = attempt(partial(try_process_limit, plan)) is None
-    for name, probe in (("seccomp", seccomp.Filter), ("landlock", landlock.version)):
+    for name, probe in (("seccomp", seccomp.SeccompFilter), ("landlock", landlock.version)):
         if name not in missing and (failure := attempt(probe)) is not None:
             missing[name] = failure
     plan.seccomp = "seccomp" not in missing
@@ -174,17 +174,17 @@ def find(options: dict[str, Any]) -> Layers:
     return Layers(plan, view, groups, missing)
 
 
-def _groups(missing: dict[str, str]) -> Groups | None:
+def _groups(missing: dict[str, str]) -> ControlGroups | None:
     if "cgroups" in missing:
         return None
     try:
-        return Groups()
+        return ControlGroups()
     except OSError as error:
         missing["cgroups"] = str(error)
         return None
 
 
-def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
+def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
     """Find which namespaces can be made, as the current user or inside a user namespace."""
     if attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
         error = missing.get("user") or attempt(enter_user_namespace)
@@ -200,7 +200,7 @@ def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
     plan.namespaces = tuple(name for name in NAMESPACES if name not in missing)
 
 
-def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
+def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) -> None:
     """As root: find ids for separate users that can read what a program needs."""
     if "users" in missing:
         return
@@ -237,7 +237,7 @@ def _count_own_tasks() -> int:
     return count
 
 
-def _rehearse(plan: Plan, view: View, scratch: str) -> None:
+def _rehearse(plan: IsolationPlan, view: FileView, scratch: str) -> None:
     """Build the private view and the mounts of a child, as for the zygote, to check that this works."""
     if plan.user:
         enter_user_namespace()
@@ -248,7 +248,7 @@ def _rehearse(plan: Plan, view: View, scratch: str) -> None:
         raise OSError(0, error)
 
 
-def _build_and_mount(plan: Plan, view: View, scratch: str) -> None:
+def _build_and_mount(plan: IsolationPlan, view: FileView, scratch: str) -> None:
     linux.unshare(plan.flags("mount", "net", "ipc", "uts", "cgroup"))
     build(view, os.path.join(scratch, "root"), INSIDE_USER)
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m")
@@ -256,7 +256,7 @@ def _build_and_mount(plan: Plan, view: View, scratch: str) -> None:
         raise OSError(2, f"the interpreter is not at {view.python} in the private view")
 
 
-def _those(mechanisms: dict[str, bool]) -> list[str]:
+def _active(mechanisms: dict[str, bool]) -> list[str]:
     return [name for name, active in mechanisms.items() if active]
 
 

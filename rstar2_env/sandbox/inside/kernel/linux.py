@@ -219,7 +219,7 @@ def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
             os.close(descriptor)
 
 
-class Prepared:
+class PreparedCalls:
     """System calls with arguments prepared in advance, so that a forked child touches little memory to make them."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ NAMESPACES = {
 
 
 @dataclass(slots=True)
-class Plan:
+class IsolationPlan:
     """The active layers.
 
     Attributes:

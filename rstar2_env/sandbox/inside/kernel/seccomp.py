@@ -33,7 +33,7 @@ _RLIMIT_CORE = 4
 _PRIO_PROCESS = 0
 
 _OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
-"""Stand for the process's own number, and for its negative, which names its group; ``Filter.pin`` replaces them."""
+"""Placeholders for the process's own id and its negative (its process group); ``SeccompFilter.pin`` replaces them."""
 _STEP, _OPERAND = struct.Struct("HBBI"), struct.Struct("I")
 
 Instruction = tuple[int, int, int, int]
@@ -60,7 +60,7 @@ class Needs:
     pass_nothing: bool = False
 
 
-class Filter:
+class SeccompFilter:
     """The filter of this machine, ready for the kernel.
 
     Args:

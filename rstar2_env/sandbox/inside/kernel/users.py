@@ -16,7 +16,7 @@ from . import linux
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .plan import Plan
+    from .plan import IsolationPlan
 
 INSIDE_USER = 1000
 """The user that a program sees itself as, in a user namespace of its own."""
@@ -121,7 +121,7 @@ def nest(proc: int) -> None:
     linux.drop_capabilities()
 
 
-def try_process_limit(plan: Plan) -> None:
+def try_process_limit(plan: IsolationPlan) -> None:
     """Become what a program will be, and see whether the kernel holds a limit on processes for it, and for it alone.
 
     It never does for the machine's user 0, whatever namespace that user is in and whatever it may do; and before Linux

@@ -32,7 +32,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @dataclass(slots=True)
-class View:
+class FileView:
     """Where things are for the zygote and its children.
 
     Attributes:
@@ -58,7 +58,7 @@ class View:
     links: dict[str, str] = field(default_factory=dict)
 
 
-def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> View:
+def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> FileView:
     """The machine's own paths, for use without a mount namespace.
 
     Args:
@@ -69,7 +69,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
     """
     prefix = os.path.realpath(sys.base_prefix)
     system = [prefix, *_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
-    view = View(sys.executable, _launch_file(), site_dirs)
+    view = FileView(sys.executable, _launch_file(), site_dirs)
     if named is not None:
         links = os.path.join(scratch, "packages")
         view.site_dirs, view.links = [links], packages.shown(named, site_dirs)
@@ -84,7 +84,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
     return view
 
 
-def private_view(site_dirs: list[str], readable: list[str], named: list[str] | None) -> View:
+def private_view(site_dirs: list[str], readable: list[str], named: list[str] | None) -> FileView:
     """The layout of the small root.
 
     Args:
@@ -94,7 +94,7 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)
-    view = View(base, f"{HARNESS}/launch.py", [])
+    view = FileView(base, f"{HARNESS}/launch.py", [])
     for folder in _SYSTEM:
         if os.path.isdir(folder) and not os.path.islink(folder):
             view.binds.append((folder, folder))
@@ -125,7 +125,7 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
     return view
 
 
-def link(view: View) -> None:
+def link(view: FileView) -> None:
     """Make the folder of links of a plain view, in the warden's scratch folder."""
     if view.links:
         (folder,) = view.site_dirs
@@ -135,7 +135,7 @@ def link(view: View) -> None:
             os.symlink(source, os.path.join(folder, name))
 
 
-def build(view: View, root: str, user: int) -> None:
+def build(view: FileView, root: str, user: int) -> None:
     """Build the small root at ``root`` and move into it. The mount namespace must be this process's own.
 
     Args:
@@ -183,11 +183,11 @@ def build(view: View, root: str, user: int) -> None:
     )
 
 
-def _shown(path: str, view: View) -> bool:
+def _shown(path: str, view: FileView) -> bool:
     return _inside(path, view) != ""
 
 
-def _inside(path: str, view: View) -> str:
+def _inside(path: str, view: FileView) -> str:
     """Where a path of this machine appears inside; empty when it does not."""
     for source, target in view.binds:
         if path == source or path.startswith(source + "/"):

@@ -67,7 +67,7 @@ class CallerLink:
             return None
         return self._frames.feed(data) if data else None
 
-    def say(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
+    def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
         """Send a frame, buffered if necessary; returns false when the caller is gone."""
         self._out.append(memoryview(wire.pack(header, blobs)))
         return len(self._out) > 1 or self.flush()

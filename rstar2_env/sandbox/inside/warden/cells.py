@@ -20,7 +20,7 @@ from .verdict import signal_name
 if TYPE_CHECKING:
     from .backlog import Backlog
     from .child import Call, Child, Session
-    from .loop import Loop
+    from .loop import EventLoop
 
 _HALT_AFTER_S = 0.1
 """Seconds that a session rests before it is halted: cells that follow at once do not pay for a halt."""
@@ -55,7 +55,7 @@ class Cells:
     def __init__(
         self,
         options: dict[str, Any],
-        loop: Loop,
+        loop: EventLoop,
         queue: Backlog,
         kill: Callable[[Child], None],
         answer: _Answer,
@@ -128,13 +128,13 @@ class Cells:
                 earlier = f"{call.note} " if call.note is not None else ""
                 header |= {"session": "interrupted", "session_note": earlier + note}
             self._answer(call, header, blobs)
-        self.book.go_on(session)
+        self.book.advance(session)
 
     def _halt_later(self, child: Child) -> None:
         """Halt a session that rests, with one timer for many short cells."""
         if not child.halt_due:
             child.halt_due = True
-            self._loop.at(child.rests_from + _HALT_AFTER_S, lambda: self._halt(child), child)
+            self._loop.call_at(child.rests_from + _HALT_AFTER_S, lambda: self._halt(child), child)
 
     def _halt(self, child: Child) -> None:
         child.halt_due = False
@@ -154,14 +154,16 @@ class Cells:
         child.stopped_for = why
         session.signalled = True
         child.order(INTERRUPT)
-        self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None, child)
+        self._loop.call_at(
+            time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None, child
+        )
 
     def interrupted(self, child: Child) -> None:
         """Note that the interrupt was sent, so it can no longer reach a later cell."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:
-                self.book.go_on(child.session)
+                self.book.advance(child.session)
 
     def cancel(self, call: Call) -> None:
         """Cancel a call of a session, whose outcome is no longer needed."""
@@ -178,7 +180,7 @@ class Cells:
         if session.child is None:
             self.book.lose_process(session)
         else:
-            self.book.go_on(session)
+            self.book.advance(session)
 
     def end(self, name: str) -> None:
         """End a session, whether or not it runs a cell."""
@@ -241,7 +243,7 @@ class Cells:
         """Ensure that a cell is stopped in time, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
-            self._loop.at(deadline, lambda: self._on_deadline(session, deadline), session.child)
+            self._loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
 
     def _on_deadline(self, session: Session, at: float) -> None:
         if session.deadline_at != at:

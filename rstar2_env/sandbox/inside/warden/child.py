@@ -18,9 +18,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ..orders import BROKEN, FORK, KILL, WATCH, Reply, pack_order
+from ..orders import BROKEN, FORK, KILL, WATCH, OrderReply, pack_order
 from ..wire import STARTED
-from .slot import Slot
+from .slot import ChildSlot
 from .stream import Stream
 from .verdict import Seen, verdict
 
@@ -111,7 +111,7 @@ class Child:
         parent: What it is forked from.
     """
 
-    def __init__(self, number: int, slot: Slot, file_bytes: int, parent: Parent) -> None:
+    def __init__(self, number: int, slot: ChildSlot, file_bytes: int, parent: Parent) -> None:
         self.number = number
         self.slot = slot
         self.parent = parent
@@ -171,7 +171,7 @@ class Child:
         Raises:
             OSError: The parent has ended.
         """
-        self.parent.link.say(pack_order(WATCH, self.number, tasks, memory, files, self.workdir))
+        self.parent.link.send(pack_order(WATCH, self.number, tasks, memory, files, self.workdir))
 
     def order(self, kind: int) -> None:
         """Order what needs no more than a number: ``KILL``, ``HALT`` and ``RESUME`` (its tree), ``INTERRUPT``.
@@ -181,10 +181,10 @@ class Child:
         """
         if kind == KILL:
             self.must_end(time.monotonic())
-        self.parent.link.say(pack_order(kind, self.number))
+        self.parent.link.send(pack_order(kind, self.number))
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is the process of a session between two cells."""
         return self.session is not None and self.call is None
 
@@ -240,7 +240,7 @@ class Child:
         self.reached = False
         self.started_at = time.monotonic()
 
-    def hear(self) -> bytes:
+    def receive(self) -> bytes:
         """The next message of the child; empty when it can send no more.
 
         Raises:
@@ -294,7 +294,7 @@ class Child:
         """Whether it has been owing its next step for longer than ``patience_s`` seconds."""
         return self._due_from > 0 and now - self._due_from > patience_s
 
-    def end(self, reply: Reply, now: float) -> None:
+    def end(self, reply: OrderReply, now: float) -> None:
         """Note how the process ended, as the zygote saw it."""
         self.must_end(now)  # with all that it has started
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now

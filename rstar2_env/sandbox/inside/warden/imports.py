@@ -19,7 +19,7 @@ _MOST_BYTES = 1 << 18
 """How much is looked at, so that the time is bounded."""
 
 
-def texts_of(frame: Frame) -> Iterator[bytes]:
+def program_texts(frame: Frame) -> Iterator[bytes]:
     """The source of a job, and the modules that come with it."""
     yield frame.blobs[0]
     for name, content in zip(frame.header["files"], frame.blobs[2:], strict=False):

@@ -20,7 +20,7 @@ IN, OUT, ENDED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLL
 Callback = Callable[[int], None]
 
 
-class Loop:
+class EventLoop:
     """Waits for descriptors and times until it is stopped.
 
     Args:
@@ -96,12 +96,12 @@ class Loop:
         """Stop watching a descriptor; the caller closes it next, which removes it from the kernel's list."""
         self._callbacks.pop(descriptor, None)
 
-    def at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:
+    def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:
         """Call ``what`` at a time of ``time.monotonic``; ``owner`` as for ``watch``."""
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
 
-def tell_of(error: Exception) -> None:
+def log_error(error: Exception) -> None:
     """Write an error of ours, for which one owner pays, to standard error."""
     lines = "".join(traceback.format_exception(error))
     print(f"An error in the warden, for which one call pays: {lines}", file=sys.stderr)

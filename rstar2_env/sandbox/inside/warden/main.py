@@ -19,8 +19,8 @@ from ..kernel import layers, linux
 from ..tidy import remove_tree
 from .caller_link import CallerLink
 from .parents import Parents
-from .slot import Slot
-from .supervisor import Supervisor
+from .slot import ChildSlot
+from .supervisor import WardenSupervisor
 from .zygote_link import ZygoteLink
 
 _DESCRIPTORS = 1 << 16
@@ -57,15 +57,15 @@ def main() -> None:
         if scratch is not None:
             os.chmod(scratch, 0o711)  # the separate users must be able to reach their folders
         count = options["workers"] + 2 * options["waiting"] + options["parents"]
-        make_slot = partial(Slot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
+        make_slot = partial(ChildSlot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
         slots = [make_slot(index) for index in range(count)]
     except (OSError, RuntimeError) as error:
-        caller.say({"op": "failed", "error": str(error)})
+        caller.send({"op": "failed", "error": str(error)})
         return
     greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
     gc.freeze()
     gc.set_threshold(50_000)  # calls come and go without cycles
-    supervisor = Supervisor(caller, options, parents, slots, make_slot, greeting)
+    supervisor = WardenSupervisor(caller, options, parents, slots, make_slot, greeting)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # then clean up: the caller is gone
     try:
         supervisor.serve()

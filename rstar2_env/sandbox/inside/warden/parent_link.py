@@ -26,7 +26,7 @@ class ParentLink:
         self._asked_at: float | None = None
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
-    def wait(self, seconds: float) -> orders.Reply | None:
+    def wait(self, seconds: float) -> orders.OrderReply | None:
         """Its first message; ``None`` when it is gone.
 
         Raises:
@@ -35,7 +35,7 @@ class ParentLink:
         self.control.settimeout(seconds)
         return self.greet()
 
-    def greet(self) -> orders.Reply | None:
+    def greet(self) -> orders.OrderReply | None:
         """Receive its first message, and note which process it is from; ``None`` when it is gone."""
         message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, data in ancillary:
@@ -56,7 +56,7 @@ class ParentLink:
         """
         socket.send_fds(self.control, [order], descriptors)
 
-    def say(self, order: bytes) -> None:
+    def send(self, order: bytes) -> None:
         """Give another order.
 
         Raises:
@@ -64,7 +64,7 @@ class ParentLink:
         """
         self.control.send(order)
 
-    def receive(self) -> orders.Reply | None:
+    def receive(self) -> orders.OrderReply | None:
         """The next message; ``None`` when the parent is gone."""
         message = self.control.recv(orders.MAX_BYTES)
         if not message:

@@ -21,7 +21,7 @@ from .parent import Parent
 from .zygote_link import START_S
 
 if TYPE_CHECKING:
-    from .loop import Loop
+    from .loop import EventLoop
     from .zygote_link import ZygoteLink
 
 _UNUSED_S = 60.0
@@ -49,8 +49,8 @@ class Parents:
         self._imports = Imports(self._all)
         self._by_names: dict[tuple[str, ...], Parent] = {}
         self._failed: set[tuple[str, ...]] = set()
-        self._loop: Loop | None = None
-        self._on_message: Callable[[Parent, orders.Reply | None], None]
+        self._loop: EventLoop | None = None
+        self._on_message: Callable[[Parent, orders.OrderReply | None], None]
         self._on_settled: Callable[[Parent], None]
         names = self._all if self._most == 1 else ()
         try:
@@ -69,7 +69,7 @@ class Parents:
         """Every parent that there is."""
         return list(self._by_names.values())
 
-    def of(self, texts: Iterable[bytes]) -> Parent:
+    def for_program(self, texts: Iterable[bytes]) -> Parent:
         """The parent for a program.
 
         Args:
@@ -79,14 +79,14 @@ class Parents:
             return self.first
         return self._used(self._imports.named(texts))
 
-    def of_session(self) -> Parent:
+    def for_session(self) -> Parent:
         """The parent for a session, whose later cells may import anything."""
         return self.first if self._most == 1 or not self._all else self._used(self._all)
 
     def attend(
         self,
-        loop: Loop,
-        on_message: Callable[[Parent, orders.Reply | None], None],
+        loop: EventLoop,
+        on_message: Callable[[Parent, orders.OrderReply | None], None],
         on_settled: Callable[[Parent], None],
     ) -> None:
         """Listen to every parent from here on.
@@ -130,7 +130,7 @@ class Parents:
         for parent in self._by_names.values():
             parent.link.close()
 
-    def _hear(self, parent: Parent, loop: Loop) -> None:
+    def _hear(self, parent: Parent, loop: EventLoop) -> None:
         loop.watch(parent.link.control.fileno(), lambda _: self._on_readable(parent))
 
     def _on_readable(self, parent: Parent) -> None:

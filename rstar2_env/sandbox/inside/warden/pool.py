@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..orders import KILL
 from .child import Child
-from .slot import Slot
+from .slot import ChildSlot
 from .stream import Stream
 from .tidying import Tidying
 
 if TYPE_CHECKING:
-    from .loop import Loop
+    from .loop import EventLoop
     from .parent import Parent
     from .parents import Parents
 
@@ -50,10 +50,10 @@ class ChildPool:
     def __init__(
         self,
         options: dict[str, Any],
-        loop: Loop,
+        loop: EventLoop,
         parents: Parents,
-        slots: list[Slot],
-        make_slot: Callable[[int], Slot],
+        slots: list[ChildSlot],
+        make_slot: Callable[[int], ChildSlot],
         demand: Callable[[Parent], int],
         on_report: Callable[[Child, int], None],
         on_output: Callable[[Child, Stream, int], None],
@@ -165,7 +165,7 @@ class ChildPool:
         self._forget(child)
         self._free.append(child.slot)
         if self._failures:
-            self._loop.at(time.monotonic() + _RETRY_S, self.refill)
+            self._loop.call_at(time.monotonic() + _RETRY_S, self.refill)
         else:
             self.refill()
 
@@ -240,13 +240,13 @@ class ChildPool:
             del self._waiting[parent]
             self._parents.drop(parent)
 
-    def _fork(self, slot: Slot, parent: Parent) -> None:
+    def _fork(self, slot: ChildSlot, parent: Parent) -> None:
         try:
             child = Child(next(self._numbers), slot, self._file_bytes, parent)
         except OSError as error:  # out of descriptors, or of disk
             self._free.append(slot)
             self._fail(str(error))
-            self._loop.at(time.monotonic() + _RETRY_S, self.refill)
+            self._loop.call_at(time.monotonic() + _RETRY_S, self.refill)
             return
         self.children[child.number] = child
         parent.preparing += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .child import Call, Child, Session
-from .loop import Loop
+from .loop import EventLoop
 
 if TYPE_CHECKING:
     from .backlog import Backlog
@@ -33,7 +33,7 @@ class Sessions:
     def __init__(
         self,
         options: dict[str, Any],
-        loop: Loop,
+        loop: EventLoop,
         queue: Backlog,
         evict: Callable[[Child], None],
     ) -> None:
@@ -57,9 +57,9 @@ class Sessions:
             session = self._named[name] = Session(name)
         call.session = session
         session.pending.append(call)
-        self.go_on(session)
+        self.advance(session)
 
-    def go_on(self, session: Session) -> None:
+    def advance(self, session: Session) -> None:
         """Give the next call its turn, if there is one and there is room."""
         if session.turn is not None or session.signalled:
             return
@@ -104,7 +104,7 @@ class Sessions:
         if why is not None:
             self.note_end(session.name, why, state)
         if session.pending:
-            self.go_on(session)
+            self.advance(session)
         else:
             self._drop(session)
         self._admit()
@@ -159,7 +159,7 @@ class Sessions:
         self._admit()
         if not self._timer and self._resting:
             self._timer = True
-            self._loop.at(next(iter(self._resting.values())) + self._idle_s, self._on_timer)
+            self._loop.call_at(next(iter(self._resting.values())) + self._idle_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = False
@@ -168,7 +168,7 @@ class Sessions:
             session, since = next(iter(self._resting.items()))
             if since + self._idle_s > now:
                 self._timer = True
-                self._loop.at(since + self._idle_s, self._on_timer)
+                self._loop.call_at(since + self._idle_s, self._on_timer)
                 return
             self._send_away(session, f"it was idle for {self._idle_s:g} seconds")
 
@@ -199,7 +199,7 @@ class Sessions:
             if not self._make_room(session.pending[0].limits["memory_bytes"]):
                 return
             self._waiting.popleft()
-            self.go_on(session)
+            self.advance(session)
 
     def _release(self, session: Session) -> None:
         """Stop counting a session."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernel.cgroups import Groups
+from ..kernel.cgroups import ControlGroups
 
 _SPARE_MEMORY = 64 << 20
 
 
-class Slot:
+class ChildSlot:
     """A place for one child at a time: its user, its control group, and where its working folder is made.
 
     Args:
@@ -19,7 +19,7 @@ class Slot:
         counted: Whether the kernel bounds the processes of its children's user.
     """
 
-    def __init__(self, index: int, groups: Groups | None, scratch: str | None, counted: bool) -> None:
+    def __init__(self, index: int, groups: ControlGroups | None, scratch: str | None, counted: bool) -> None:
         self.index = index
         self.group = groups.make(index) if groups is not None else None
         self.scratch = scratch

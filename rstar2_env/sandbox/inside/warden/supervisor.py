@@ -18,13 +18,13 @@ from .backlog import Backlog
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
 from .child import Call, Child
-from .giving_way import GivingWay
-from .imports import texts_of
-from .loop import ENDED, OUT, Loop, tell_of
+from .deprioritizing import Deprioritizer
+from .imports import program_texts
+from .loop import ENDED, OUT, EventLoop, log_error
 from .parent import Parent
 from .parents import Parents
 from .pool import ChildPool
-from .slot import Slot
+from .slot import ChildSlot
 from .stream import Stream
 
 _READ = 1 << 18
@@ -33,12 +33,12 @@ _STREAMS_CLOSE_S = 2.0
 """Seconds that pipes may stay open after the end of a child, before they are given up."""
 
 
-class Supervisor:
+class WardenSupervisor:
     """Runs the jobs of one caller.
 
     Args:
         caller: Where jobs come from.
-        options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``GivingWay``.
+        options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
         parents: Fork the children.
         slots: A place for every child that may be alive at once, those of sessions aside.
         make_slot: Makes another place.
@@ -50,8 +50,8 @@ class Supervisor:
         caller: CallerLink,
         options: dict[str, Any],
         parents: Parents,
-        slots: list[Slot],
-        make_slot: Callable[[int], Slot],
+        slots: list[ChildSlot],
+        make_slot: Callable[[int], ChildSlot],
         greeting: dict[str, Any],
     ) -> None:
         self._caller = caller
@@ -59,7 +59,7 @@ class Supervisor:
         self._workers: int = options["workers"]
         self._stall_s: float = options["stall_s"]
         self._parents = parents
-        self._loop = Loop(self._spoil)
+        self._loop = EventLoop(self._spoil)
         self._wants_to_write = False
         self._queue = Backlog()
         self._calls: dict[int, Call] = {}
@@ -75,8 +75,8 @@ class Supervisor:
             on_output=self._on_output,
             give_up=self._give_up,
         )
-        self._cells = Cells(options, self._loop, self._queue, self._kill, self._tell, self._tell_lost)
-        self._way = GivingWay(options, self._loop, self._stop, self._make_way)
+        self._cells = Cells(options, self._loop, self._queue, self._kill, self._report, self._report_lost)
+        self._deprioritizer = Deprioritizer(options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
         """Serve until the caller closes its end, or the zygote is gone."""
@@ -110,16 +110,16 @@ class Supervisor:
             try:
                 self._obey(frame)
             except Exception as error:  # a message that no caller of this version sends
-                tell_of(error)
+                log_error(error)
                 if frame.header.get("op") == "run" and frame.header.get("id") not in self._calls:
                     why = f"the warden could not read the call: {type(error).__name__}: {error}"
-                    self._say({"op": "lost", "id": frame.header.get("id"), "error": why})
+                    self._send({"op": "lost", "id": frame.header.get("id"), "error": why})
 
     def _obey(self, frame: wire.Frame) -> None:
         header = frame.header
         if header["op"] == "run":
             name = header.get("session")
-            parent = self._parents.of(texts_of(frame)) if name is None else self._parents.of_session()
+            parent = self._parents.for_program(program_texts(frame)) if name is None else self._parents.for_session()
             call = self._calls[header["id"]] = Call(header["id"], header["limits"], frame.raw, parent)
             if name is None:
                 self._queue.append(call)
@@ -129,7 +129,7 @@ class Supervisor:
         elif header["op"] == "cancel":
             self._cancel(header["id"])
         elif header["op"] == "ping":
-            self._say({"op": "pong"})
+            self._send({"op": "pong"})
         elif header["op"] == "end_session":
             self._cells.end(header["name"])
             self._dispatch()
@@ -148,8 +148,8 @@ class Supervisor:
             call.cancelled = True
             self._kill(call.child)
 
-    def _say(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> None:
-        self._after_writing(self._caller.say(header, blobs))
+    def _send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> None:
+        self._after_writing(self._caller.send(header, blobs))
 
     def _after_writing(self, alive: bool) -> None:
         if not alive:
@@ -170,7 +170,7 @@ class Supervisor:
         try:
             self._start(child, call)
         except Exception as error:
-            self._tell_lost(call, f"the warden could not start it: {type(error).__name__}: {error}")
+            self._report_lost(call, f"the warden could not start it: {type(error).__name__}: {error}")
             self._spoil(child, error)
             if call.session is not None and child.session is None:
                 self._cells.book.lose_process(call.session)
@@ -179,7 +179,7 @@ class Supervisor:
         limits, slot = call.limits, child.slot
         going_on = child.session is not None
         if slot.group is not None and going_on:
-            slot.group.count_anew()
+            slot.group.reset_counters()
         elif slot.group is not None:
             try:
                 slot.group.prepare(limits["memory_bytes"], limits["processes"])
@@ -192,9 +192,9 @@ class Supervisor:
             child.watch(*watched)
         if call.session is not None:
             self._cells.begin(child, call)
-            self._pool.make_places(self._cells.book.count + self._way.count)
+            self._pool.make_places(self._cells.book.count + self._deprioritizer.count)
         else:
-            self._way.begin(child)
+            self._deprioritizer.begin(child)
         self._feed(child)
         if child.job_left:
             self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT, child)
@@ -206,11 +206,11 @@ class Supervisor:
             call.restarts += 1
             self._queue.appendleft(call)
         else:
-            self._tell_lost(call, f"the limits of its control group could not be set: {why}")
+            self._report_lost(call, f"the limits of its control group could not be set: {why}")
 
-    def _make_way(self) -> None:
+    def _on_deprioritized(self) -> None:
         self._running -= 1
-        self._pool.make_places(self._cells.book.count + self._way.count)
+        self._pool.make_places(self._cells.book.count + self._deprioritizer.count)
         self._dispatch()
 
     def _feed(self, child: Child, was_watched: bool = False) -> None:
@@ -226,18 +226,18 @@ class Supervisor:
     # What children do
 
     def _on_report(self, child: Child, events: int) -> None:
-        if child.rests and not events & ENDED:
+        if child.is_idle and not events & ENDED:
             self._cells.mute(child, child.report.fileno())
             return
         try:
-            message = child.hear()
+            message = child.receive()
         except BlockingIOError:
             return
         if not message:
             self._loop.forget(child.report.fileno())
             child.close_report()
             if child.session is not None:  # without it, the end of a cell cannot be reported
-                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._kill(child), child)
+                self._loop.call_at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._kill(child), child)
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
             self._cells.finish(child, message)
@@ -248,12 +248,12 @@ class Supervisor:
             child.note(message)
         elif not child.ready and self._pool.admit(child, message.decode("utf-8", "replace")):
             if self._greeting is not None:
-                self._say(self._greeting)
+                self._send(self._greeting)
                 self._greeting = None
             self._dispatch()
 
     def _on_output(self, child: Child, stream: Stream, events: int) -> None:
-        if child.rests and not events & ENDED:
+        if child.is_idle and not events & ENDED:
             self._cells.mute(child, stream.descriptor)
             return
         try:
@@ -268,7 +268,7 @@ class Supervisor:
         child.close_stream(stream)
         self._settle(child)
 
-    def _on_parent(self, parent: Parent, message: orders.Reply | None) -> None:
+    def _on_parent(self, parent: Parent, message: orders.OrderReply | None) -> None:
         if message is None:
             names = ", ".join(parent.names) or "no module"
             print(f"a parent of the zygote is gone (that with {names} preloaded)", file=sys.stderr)
@@ -282,18 +282,18 @@ class Supervisor:
         except Exception as error:
             self._spoil(child, error)
 
-    def _follow(self, child: Child, message: orders.Reply) -> None:
+    def _follow(self, child: Child, message: orders.OrderReply) -> None:
         """Note what the zygote says of a child."""
         if message.kind in (orders.ENDED, orders.BROKEN):
             child.end(message, time.monotonic())
             if child.open_ends > 0:
-                self._loop.at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child), child)
+                self._loop.call_at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child), child)
             self._settle(child)
         elif message.kind == orders.INTERRUPTED:
             self._cells.interrupted(child)
             self._dispatch()
-        elif message.kind == orders.GAVE_WAY:
-            self._way.hear(child, message)
+        elif message.kind == orders.DEPRIORITIZED:
+            self._deprioritizer.on_reply(child, message)
         elif message.kind == orders.OVERDRAWN:
             child.must_end(time.monotonic())
             child.stopped_for = child.stopped_for or message.text
@@ -340,7 +340,7 @@ class Supervisor:
         if child.settled or not (at_end or child.written_off):
             return
         child.settled = True
-        if child.call is not None and not self._way.end(child):
+        if child.call is not None and not self._deprioritizer.end(child):
             self._running -= 1
         try:
             if child.session is not None:
@@ -356,9 +356,9 @@ class Supervisor:
 
     def _spoil(self, child: Child, error: Exception) -> None:
         """End what failed for a reason of ours, and nothing else: the call is lost, and the child with it."""
-        tell_of(error)
+        log_error(error)
         if child.call is not None:
-            self._tell_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
+            self._report_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
         if child.wait_status is None:
             child.discarded = True
             self._kill(child)
@@ -366,26 +366,26 @@ class Supervisor:
     def _answer(self, call: Call, child: Child) -> None:
         why = child.lost()
         if why is None:
-            self._tell(call, *child.outcome())
+            self._report(call, *child.outcome())
         elif not child.compiled and call.restarts < MAX_RESTARTS:
             call.restarts += 1  # none of it ran, so this does not count as a start
             call.child = None
             self._queue.appendleft(call)
         else:
-            self._tell_lost(call, why)
+            self._report_lost(call, why)
 
-    def _tell(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:
+    def _report(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:
         if self._calls.pop(call.id, None) is not None:
-            self._say({"op": "outcome", "id": call.id} | {k: v for k, v in header.items() if v is not None}, blobs)
+            self._send({"op": "outcome", "id": call.id} | {k: v for k, v in header.items() if v is not None}, blobs)
 
-    def _tell_lost(self, call: Call, why: str) -> None:
+    def _report_lost(self, call: Call, why: str) -> None:
         if self._calls.pop(call.id, None) is not None:
-            self._say({"op": "lost", "id": call.id, "error": why})
+            self._send({"op": "lost", "id": call.id, "error": why})
 
     def _give_up(self, why: str) -> None:
         """No child can be made."""
         if self._greeting is not None:
-            self._say({"op": "failed", "error": why})
+            self._send({"op": "failed", "error": why})
         self._loop.stop()
 
     def _tick(self) -> None:
@@ -397,4 +397,4 @@ class Supervisor:
             child.written_off = True
             self._settle(child)
             self._pool.write_off(child)
-        self._loop.at(time.monotonic() + _TICK_S, self._tick)
+        self._loop.call_at(time.monotonic() + _TICK_S, self._tick)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..tidy import removal
-from .loop import Loop
+from .loop import EventLoop
 
 _AT_ONCE = 64
 """Steps of a removal in one round of the loop: what a usual call leaves is gone in the first."""
@@ -24,7 +24,7 @@ class Tidying:
         loop: The warden's.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._left: deque[Iterator[None]] = deque()
 
@@ -34,13 +34,13 @@ class Tidying:
         if _goes_on(work, _AT_ONCE):
             self._left.append(work)
             if len(self._left) == 1:
-                self._loop.at(time.monotonic(), self._turn)
+                self._loop.call_at(time.monotonic(), self._turn)
 
     def _turn(self) -> None:
         if not _goes_on(self._left[0], _AT_ONCE * len(self._left)):
             self._left.popleft()
         if self._left:
-            self._loop.at(time.monotonic(), self._turn)
+            self._loop.call_at(time.monotonic(), self._turn)
 
 
 def _goes_on(work: Iterator[None], steps: int) -> bool:

@@ -51,7 +51,7 @@ class Seen:
 
 def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of an outcome that follow from how the call went: status, reason, exit, error, value."""
-    exit_code, signal_name = _exit_of(seen.wait_status)
+    exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
     if seen.lives:
@@ -158,7 +158,7 @@ def _plain(text: str) -> str:
     return text[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
 
 
-def _exit_of(status: int | None) -> tuple[int | None, str | None]:
+def _exit_status(status: int | None) -> tuple[int | None, str | None]:
     if status is None:
         return None, None
     code = os.waitstatus_to_exitcode(status)

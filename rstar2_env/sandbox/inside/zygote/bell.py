@@ -6,7 +6,7 @@ import os
 import signal
 
 
-def ring_on_ends() -> tuple[int, int]:
+def ring_on_exit() -> tuple[int, int]:
     """Ring from here on; returns the descriptor to read from, and the one that rings."""
     read, write = os.pipe()
     os.set_blocking(write, False)

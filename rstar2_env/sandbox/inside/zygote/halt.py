@@ -18,7 +18,7 @@ MOST_SWEEPS = 40
 _STANDING = (b"T", b"t", b"Z", b"X")
 
 
-class Halt:
+class TreeHalt:
     """One halt of one tree.
 
     Args:
@@ -41,7 +41,7 @@ class Halt:
                 _send(pid, signal.SIGSTOP)
         return self._sweeps <= MOST_SWEEPS
 
-    def stands(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether every process of the tree stands still."""
         return all(_state(pid) in _STANDING for pid in self._pids())
 

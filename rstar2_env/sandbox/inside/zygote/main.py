@@ -21,7 +21,7 @@ from typing import Any
 from .. import orders
 from ..kernel import linux
 from . import parent
-from .bell import ring_on_ends, stop_ringing
+from .bell import ring_on_exit, stop_ringing
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
 """How long parents may take to end their programs, which is less than the warden gives the zygote."""
@@ -59,7 +59,7 @@ def main() -> None:
 def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
     """Fork a parent for each message until the warden is gone; returns the parents that are left."""
     parents: set[int] = set()
-    bell, ringer = ring_on_ends()
+    bell, ringer = ring_on_exit()
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(bell, select.POLLIN)
@@ -67,7 +67,7 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
         for descriptor, _ in poll.poll():
             if descriptor == bell:
                 os.read(bell, 4096)
-                _bury(parents)
+                _reap(parents)
                 continue
             if (message := _next(control)) is None:
                 return parents
@@ -92,7 +92,7 @@ def _next(control: socket.socket) -> tuple[list[str], int] | None:
     return (json.loads(message), descriptors[0]) if message else None
 
 
-def _bury(parents: set[int]) -> None:
+def _reap(parents: set[int]) -> None:
     """Reap what has ended, and end what a parent left: it would hold that parent's descriptors open."""
     with contextlib.suppress(ChildProcessError):
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
@@ -107,7 +107,7 @@ def _end(parents: set[int]) -> None:
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)
-        _bury(parents)
+        _reap(parents)
     for pid in linux.children():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

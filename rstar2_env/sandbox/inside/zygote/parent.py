@@ -44,10 +44,10 @@ def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> N
             delattr(sys.modules[package], name)  # otherwise `from . import` would find the old module there
             del sys.modules[module.__name__]
         from ..kernel.isolation import Isolation
-        from ..kernel.plan import Plan
+        from ..kernel.plan import IsolationPlan
         from .server import ZygoteServer
 
-        plan = Plan(**options["plan"])
+        plan = IsolationPlan(**options["plan"])
         isolation = Isolation(plan, options["readable"])
         server = ZygoteServer(control, plan, isolation)
         warm.settle(plan, options["readable"])

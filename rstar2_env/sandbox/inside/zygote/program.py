@@ -32,7 +32,7 @@ _MAX_MESSAGE = 4_000
 _MAX_SHOWN_SOURCE = 1 << 20
 _FRAMES_SHOWN = 60
 
-Report = dict[str, Any]
+CellReport = dict[str, Any]
 Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
 _REMEMBERED: Remembered = []
 
@@ -87,7 +87,7 @@ def run_cell(
     ended: Callable[[], object] = bool,
     filename: str = FILENAME,
     flags: int = 0,
-) -> tuple[int, Report]:
+) -> tuple[int, CellReport]:
     """Run a cell in ``namespace``.
 
     Args:
@@ -112,7 +112,7 @@ def run_cell(
         linecache.cache[filename] = (len(source), None, io.StringIO(source, newline=None).readlines(), filename)
     started(body)
     code = 0
-    report: Report = {}
+    report: CellReport = {}
     try:
         exec(body, namespace)
         if trailing is not None:
@@ -124,7 +124,7 @@ def run_cell(
         ended()
         back(restored)
         make_room()
-        code, report = exit_of(error)
+        code, report = exit_report(error)
     ended()
     if getpid() != main_pid:  # a child that the program forked returned here: it has no outcome of its own
         streams()
@@ -151,7 +151,7 @@ def restore(remembered: Remembered) -> None:
         current.update(kept)
 
 
-def exit_of(error: BaseException) -> tuple[int, Report]:
+def exit_report(error: BaseException) -> tuple[int, CellReport]:
     """The exit code and report for an exception that reached the top, as the interpreter would treat it."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
@@ -163,12 +163,12 @@ def exit_of(error: BaseException) -> tuple[int, Report]:
             code = -1
         report = {} if code & 0xFF == 0 else {"error_type": "SystemExit", "error_message": str(code)}
         return code & 0xFF, {**report, "ends": True}
-    text, _ = _cut(_text_of(code), _MAX_MESSAGE)
+    text, _ = _cut(_safe_str(code), _MAX_MESSAGE)
     sys.stderr.write(text + "\n")
     return 1, {"error_type": "SystemExit", "error_message": text, "ends": True}
 
 
-def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
+def describe(error: BaseException, trace: types.TracebackType | None) -> CellReport:
     """The type, message and traceback of an exception, bounded, without the harness's own frames."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
@@ -187,7 +187,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
         shown = name
     return {
         "error_type": name[:200],
-        "error_message": _cut(_text_of(error), _MAX_MESSAGE)[0],
+        "error_message": _cut(_safe_str(error), _MAX_MESSAGE)[0],
         "traceback": shown,
     }
 
@@ -212,7 +212,7 @@ def flush() -> None:
             continue
 
 
-def encode_report(report: Report) -> bytes:
+def encode_report(report: CellReport) -> bytes:
     """The report as bounded JSON: long texts are cut until it fits one message."""
     while True:
         data = json.dumps(report).encode()
@@ -240,7 +240,7 @@ def _ends_in_semicolon(source: str, last: ast.Expr) -> bool:
     return line <= len(lines) and lines[line - 1][column:].lstrip().startswith(b";")
 
 
-def _text_of(thing: object) -> str:
+def _safe_str(thing: object) -> str:
     try:
         return str(thing)
     except BaseException as error:

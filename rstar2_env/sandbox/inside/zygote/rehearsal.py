@@ -27,7 +27,7 @@ from ..kernel.isolation import WORKDIR, Isolation
 from . import child, intake, program, seeds
 
 if TYPE_CHECKING:
-    from ..kernel.plan import Plan
+    from ..kernel.plan import IsolationPlan
 
 _TIMES = 20
 _CELLS = ("print(1)", "x = 1\nx", "1 / 0", "x =")
@@ -36,7 +36,7 @@ _LOW, _HIGH = 16, 128
 _FILE_BYTES = 1 << 20
 
 
-def rehearse(plan: Plan, readable: list[str]) -> None:
+def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
     """Do what a child does, as often as the interpreter needs to specialize it.
 
     Args:

@@ -16,11 +16,11 @@ import time
 from .. import orders
 from ..kernel import linux
 from ..kernel.isolation import Isolation
-from ..kernel.plan import Plan
+from ..kernel.plan import IsolationPlan
 from . import child
-from .bell import ring_on_ends, stop_ringing
-from .giving_way import GivingWay
-from .halt import Halt
+from .bell import ring_on_exit, stop_ringing
+from .halt import TreeHalt
+from .priority import LoweredTree
 from .watch import INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
@@ -29,15 +29,15 @@ _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 class _Tree:
     """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
 
-    __slots__ = ("ended", "halt", "init", "killed", "main", "number", "watch", "way")
+    __slots__ = ("ended", "halt", "init", "killed", "lowered", "main", "number", "watch")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.main = self.init = 0
         self.ended = self.killed = False
         self.watch: Watch | None = None
-        self.halt: Halt | None = None
-        self.way: GivingWay | None = None
+        self.halt: TreeHalt | None = None
+        self.lowered: LoweredTree | None = None
 
 
 class ZygoteServer:
@@ -49,7 +49,7 @@ class ZygoteServer:
         isolation: Applies the layers in each child.
     """
 
-    def __init__(self, control: socket.socket, plan: Plan, isolation: Isolation) -> None:
+    def __init__(self, control: socket.socket, plan: IsolationPlan, isolation: Isolation) -> None:
         self._control = control
         self._isolation = isolation
         self._fork = linux.plain_fork()
@@ -60,7 +60,7 @@ class ZygoteServer:
         self._halting: set[int] = set()  # trees that were told to stand still, and were not yet seen to
         self._tend_at = 0.0
         self._poll = select.poll()
-        self._bell = -1 if linux.has_pidfds() else ring_on_ends()[0]
+        self._bell = -1 if linux.has_pidfds() else ring_on_exit()[0]
         self._own_nets = "net" in plan.namespaces
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
@@ -104,7 +104,7 @@ class ZygoteServer:
             data = ancillary[0][2]
             self._make(order, struct.unpack(f"{len(data) // 4}i", data))
         elif order.kind == orders.PING:
-            self._say(orders.pack_reply(orders.PONG))
+            self._send(orders.pack_reply(orders.PONG))
             if self._pausing is not None and any(tree.ended for tree in self._trees.values()):
                 self._kill_orphans()
         elif (tree := self._trees.get(order.number)) is not None:
@@ -117,9 +117,9 @@ class ZygoteServer:
             elif order.kind == orders.INTERRUPT:
                 if not tree.ended:
                     os.kill(tree.main, signal.SIGINT)
-                self._say(orders.pack_reply(orders.INTERRUPTED, order.number))
-            elif order.kind == orders.GIVE_WAY:
-                self._give_way(tree)
+                self._send(orders.pack_reply(orders.INTERRUPTED, order.number))
+            elif order.kind == orders.DEPRIORITIZE:
+                self._deprioritize(tree)
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets)
                 self._tended.add(tree.number)
@@ -147,7 +147,7 @@ class ZygoteServer:
                 self._watch(os.pidfd_open(tree.main), tree, False)
             self._trees[tree.number] = tree
         except OSError as error:
-            self._say(orders.pack_reply(orders.FORK_FAILED, order.number, text=str(error)))
+            self._send(orders.pack_reply(orders.FORK_FAILED, order.number, text=str(error)))
             if tree.init:
                 os.kill(tree.init, signal.SIGKILL)
         finally:
@@ -180,12 +180,12 @@ class ZygoteServer:
             broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
             self._kill(tree)  # what is left of it
             kind = orders.BROKEN if broken else orders.ENDED
-            self._say(orders.pack_reply(kind, tree.number, status, cpu_us, peak_kb))
+            self._send(orders.pack_reply(kind, tree.number, status, cpu_us, peak_kb))
         if tree.ended and not tree.init:
             self._trees.pop(tree.number, None)
             if self._pausing is None:
                 self._kill_orphans()
-            self._say(orders.pack_reply(orders.GONE, tree.number))
+            self._send(orders.pack_reply(orders.GONE, tree.number))
 
     def _watch(self, pidfd: int, tree: _Tree, is_init: bool) -> None:
         self._watched[pidfd] = (tree, is_init)
@@ -194,7 +194,7 @@ class ZygoteServer:
     def _halt(self, tree: _Tree) -> None:
         if tree.ended or tree.killed:
             return
-        tree.halt = Halt(tree.main, tree.init)
+        tree.halt = TreeHalt(tree.main, tree.init)
         tree.halt.sweep()
         self._halting.add(tree.number)
 
@@ -206,13 +206,13 @@ class ZygoteServer:
         if tree.watch is not None:
             self._tended.add(tree.number)
 
-    def _give_way(self, tree: _Tree) -> None:
+    def _deprioritize(self, tree: _Tree) -> None:
         """Lower the weight of a tree and of what it has started since; tell for how long that has held it back."""
         if tree.ended or tree.killed:
             return
-        tree.way = tree.way or GivingWay(tree.main, tree.init)
-        lowered, held_back_us = tree.way.lower(), int(tree.way.held_back_s() * 1e6)
-        self._say(orders.pack_reply(orders.GAVE_WAY, tree.number, lowered, held_back_us))
+        tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
+        lowered, held_back_us = tree.lowered.lower(), int(tree.lowered.held_back_s() * 1e6)
+        self._send(orders.pack_reply(orders.DEPRIORITIZED, tree.number, lowered, held_back_us))
 
     def _look_after_halted(self) -> None:
         """See that trees stand still, and end those that cannot be made to."""
@@ -220,7 +220,7 @@ class ZygoteServer:
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.halt is None:
                 self._halting.discard(number)
-            elif tree.halt.stands():
+            elif tree.halt.is_stopped():
                 self._halting.discard(number)
                 self._tended.discard(number)  # what does not run takes no more
             elif not tree.halt.sweep():
@@ -228,7 +228,7 @@ class ZygoteServer:
                 self._end_overdrawn(tree, "rest")
 
     def _end_overdrawn(self, tree: _Tree, bound: str) -> None:
-        self._say(orders.pack_reply(orders.OVERDRAWN, tree.number, text=bound))
+        self._send(orders.pack_reply(orders.OVERDRAWN, tree.number, text=bound))
         self._kill(tree)
 
     def _tend(self) -> None:
@@ -275,7 +275,7 @@ class ZygoteServer:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
 
-    def _say(self, message: bytes) -> None:
+    def _send(self, message: bytes) -> None:
         try:  # noqa: SIM105  # on the way of every call, where each object touched costs a page
             self._control.send(message)
         except BrokenPipeError:  # the warden is gone, and the next poll notices it

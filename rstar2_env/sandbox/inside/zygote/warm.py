@@ -21,7 +21,7 @@ import types
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..kernel.plan import Plan
+    from ..kernel.plan import IsolationPlan
 
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
@@ -81,7 +81,7 @@ def fill_gaps() -> None:
                 break
 
 
-def settle(plan: Plan, readable: list[str]) -> None:
+def settle(plan: IsolationPlan, readable: list[str]) -> None:
     """Bring memory into the state that forks start from. Call it last.
 
     Args:

@@ -112,12 +112,12 @@ def test_a_base_that_cannot_be_had_is_named_with_a_way_out(docker_options: dict[
 )
 def test_a_wrong_option_is_named(option: str, value: object, says: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{option}.*{says}"):
-        DockerOptions.of({option: value})
+        DockerOptions.from_mapping({option: value})
 
 
 def test_an_option_that_it_does_not_have_is_named_with_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match=r"docker sandbox has no option 'container'.*'containers'"):
-        DockerOptions.of({"container": 2})
+        DockerOptions.from_mapping({"container": 2})
 
 
 @pytest.mark.parametrize("url", ["ssh://host", "https://host:2376"])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simulated_fleet import PatientLoop, Server, Wire
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.fleet.calls import Call
+from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.dispatch import Dispatcher
 from rstar2_env.sandbox.fleet.link import Link, LinkError
 from rstar2_env.sandbox.job import Job, Outcome
@@ -113,7 +113,7 @@ class Fleet:
     async def run(self, number: int, program: Program) -> None:
         await asyncio.sleep(program.at + number * 1e-6)  # in this order
         job = Job(f"{number} {program.seconds}", session=program.session)
-        call = Call(f"client-{number}", job, self.dispatcher.drop)
+        call = FleetCall(f"client-{number}", job, self.dispatcher.drop)
         self.dispatcher.submit([call])
         if program.given_up_after is None:
             self.outcomes[number] = await asyncio.wrap_future(call.future)

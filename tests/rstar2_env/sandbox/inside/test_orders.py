@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.sandbox.inside import orders
-from rstar2_env.sandbox.inside.orders import Order, Reply, pack_order, pack_reply, unpack_order, unpack_reply
+from rstar2_env.sandbox.inside.orders import Order, OrderReply, pack_order, pack_reply, unpack_order, unpack_reply
 
 WORDS, LONGS = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 
@@ -15,7 +15,7 @@ WORDS, LONGS = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 @given(
     st.builds(
         Order,
-        kind=st.sampled_from([orders.FORK, orders.KILL, orders.WATCH, orders.HALT, orders.RESUME, orders.GIVE_WAY]),
+        kind=st.sampled_from([orders.FORK, orders.KILL, orders.WATCH, orders.HALT, orders.RESUME, orders.DEPRIORITIZE]),
         number=WORDS,
         slot=WORDS,
         value=LONGS,
@@ -36,7 +36,7 @@ def test_an_order_comes_out_as_it_went_in(order: Order) -> None:
 )
 def test_a_reply_comes_out_as_it_went_in(number: int, status: int, cpu_us: int, peak_kb: int, text: str) -> None:
     packed = pack_reply(orders.ENDED, number, status, cpu_us, peak_kb, text)
-    assert unpack_reply(packed) == Reply(orders.ENDED, number, status, cpu_us / 1e6, peak_kb, text)
+    assert unpack_reply(packed) == OrderReply(orders.ENDED, number, status, cpu_us / 1e6, peak_kb, text)
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "\N{SNOWMAN}"])
@@ -50,8 +50,8 @@ def test_a_reply_with_a_long_text_fits_into_a_message(letter: str) -> None:
 
 def test_no_two_orders_and_no_two_replies_share_a_number() -> None:
     sent = [orders.FORK, orders.KILL, orders.WATCH, orders.PING, orders.INTERRUPT, orders.HALT, orders.RESUME]
-    sent += [orders.GIVE_WAY]
+    sent += [orders.DEPRIORITIZE]
     told = [orders.READY, orders.FAILED, orders.PONG, orders.ENDED, orders.BROKEN, orders.GONE]
-    told += [orders.FORK_FAILED, orders.OVERDRAWN, orders.INTERRUPTED, orders.GAVE_WAY]
+    told += [orders.FORK_FAILED, orders.OVERDRAWN, orders.INTERRUPTED, orders.DEPRIORITIZED]
     assert len(set(sent)) == len(sent)
     assert len(set(told)) == len(told)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rstar2_env.sandbox.inside.wire import FrameReader, WireError, pack, unpack
+from rstar2_env.sandbox.inside.wire import FrameError, FrameReader, pack, unpack
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -30,12 +30,12 @@ def test_frames_come_out_as_they_went_in(frames: list[tuple[dict[str, int], list
 
 @pytest.mark.parametrize("junk", [b"", b"1234", b"\0\0\0\4\0\0\0\4", b"\0\0\0\6\0\0\0\2[]", b"\0\0\0\6\0\0\0\2{}x"])
 def test_junk_is_refused(junk: bytes) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(FrameError):
         unpack(junk)
 
 
 @BUSY
 @given(st.binary(min_size=8, max_size=64))
 def test_no_bytes_break_the_reader_otherwise_than_with_a_wire_error(data: bytes) -> None:
-    with contextlib.suppress(WireError):
+    with contextlib.suppress(FrameError):
         unpack(data)

@@ -43,10 +43,10 @@ def test_an_address_where_nobody_answers_is_an_error_at_once() -> None:
 
 
 def test_options_come_back_as_they_were_given() -> None:
-    options = RayOptions.of({"address": "a:1", "retries": 3, "workers": 2, "limits": Limits(file_mb=7)})
-    assert RayOptions.of(options.as_given()) == options
+    options = RayOptions.from_mapping({"address": "a:1", "retries": 3, "workers": 2, "limits": Limits(file_mb=7)})
+    assert RayOptions.from_mapping(options.as_given()) == options
     assert (options.retries, options.local["workers"]) == (3, 2)
 
 
 def test_folders_to_read_are_looked_for_on_the_nodes_not_here() -> None:
-    assert RayOptions.of({"readable": ("/only/on/the/nodes",)}).local["readable"] == ("/only/on/the/nodes",)
+    assert RayOptions.from_mapping({"readable": ("/only/on/the/nodes",)}).local["readable"] == ("/only/on/the/nodes",)

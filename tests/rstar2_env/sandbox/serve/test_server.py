@@ -335,14 +335,14 @@ def test_a_provider_that_fails_in_any_way_is_an_outcome() -> None:
     """Any provider: here one that raises, so that the server's own boundary is seen."""
     import asyncio
 
-    from rstar2_env.sandbox.serve.service import Call, Service
+    from rstar2_env.sandbox.serve.service import ServedCall, Service
     from rstar2_env.testing import StubSandbox
 
     def fail(job: Job) -> ToolStatus:
         raise RuntimeError("a broken provider")
 
     class Hears:
-        def finished(self, call: Call) -> None:
+        def finished(self, call: ServedCall) -> None:
             heard.append(call.outcome)
 
     heard: list[Outcome | None] = []

@@ -161,7 +161,7 @@ def test_best_runs_with_what_there_is(without: list[str]) -> None:
 
 
 def test_best_warns_once_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rstar2_env.sandbox.base._told", set())
+    monkeypatch.setattr("rstar2_env.sandbox.base._warned", set())
     options: dict[str, Any] = {"isolation": "best", "workers": 1, "preload": (), "without": ["pid", "seccomp"]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

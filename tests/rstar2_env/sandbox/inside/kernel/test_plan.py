@@ -7,11 +7,11 @@ import json
 import pytest
 
 from rstar2_env.sandbox.inside.kernel import linux
-from rstar2_env.sandbox.inside.kernel.plan import SCOPED, Plan
+from rstar2_env.sandbox.inside.kernel.plan import SCOPED, IsolationPlan
 
 
 def test_only_namespaces_in_force_give_flags() -> None:
-    plan = Plan(namespaces=("pid", "net"))
+    plan = IsolationPlan(namespaces=("pid", "net"))
     assert plan.flags("pid", "net") == linux.CLONE_NEWPID | linux.CLONE_NEWNET
     assert plan.flags("pid", "mount") == linux.CLONE_NEWPID
     assert plan.flags("mount", "ipc") == 0
@@ -23,11 +23,11 @@ def test_only_namespaces_in_force_give_flags() -> None:
 def test_a_program_has_a_user_of_its_own_in_a_user_namespace_or_by_its_number(
     fields: dict[str, bool | int], own: bool
 ) -> None:
-    assert Plan(**fields).own_user is own  # type: ignore[arg-type]  # the fields are of several types
+    assert IsolationPlan(**fields).own_user is own  # type: ignore[arg-type]  # the fields are of several types
 
 
 def test_landlock_keeps_signals_in_from_one_version_on() -> None:
-    assert [Plan(landlock=version).scoped for version in (0, SCOPED - 1, SCOPED, SCOPED + 1)] == [
+    assert [IsolationPlan(landlock=version).scoped for version in (0, SCOPED - 1, SCOPED, SCOPED + 1)] == [
         False,
         False,
         True,
@@ -36,6 +36,6 @@ def test_landlock_keeps_signals_in_from_one_version_on() -> None:
 
 
 def test_it_comes_back_from_json_as_it_was() -> None:
-    plan = Plan(user=True, namespaces=("pid", "mount"), seccomp=True, landlock=4, shared_processes=12)
+    plan = IsolationPlan(user=True, namespaces=("pid", "mount"), seccomp=True, landlock=4, shared_processes=12)
     read = json.loads(json.dumps(plan.as_dict()))
-    assert Plan(**{**read, "namespaces": tuple(read["namespaces"])}) == plan
+    assert IsolationPlan(**{**read, "namespaces": tuple(read["namespaces"])}) == plan

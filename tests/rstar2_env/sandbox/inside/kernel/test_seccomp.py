@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from rstar2_env.sandbox.inside.kernel import commands, syscalls
-from rstar2_env.sandbox.inside.kernel.seccomp import Filter, Instruction, Needs, build
+from rstar2_env.sandbox.inside.kernel.seccomp import Instruction, Needs, SeccompFilter, build
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, END, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -147,7 +147,7 @@ def test_another_architectures_calls_end_the_program() -> None:
 
 def test_an_unknown_processor_is_told() -> None:
     with pytest.raises(OSError, match="sparc"):
-        Filter("sparc")
+        SeccompFilter("sparc")
 
 
 @pytest.mark.parametrize("machine", MACHINES)

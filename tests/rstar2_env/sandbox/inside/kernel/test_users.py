@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rstar2_env.sandbox.inside.kernel.attempt import attempt
-from rstar2_env.sandbox.inside.kernel.plan import Plan
+from rstar2_env.sandbox.inside.kernel.plan import IsolationPlan
 from rstar2_env.sandbox.inside.kernel.users import USERS_EACH, enter_user_namespace, free_users, try_process_limit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become the root of a container")
@@ -95,12 +95,12 @@ def test_where_the_kernel_does_not_count_the_watch_does_and_the_promise_says_so(
 
 
 def test_the_machines_root_is_not_counted_in_any_namespace() -> None:
-    assert "pass a limit" in str(attempt(lambda: try_process_limit(Plan(user=True))))
+    assert "pass a limit" in str(attempt(lambda: try_process_limit(IsolationPlan(user=True))))
 
 
 @pytest.mark.parametrize("user", [False, True])
 def test_a_separate_user_is_counted(user: bool) -> None:
-    assert attempt(lambda: try_process_limit(Plan(user=user, users_from=free_users()))) is None
+    assert attempt(lambda: try_process_limit(IsolationPlan(user=user, users_from=free_users()))) is None
 
 
 def test_separate_users_are_known_in_the_user_namespace() -> None:

@@ -26,7 +26,7 @@ def ends() -> Iterator[tuple[CallerLink, socket.socket]]:
 
 def test_what_finds_no_room_waits_and_comes_in_order(ends: tuple[CallerLink, socket.socket]) -> None:
     link, outside = ends
-    assert all(link.say({"number": number}, (b"x" * (1 << 18),)) for number in range(8))
+    assert all(link.send({"number": number}, (b"x" * (1 << 18),)) for number in range(8))
     assert link.backlog
     reader, seen = FrameReader(), []
     while len(seen) < 8:
@@ -52,5 +52,5 @@ def test_a_caller_that_is_gone_is_noticed_in_both_directions(ends: tuple[CallerL
     link, outside = ends
     outside.close()
     assert link.receive() is None
-    assert not link.say({"any": "thing"})
+    assert not link.send({"any": "thing"})
     assert link.first() is None

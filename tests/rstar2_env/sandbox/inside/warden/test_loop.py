@@ -8,32 +8,32 @@ from collections.abc import Callable
 
 import pytest
 
-from rstar2_env.sandbox.inside.warden.loop import Loop
+from rstar2_env.sandbox.inside.warden.loop import EventLoop
 
 
 @pytest.fixture
-def loop() -> Loop:
-    made = Loop(lambda owner, error: owner.append(str(error)))
+def loop() -> EventLoop:
+    made = EventLoop(lambda owner, error: owner.append(str(error)))
     made.at(time.monotonic() + 20, lambda: pytest.fail("the loop was never stopped"))
     return made
 
 
-def test_times_come_in_their_order_and_equal_ones_as_they_were_named(loop: Loop) -> None:
+def test_times_come_in_their_order_and_equal_ones_as_they_were_named(loop: EventLoop) -> None:
     seen: list[str] = []
     now = time.monotonic()
 
     def note(word: str) -> Callable[[], None]:
         return lambda: seen.append(word)
 
-    loop.at(now + 0.03, loop.stop)
+    loop.call_at(now + 0.03, loop.stop)
     for word, when in (("late", 0.02), ("first", 0.01), ("second", 0.01), ("past", -1.0)):
-        loop.at(now + when, note(word))
+        loop.call_at(now + when, note(word))
     loop.run()
     assert seen == ["past", "first", "second", "late"]
     assert not loop.running
 
 
-def test_a_descriptor_that_is_ready_is_called_until_it_is_not_watched(loop: Loop) -> None:
+def test_a_descriptor_that_is_ready_is_called_until_it_is_not_watched(loop: EventLoop) -> None:
     reading, writing = os.pipe()
     seen: list[bytes] = []
 
@@ -41,7 +41,7 @@ def test_a_descriptor_that_is_ready_is_called_until_it_is_not_watched(loop: Loop
         seen.append(os.read(reading, 1))
         if len(seen) == 2:
             loop.unwatch(reading)
-            loop.at(time.monotonic() + 0.05, loop.stop)
+            loop.call_at(time.monotonic() + 0.05, loop.stop)
 
     os.write(writing, b"abc")
     loop.watch(reading, read)
@@ -51,7 +51,7 @@ def test_a_descriptor_that_is_ready_is_called_until_it_is_not_watched(loop: Loop
     os.close(writing)
 
 
-def test_a_callback_takes_away_another_that_is_ready_in_the_same_round(loop: Loop) -> None:
+def test_a_callback_takes_away_another_that_is_ready_in_the_same_round(loop: EventLoop) -> None:
     pipes = [os.pipe() for _ in range(2)]
     called: list[int] = []
 
@@ -74,7 +74,7 @@ def test_a_callback_takes_away_another_that_is_ready_in_the_same_round(loop: Loo
         os.close(writing)
 
 
-def test_the_end_of_the_other_side_comes_unasked(loop: Loop) -> None:
+def test_the_end_of_the_other_side_comes_unasked(loop: EventLoop) -> None:
     reading, writing = os.pipe()
     events_seen: list[int] = []
 
@@ -89,7 +89,7 @@ def test_the_end_of_the_other_side_comes_unasked(loop: Loop) -> None:
     os.close(reading)
 
 
-def test_an_error_costs_its_owner_alone_and_the_loop_goes_on(loop: Loop) -> None:
+def test_an_error_costs_its_owner_alone_and_the_loop_goes_on(loop: EventLoop) -> None:
     told: list[str] = []
     reading, writing = os.pipe()
 
@@ -99,18 +99,18 @@ def test_an_error_costs_its_owner_alone_and_the_loop_goes_on(loop: Loop) -> None
 
     os.write(writing, b"x")
     loop.watch(reading, fail, owner=told)
-    loop.at(time.monotonic() + 0.01, fail, told)
-    loop.at(time.monotonic() + 0.05, loop.stop)
+    loop.call_at(time.monotonic() + 0.01, fail, told)
+    loop.call_at(time.monotonic() + 0.05, loop.stop)
     loop.run()
     assert told == ["broken", "broken"]
     os.close(reading)
     os.close(writing)
 
 
-def test_an_error_without_an_owner_ends_the_loop(loop: Loop) -> None:
+def test_an_error_without_an_owner_ends_the_loop(loop: EventLoop) -> None:
     def fail() -> None:
         raise ValueError("broken")
 
-    loop.at(time.monotonic(), fail)
+    loop.call_at(time.monotonic(), fail)
     with pytest.raises(ValueError, match="broken"):
         loop.run()

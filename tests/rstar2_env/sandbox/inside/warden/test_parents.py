@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rstar2_env.sandbox.inside import orders
-from rstar2_env.sandbox.inside.warden.loop import Loop
+from rstar2_env.sandbox.inside.warden.loop import EventLoop
 from rstar2_env.sandbox.inside.warden.parent_link import ParentLink
 from rstar2_env.sandbox.inside.warden.parents import Parents
 
@@ -43,7 +43,7 @@ def make(grower: Grower, most: int, *preload: str) -> Parents:
 
 
 def choose(parents: Parents, text: str) -> tuple[str, ...]:
-    return parents.of([text.encode()]).names
+    return parents.for_program([text.encode()]).names
 
 
 def test_parents_are_made_as_programs_need_them(grower: Grower) -> None:
@@ -66,21 +66,21 @@ def test_a_place_is_kept_for_the_parent_with_everything(grower: Grower) -> None:
     assert choose(parents, "a") == ("a",)
     assert choose(parents, "b") == ("a", "b", "c")
     assert choose(parents, "b, c") == ("a", "b", "c")
-    assert parents.of_session().names == ("a", "b", "c")
+    assert parents.for_session().names == ("a", "b", "c")
     assert len(grower.made) == 3
     parents.close()
 
 
 def test_the_only_parent_has_everything(grower: Grower) -> None:
     parents = make(grower, 1, "a", "b")
-    assert choose(parents, "1") == parents.of_session().names == ("a", "b")
+    assert choose(parents, "1") == parents.for_session().names == ("a", "b")
     assert grower.made == [["a", "b"]]
     parents.close()
 
 
 def test_a_parent_that_was_not_used_for_long_makes_room(grower: Grower) -> None:
     parents = make(grower, 3, "a", "b", "c")
-    unused = parents.of([b"a"])
+    unused = parents.for_program([b"a"])
     parents.settle(unused)
     assert choose(parents, "b") == ("a", "b", "c")
     assert not unused.retiring, "it was used a moment ago"
@@ -98,14 +98,14 @@ def test_a_parent_that_was_not_used_for_long_makes_room(grower: Grower) -> None:
 
 def test_what_could_not_be_made_is_not_tried_again(grower: Grower) -> None:
     parents, settled = make(grower, 4, "a", "b"), []
-    parents.attend(Loop(lambda owner, error: None), lambda parent, message: None, settled.append)
+    parents.attend(EventLoop(lambda owner, error: None), lambda parent, message: None, settled.append)
     for text in (b"a", b"a, b"):
-        parent = parents.of([text])
+        parent = parents.for_program([text])
         parent.made_at -= 3600
         assert not parents.stalled()
         assert settled.pop() is parent
         assert not parent.grown
-    assert choose(parents, "a") == parents.of_session().names == ()
+    assert choose(parents, "a") == parents.for_session().names == ()
     assert grower.made == [[], ["a"], ["a", "b"]]
     parents.close()
 
@@ -114,7 +114,7 @@ def test_shares_follow_the_calls_of_late(grower: Grower) -> None:
     parents = make(grower, 4, "a")
     assert parents.share(parents.first) == 1.0
     for _ in range(2000):
-        heavy = parents.of([b"a"])
+        heavy = parents.for_program([b"a"])
     assert parents.share(heavy) > 0.99
     for _ in range(2000):
         choose(parents, "1")
@@ -132,9 +132,9 @@ def test_one_that_does_not_answer_is_noticed(grower: Grower) -> None:
 
 def test_what_a_parent_says_is_passed_on_once_it_is_ready(grower: Grower) -> None:
     heard, settled = [], []
-    parents, loop = make(grower, 4, "a"), Loop(lambda owner, error: None)
+    parents, loop = make(grower, 4, "a"), EventLoop(lambda owner, error: None)
     parents.attend(loop, lambda parent, message: (heard.append((parent, message)), loop.stop()), settled.append)
-    heavy = parents.of([b"a"])
+    heavy = parents.for_program([b"a"])
     grower.theirs[1].send(orders.pack_reply(orders.PONG))
     loop.run()
     assert settled == [heavy]

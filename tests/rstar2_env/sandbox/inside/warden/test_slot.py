@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rstar2_env.sandbox.inside.warden.slot import Slot
+from rstar2_env.sandbox.inside.warden.slot import ChildSlot
 
 LIMITS = {"processes": 8, "memory_bytes": 100 << 20, "file_bytes": 1 << 20}
 
 
-class Group:
+class ControlGroup:
     entrances = (7,)
 
     def __init__(self) -> None:
@@ -19,14 +19,14 @@ class Group:
         self.closed = True
 
 
-class Groups:
+class ControlGroups:
     """Control groups of some controllers, without a kernel's."""
 
     def __init__(self, *controllers: str) -> None:
         self.controllers = controllers
-        self.made = Group()
+        self.made = ControlGroup()
 
-    def make(self, index: int) -> Group:
+    def make(self, index: int) -> ControlGroup:
         return self.made
 
 
@@ -44,15 +44,15 @@ class Groups:
 def test_what_the_kernel_does_not_bound_is_watched(
     controllers: tuple[str, ...], scratch: str | None, counted: bool, watched: tuple[int, int, int]
 ) -> None:
-    groups = Groups(*controllers) if controllers else None
-    slot = Slot(0, groups, scratch, counted)  # type: ignore[arg-type]  # no kernel's groups are needed
+    groups = ControlGroups(*controllers) if controllers else None
+    slot = ChildSlot(0, groups, scratch, counted)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.unbounded(LIMITS) == watched
 
 
 def test_its_group_is_entered_by_its_children_and_goes_with_it() -> None:
-    groups = Groups("pids")
-    slot = Slot(0, groups, None, False)  # type: ignore[arg-type]  # no kernel's groups are needed
+    groups = ControlGroups("pids")
+    slot = ChildSlot(0, groups, None, False)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.entrances == (7,)
     slot.close()
     assert groups.made.closed
-    assert Slot(0, None, None, False).entrances == ()
+    assert ChildSlot(0, None, None, False).entrances == ()

@@ -12,7 +12,7 @@ import pytest
 from waiting import wait_for
 
 from rstar2_env.sandbox.inside.zygote import halt
-from rstar2_env.sandbox.inside.zygote.halt import Halt
+from rstar2_env.sandbox.inside.zygote.halt import TreeHalt
 from rstar2_env.sandbox.inside.zygote.watch import descendants
 
 TREE = """
@@ -46,9 +46,9 @@ def cpu_of(pid: int) -> int:
 def test_no_process_of_a_halted_tree_gets_any_time_until_it_goes_on(tree: int) -> None:
     pids = descendants([tree])
     assert len(pids) == 3
-    halted = Halt(tree, 0)
+    halted = TreeHalt(tree, 0)
     assert halted.sweep()
-    wait_for(halted.stands)
+    wait_for(halted.is_stopped)
     before = [cpu_of(pid) for pid in pids]
     with subprocess.Popen([sys.executable, "-c", "sum(range(10_000_000))"]) as busy:
         busy.wait()
@@ -61,8 +61,8 @@ def test_what_was_stopped_by_the_program_itself_is_not_woken(tree: int) -> None:
     own = next(pid for pid in descendants([tree]) if pid != tree)
     os.kill(own, signal.SIGSTOP)
     wait_for(lambda: halt._state(own) == b"T")
-    halted = Halt(tree, 0)
-    wait_for(lambda: halted.sweep() and halted.stands())
+    halted = TreeHalt(tree, 0)
+    wait_for(lambda: halted.sweep() and halted.is_stopped())
     halted.undo()
     wait_for(lambda: halt._state(tree) == b"R")
     assert halt._state(own) == b"T"
@@ -71,6 +71,6 @@ def test_what_was_stopped_by_the_program_itself_is_not_woken(tree: int) -> None:
 def test_a_tree_that_is_woken_again_and_again_is_given_up(tree: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halt, "MOST_SWEEPS", 3)
     monkeypatch.setattr(halt, "_state", lambda pid: b"R")
-    halted = Halt(tree, 0)
+    halted = TreeHalt(tree, 0)
     assert [halted.sweep() for _ in range(4)] == [True, True, True, False]
-    assert not halted.stands()
+    assert not halted.is_stopped()

@@ -12,8 +12,8 @@ import pytest
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.sandbox.inside.warden.giving_way import AFTER_S, MOST
-from rstar2_env.sandbox.inside.zygote.giving_way import LEVEL
+from rstar2_env.sandbox.inside.warden.deprioritizing import AFTER_S, MOST
+from rstar2_env.sandbox.inside.zygote.priority import LEVEL
 
 pytestmark = pytest.mark.deadlines
 
@@ -44,7 +44,7 @@ class Race:
 @pytest.fixture
 def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     """One worker, and room for two programs that give way; parametrized by what differs."""
-    options = {"workers": 1, "giving_way": 2, "waiting": 1, "preload": (), **getattr(request, "param", {})}
+    options = {"workers": 1, "deprioritize": 2, "waiting": 1, "preload": (), **getattr(request, "param", {})}
     with LocalSandbox(**options) as sandbox:
         yield Race(sandbox)
 
@@ -66,7 +66,7 @@ def test_no_more_than_there_is_room_for_give_way_at_once(race: Race) -> None:
     assert sleepers[2].result().status is ToolStatus.TIMEOUT
 
 
-@pytest.mark.parametrize("race", [pytest.param({"giving_way": 8, "parents": 1}, id="room for eight")], indirect=True)
+@pytest.mark.parametrize("race", [pytest.param({"deprioritize": 8, "parents": 1}, id="room for eight")], indirect=True)
 def test_there_is_a_place_for_each_that_gives_way(race: Race) -> None:
     sleepers = [race.start("long", SLEEP, wall_s=120.0) for _ in range(8)]
     assert race.start("short", "print(1)").result().stdout == "1\n"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rstar2_env.sandbox.inside import orders
-from rstar2_env.sandbox.inside.orders import GIVE_WAY, Reply
-from rstar2_env.sandbox.inside.warden import giving_way
-from rstar2_env.sandbox.inside.warden.giving_way import AFTER_S, MOST, GivingWay
+from rstar2_env.sandbox.inside.orders import DEPRIORITIZE, OrderReply
+from rstar2_env.sandbox.inside.warden import deprioritizing
+from rstar2_env.sandbox.inside.warden.deprioritizing import AFTER_S, MOST, Deprioritizer
 
 WALL_S = 2.0
 
@@ -25,7 +25,7 @@ class Clock:
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
 
-    def at(self, when: float, what: Callable[[], None], owner: object = None) -> None:
+    def call_at(self, when: float, what: Callable[[], None], owner: object = None) -> None:
         heapq.heappush(self._timers, (when, next(self._order), what))
 
     def turn(self, seconds: float) -> None:
@@ -55,11 +55,11 @@ class Program:
         self.held_back: Callable[[], float] = lambda: 0.0
 
     def order(self, kind: int) -> None:
-        assert kind == GIVE_WAY
+        assert kind == DEPRIORITIZE
         self.told += 1
         if self.answers:
-            reply = Reply(orders.GAVE_WAY, 1, int(self.can_be_lowered), self.held_back(), 0, "")
-            self._world.clock.at(self._world.clock.now, lambda: self._world.way.hear(self, reply))  # type: ignore[arg-type]  # a stand-in
+            reply = OrderReply(orders.DEPRIORITIZED, 1, int(self.can_be_lowered), self.held_back(), 0, "")
+            self._world.clock.call_at(self._world.clock.now, lambda: self._world.way.on_reply(self, reply))  # type: ignore[arg-type]  # a stand-in
 
     def end(self) -> bool:
         """Come to its end; returns whether it had given way."""
@@ -73,8 +73,8 @@ class World:
     def __init__(self, room: int) -> None:
         self.clock = Clock()
         self.gave_way = 0
-        options: dict[str, Any] = {"giving_way": room}
-        self.way = GivingWay(options, self.clock, self._stop, self._gone)  # type: ignore[arg-type]  # a stand-in
+        options: dict[str, Any] = {"deprioritize": room}
+        self.way = Deprioritizer(options, self.clock, self._stop, self._gone)  # type: ignore[arg-type]  # a stand-in
 
     def start(self, wall_s: float = WALL_S) -> Program:
         program = Program(self, wall_s)
@@ -93,7 +93,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Room for two."""
     made = World(2)
-    monkeypatch.setattr(giving_way.time, "monotonic", lambda: made.clock.now)
+    monkeypatch.setattr(deprioritizing.time, "monotonic", lambda: made.clock.now)
     return made
 
 

@@ -3,7 +3,7 @@
 The tree gets the nice value ``LEVEL``, its sessions too where the kernel shares the cores between sessions (autogroup).
 What it starts from then on inherits both, and no program may raise them: the zygote sets RLIMIT_NICE to 0, and files
 below ``/proc`` are not for writing. On idle cores it runs at full speed. Covered: finding and lowering a tree, its time
-without a core. Not covered: when a program gives way (the warden's ``giving_way``).
+without a core. Not covered: when a program gives way (the warden's ``deprioritize``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_SWEEPS = 8
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
-class GivingWay:
+class LoweredTree:
     """One tree that gives way.
 
     Args:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from rstar2_env.sandbox.inside.zygote import giving_way
-from rstar2_env.sandbox.inside.zygote.giving_way import LEVEL, GivingWay
+from rstar2_env.sandbox.inside.zygote import priority
+from rstar2_env.sandbox.inside.zygote.priority import LEVEL, LoweredTree
 from rstar2_env.sandbox.inside.zygote.watch import descendants
 
 TREE = """
@@ -81,13 +81,13 @@ def session_level(pid: int) -> int | None:
 def test_every_task_of_a_tree_is_lowered_and_none_is_raised(tree: subprocess.Popen[bytes]) -> None:
     before = levels(tree.pid)
     assert len(before) == 3
-    assert GivingWay(tree.pid, 0).lower()
+    assert LoweredTree(tree.pid, 0).lower()
     assert levels(tree.pid) == [max(LEVEL, each) for each in before]
     assert {session_level(pid) for pid in descendants([tree.pid])} <= {LEVEL, None}
 
 
 def test_what_is_started_later_is_as_low(tree: subprocess.Popen[bytes]) -> None:
-    assert GivingWay(tree.pid, 0).lower()
+    assert LoweredTree(tree.pid, 0).lower()
     assert tree.stdin is not None
     tree.stdin.write(b"1")
     tree.stdin.flush()
@@ -100,7 +100,7 @@ def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_par
 ) -> None:
     pausing = os.getpid()  # of this session, with the tree below it
     before = session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)
-    way = GivingWay(tree.pid, pausing)
+    way = LoweredTree(tree.pid, pausing)
     assert pausing not in way._tree()
     assert way.lower()
     assert (session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)) == before
@@ -113,12 +113,12 @@ def test_a_tree_gives_way_only_where_it_can_be_lowered_and_its_waiting_be_told(
         raise PermissionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(giving_way, "_waited", lambda tree: {})
-        assert not GivingWay(tree.pid, 0).lower()
+        broken.setattr(priority, "_waited", lambda tree: {})
+        assert not LoweredTree(tree.pid, 0).lower()
     assert min(levels(tree.pid)) == 0
     with monkeypatch.context() as broken:
         broken.setattr(os, "setpriority", refuse)
-        assert not GivingWay(tree.pid, 0).lower()
+        assert not LoweredTree(tree.pid, 0).lower()
     assert min(levels(tree.pid)) == 0
 
 
@@ -126,14 +126,14 @@ def test_a_tree_that_is_never_found_whole_does_not_give_way(
     tree: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getpriority", lambda which, task: 0)  # there is always one that was not lowered
-    assert not GivingWay(tree.pid, 0).lower()
+    assert not LoweredTree(tree.pid, 0).lower()
 
 
 def test_a_program_is_held_back_by_another_on_its_core() -> None:
     core = min(os.sched_getaffinity(0))
     processes = [started(BUSY, core, 1) for _ in range(2)]
     try:
-        way = GivingWay(processes[0].pid, 0)
+        way = LoweredTree(processes[0].pid, 0)
         assert way.lower()
         wait_for(lambda: way.held_back_s() > 0.2)
     finally:
@@ -155,11 +155,11 @@ def test_tasks_that_keep_one_another_waiting_are_not_held_back(
     waited: float, spent: float, elapsed: float, held_back: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, tasks, cpu = [50.0], {"1": 3.0, "2": 0.1}, [7.0]
-    monkeypatch.setattr(giving_way, "descendants", lambda roots: {1: ["1", "2"]})
-    monkeypatch.setattr(giving_way, "_waited", lambda tree: dict(tasks))
-    monkeypatch.setattr(giving_way, "_spent", lambda tree: cpu[0])
-    monkeypatch.setattr(giving_way.time, "monotonic", lambda: now[0])
-    way = GivingWay(1, 0)
+    monkeypatch.setattr(priority, "descendants", lambda roots: {1: ["1", "2"]})
+    monkeypatch.setattr(priority, "_waited", lambda tree: dict(tasks))
+    monkeypatch.setattr(priority, "_spent", lambda tree: cpu[0])
+    monkeypatch.setattr(priority.time, "monotonic", lambda: now[0])
+    way = LoweredTree(1, 0)
     now[0] += elapsed
     tasks["1"] += waited
     cpu[0] += spent
