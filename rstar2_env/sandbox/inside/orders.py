@@ -13,9 +13,9 @@ FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
 """Orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree, resume it,
 deprioritize it."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
-"""Replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left. ``OVERDRAWN``: the
-tree was killed for exceeding the bound named in the text. ``DEPRIORITIZED``: whether the tree has the lower weight now (1
-or 0), and for how long it has waited for a core since then."""
+"""Replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left. ``OVERDRAWN``:
+the tree was killed for exceeding the bound named in the text. ``DEPRIORITIZED``: whether the tree has the lower weight
+now (1 or 0), and for how long it has waited for a core since then."""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQ")

@@ -14,7 +14,7 @@ from rstar2_env.sandbox.inside.warden.loop import EventLoop
 @pytest.fixture
 def loop() -> EventLoop:
     made = EventLoop(lambda owner, error: owner.append(str(error)))
-    made.at(time.monotonic() + 20, lambda: pytest.fail("the loop was never stopped"))
+    made.call_at(time.monotonic() + 20, lambda: pytest.fail("the loop was never stopped"))
     return made
 
 
