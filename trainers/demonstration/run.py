@@ -1,9 +1,9 @@
 """The demonstration: a tiny, randomly initialized model learns to use the tool, on a CPU, in minutes.
 
-Stages: create the model, write tool-use traces that contain deliberate mistakes, cold-start the model on them, run the
-trainers, each from that cold start, then evaluate the cold start and what each trainer made of it, several samples of
-each problem, and compare them. Finished stages are skipped, and one that was stopped goes on. Not covered: real models;
-run each stage yourself (``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``, ``rstar2 eval``, ``rstar2 compare``).
+Stages: create the model, write tool-use traces with deliberate mistakes, cold-start the model on them, run each trainer
+from that cold start, evaluate the cold start and each trained model with several samples per problem, and compare them.
+Finished stages are skipped, and an interrupted stage resumes. Not covered: real models; run each stage yourself
+(``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``, ``rstar2 eval``, ``rstar2 compare``).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class DemoResult:
     Attributes:
         runs: Result of each trainer, by name.
         picture: File with the learning curves.
-        comparisons: What each trainer made of the cold start, against it, on the same held-out problems.
+        comparisons: Comparison of each trained model with the cold start, on the same held-out problems.
         comparison_picture: File with the curves of pass@k.
         seconds: Wall-clock seconds of each stage that was run now.
     """
@@ -247,12 +247,12 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
 
 
 def _evaluation_of(model: Path) -> Path:
-    """Where the evaluation of a stage's model goes."""
+    """Return the path of the evaluation of a stage's model."""
     return model.parent / f"eval-{model.name}"
 
 
 def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
-    """Play the same held-out problems with a model, several times each; what an earlier run played is kept."""
+    """Evaluate a model on the held-out problems, several times each; episodes of an earlier run are kept."""
     began = time.monotonic()
     _say(options, f"Evaluating {model}: {options.eval_problems} problems, {options.eval_samples} samples of each ...")
     arguments: dict[str, Any] = {
@@ -267,7 +267,7 @@ def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str
     try:
         evaluate(ENV, **arguments, resume=True)
     except ConfigurationError:
-        # One of other options is there.
+        # The file holds an evaluation with other options.
         evaluate(ENV, **arguments, overwrite=True)
     seconds[folder.name] = time.monotonic() - began
     return folder

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
-    """Make a tiny model, cold-start it on tool-use traces, and train it.
+    """Create a tiny model, cold-start it on tool-use traces, and train it.
 
     Args:
         fresh: Delete the folder of an earlier run first.

@@ -48,10 +48,10 @@ _WORDS = (
 
 
 def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
-    """Make a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template.
+    """Create a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template.
 
     Args:
-        words: Further texts that are a token each. Where several fit, the longest that begins first is taken.
+        words: Further texts that are single tokens. If several match, the first and longest match is used.
     """
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *_CHARACTERS])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<|unk|>"))
@@ -96,7 +96,7 @@ def make_tiny_model(
         num_key_value_heads=max(1, hidden // 64),
         head_dim=32,
         max_position_embeddings=2048,
-        # Three times the usual: a model this small then learns to copy numbers in half the steps.
+        # Three times the usual value: a model this small then learns to copy numbers in half the steps.
         initializer_range=0.06,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,

@@ -1,1 +1,1 @@
-"""Weights of a run as an ordinary folder of transformers, and on a hub. Nothing here loads torch on import."""
+"""Exports a run's weights to an ordinary transformers folder and to a hub. Importing it does not load torch."""

@@ -1,8 +1,7 @@
-"""``export_model``: the weights of a run as a folder of its own, with the run's card, and on a hub if asked for.
+"""``export_model``: exports a run's weights to a separate folder with the run's card, and optionally to a hub.
 
-The folder appears by renaming, so that it is whole or not there; in one that is there already and empty,
-``export.json`` appears last. That file says what it was made of, and an export that was made of the same is not made
-again.
+The folder is created by renaming, so it is either complete or missing; in an existing empty folder, ``export.json`` is
+written last. That file records the source of the export; an export from the same source is not repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .push import Push
 from .source import Weights, find_weights
 
 RECORD = "export.json"
-"""File that says what an export was made of; it is not pushed."""
+"""File that records the source of an export; it is not pushed."""
 PRECISIONS = DTYPES[1:]
 
 
@@ -40,34 +39,31 @@ def export_model(
     private: bool = False,
     update: bool = False,
 ) -> Path:
-    """Write weights of a run as a folder that transformers loads as it stands; push it to a hub, if asked to.
+    """Write weights of a run to a folder that transformers can load; optionally push it to a hub.
 
     Args:
-        source: The folder of a run of training, a cold start or a pipeline, or of a model.
-        out: Folder to write; it must not exist, or be empty, or hold this very export.
-        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` takes ``best`` where there is one, else ``final``.
-        merge: Merge a LoRA adapter into the weights below it.
+        source: The folder of a training run, a cold start, a pipeline or a model.
+        out: Folder to write; it must be missing, empty, or hold the same export.
+        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
+        merge: Merge a LoRA adapter into its base weights.
         dtype: ``float32``, ``bfloat16`` or ``float16``; ``None`` keeps the precision of the files.
         push: Repository on the hub, ``ORG/NAME``.
-        private: Make that repository a private one.
-        update: Push into a repository that holds other files.
+        private: Make the repository private.
+        update: Allow pushing to a repository that holds other files.
 
     Returns:
         The folder.
 
     Raises:
-        ConfigurationError: There are no such weights, the folder holds something else, or the hub refuses what it was
-            asked before.
-        ServiceError: The hub cannot be reached or refused; the same call again goes on.
+        ConfigurationError: The weights do not exist, the folder holds something else, or a check of the hub fails.
+        ServiceError: The hub cannot be reached or rejected the push; calling again resumes it.
         MissingExtraError: torch or transformers is not installed.
     """
     folder = Path(out)
     if dtype is not None and dtype not in PRECISIONS:
         raise ConfigurationError(f"{dtype!r} is none of the precisions {', '.join(PRECISIONS)}.", option="dtype")
     if (private or update) and push is None:
-        raise ConfigurationError(
-            "private and update say how to push, and no repository to push to is given.", option="push"
-        )
+        raise ConfigurationError("private and update need push=ORG/NAME.", option="push")
     weights = find_weights(source, which)
     asked = _asked(weights, merge, dtype)
     check_folder(folder, "out")
@@ -78,7 +74,7 @@ def export_model(
     if not made:
         _make(weights, folder, asked, merge=merge, dtype=dtype)
     if repository is not None:
-        _check_base(folder)  # of shards, only the export says whether they are an adapter's
+        _check_base(folder)  # for shards, only the export shows whether they are an adapter's
         repository.send(folder, message=f"Weights {weights.which or weights.folder.name}, by rstar2-env {__version__}")
     return folder
 
@@ -96,10 +92,10 @@ def _asked(weights: Weights, merge: bool, dtype: str | None) -> dict[str, Any]:
 
 
 def _made(folder: Path, asked: dict[str, Any]) -> bool:
-    """Whether the folder holds this export.
+    """Return whether the folder already holds this export.
 
     Raises:
-        ConfigurationError: It holds something else.
+        ConfigurationError: The folder holds something else.
     """
     if not folder.is_dir() or not any(folder.iterdir()):
         return False
@@ -117,7 +113,7 @@ def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool,
     with needs_training_stack("Exporting weights"):
         from .write import write_weights
     folder = Path(os.path.abspath(folder))
-    # A folder that is there stays: it may be where a shell stands, or a file system of its own.
+    # Keep an existing folder: it may be a shell's current folder or a mount point.
     there = folder.is_dir()
     beside = folder if there else folder.parent
     beside.mkdir(parents=True, exist_ok=True)
@@ -137,26 +133,27 @@ def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool,
 
 
 def _card(weights: Weights, merged: bool, stored: str) -> str:
-    """The run's card, about these weights; of a model of no run, the one that it has."""
+    """Return the run's card, adapted to these weights; for a model without a run, its existing card."""
     if weights.run is None:
         own = weights.folder / CARD_FILE
         return own.read_text("utf-8") if own.is_file() else ""
-    adapter = " A LoRA adapter is merged into them." if merged else ""
+    adapter = " A LoRA adapter was merged into them." if merged else ""
     about = f"## Weights\nStored in {stored}; exported by rstar2-env {__version__}.{adapter}\n"
     return f"{model_card(weights.run, weights.folder)}\n{about}"
 
 
 def _check_base(folder: Path) -> None:
-    """Check that an adapter's model is one that others have; a folder without an adapter is one of its own.
+    """Check that others can obtain an adapter's base model; a folder without an adapter always passes.
 
     Raises:
-        ConfigurationError: It is a folder of this machine.
+        ConfigurationError: The base model is a folder on this machine.
     """
     if not (folder / "adapter_config.json").is_file():
         return
     base = str(json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path", ""))
     if Path(base).exists():
         raise ConfigurationError(
-            f"The adapter belongs to the model {base} on this machine, which nobody else has: merge it into that.",
+            f"The adapter belongs to the model {base} on this machine, which others cannot load: merge the adapter "
+            "into it.",
             option="merge",
         )

@@ -1,9 +1,9 @@
-"""``Push``: an exported folder as a repository of models on a Hugging Face hub; no torch.
+"""``Push``: pushes an exported folder to a model repository on a Hugging Face hub; without torch.
 
-What can fail is asked first, before anything is written: the token, the right to write, what the repository holds. The
-token is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and is in no message; ``HF_ENDPOINT`` names the hub. A
-push that was broken off goes on when it is called again: what the hub has is not sent twice. Not covered: data sets,
-pull requests, deleting.
+The token, the permission to write and the content of the repository are checked before anything is written. The token
+is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and appears in no message; ``HF_ENDPOINT`` names the hub. An
+interrupted push resumes when it is called again: files on the hub are not sent twice. Not covered: data sets, pull
+requests, deleting.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rstar2_env.core.net.hub import hub_answer
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")
-"""Files that an update removes where the new weights do not have them."""
+"""Files that an update removes if the new weights do not have them."""
 
 
 class Push:
-    """A repository that a folder is to be pushed to; making one asks the hub whether it can be.
+    """A push to a repository; the constructor checks with the hub whether it is possible.
 
     Args:
         name: ``ORG/NAME``, or ``USER/NAME``.
-        private: Whether the repository is to be private; one that is there and public is then refused.
-        update: Push into a repository that holds other files, as a new commit.
+        private: Whether the repository must be private; an existing public repository is then rejected.
+        update: Allow pushing to a repository that holds other files, as a new commit.
 
     Attributes:
-        url: Where the model can be seen.
+        url: Web address of the model.
 
     Raises:
-        ConfigurationError: The name is none, there is no token or it may not write, or the hub is switched off.
+        ConfigurationError: The name is not valid, the token is missing or may not write, or the hub is disabled.
         ServiceError: The hub cannot be reached.
         MissingExtraError: huggingface_hub is not installed.
     """
@@ -49,7 +49,7 @@ class Push:
         self.name, self._private, self._update = name, private, update
         if not _NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith(".git"):
             raise ConfigurationError(
-                f"{name!r} is no name of a repository: expected ORG/NAME, each of letters, digits, '-', '_' and '.'.",
+                f"{name!r} is not a repository name: expected ORG/NAME, each of letters, digits, '-', '_' and '.'.",
                 option="push",
             )
         if constants.HF_HUB_OFFLINE:
@@ -65,18 +65,18 @@ class Push:
         self._files = self._held()
 
     def send(self, folder: Path, *, message: str) -> str | None:
-        """Push a folder; a repository that is not there is made.
+        """Push a folder; create the repository if it does not exist.
 
         Args:
-            folder: The files, in no folders.
-            message: Of the commit.
+            folder: The folder; its files are pushed, without subfolders.
+            message: The commit message.
 
         Returns:
-            The commit's name; ``None`` where the hub has these files already.
+            The commit's id; ``None`` if the hub already has these files.
 
         Raises:
             ConfigurationError: The repository holds other files.
-            ServiceError: The hub refused, or the connection was lost: calling again goes on.
+            ServiceError: The hub rejected the push, or the connection was lost; calling again resumes it.
         """
         own = {path.name: path for path in sorted(folder.iterdir()) if path.is_file() and path.name != "export.json"}
         if self._files is not None:
@@ -106,7 +106,7 @@ class Push:
             disable_progress_bars()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of metadata that the hub recommends
+                warnings.simplefilter("ignore")  # about metadata that the hub recommends
                 if self._files is None:
                     api.create_repo(self.name, private=self._private, exist_ok=True)
                 found = api.upload_folder(
@@ -116,7 +116,7 @@ class Push:
                     delete_patterns=list(_WEIGHTS) if self._update else None,
                     commit_message=message,
                 )
-        except Exception as error:  # of whichever HTTP library this version of huggingface_hub uses
+        except Exception as error:  # from the HTTP library that this version of huggingface_hub uses
             raise self._told(error, folder) from error
         finally:
             if quiet:
@@ -130,22 +130,24 @@ class Push:
         said = f"{type(cause).__name__}: {lines[0] if lines else 'no reason given'}".replace(self._token, "***")
         rights = " The token may not write there." if status == 403 else ""
         return ServiceError(
-            f"{self.name} was not pushed: {said.removesuffix('.')}.{rights} The weights are in {folder}; the same "
-            "command again goes on from there.",
+            f"{self.name} was not pushed: {said.removesuffix('.')}.{rights} The weights are in {folder}; run the "
+            "same command again to resume.",
             cause="refused" if status is not None and status < 500 else "lost",
         )
 
     def _check_owner(self) -> None:
-        """Check that the token is known, may write, and belongs to the owner of the name or a member of it."""
+        """Check that the token is valid, may write, and belongs to the owner of the name or a member of it."""
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(
-                "The hub does not know the token: it is wrong or has expired. Put one that may write into HF_TOKEN, or "
-                "run `hf auth login`.",
+                "The hub rejects the token: it is wrong or expired. Put a token with write permission into "
+                "HF_TOKEN, or run `hf auth login`.",
                 option="push",
             )
         if status != 200 or not isinstance(record, Mapping):
-            raise ServiceError(f"The hub answers {status} when asked whose the token is: try again.", cause="passing")
+            raise ServiceError(
+                f"The hub answers {status} to the request for the token's owner: try again.", cause="passing"
+            )
         access = record.get("auth", {}).get("accessToken") or {}
         if access.get("role") == "read":
             raise ConfigurationError("The token may only read: put one that may write into HF_TOKEN.", option="push")
@@ -153,13 +155,13 @@ class Push:
         members = [str(record.get("name", "")), *(str(one.get("name", "")) for one in record.get("orgs", []))]
         if owner not in members:
             raise ConfigurationError(
-                f"The token belongs to {members[0]}, who is no member of {owner!r}: push to one of "
+                f"The token belongs to {members[0]}, who is not a member of {owner!r}: push to one of "
                 f"{', '.join(members)}.",
                 option="push",
             )
 
     def _held(self) -> dict[str, Any] | None:
-        """What the hub says of each file of the repository; ``None`` where there is no repository."""
+        """Return the hub's record of each file of the repository; ``None`` if there is no repository."""
         status, record = hub_answer(f"/api/models/{self.name}?blobs=true", self._token)
         if status in (401, 403, 404):
             return None
@@ -169,14 +171,14 @@ class Push:
             )
         if self._private and not record.get("private", False):
             raise ConfigurationError(
-                f"{self.name} is there already, and public: choose another name, or make it private in its settings.",
+                f"{self.name} already exists and is public: choose another name, or make it private in its settings.",
                 option="private",
             )
         return {str(one["rfilename"]): one for one in record.get("siblings", [])}
 
 
 def _is(path: Path, about: Mapping[str, Any]) -> bool:
-    """Whether a file is what the hub has, by its size and checksum."""
+    """Return whether a file equals the hub's file, by its size and checksum."""
     if about.get("size") != path.stat().st_size:
         return False
     large = about.get("lfs") or {}

@@ -1,6 +1,6 @@
-"""``find_weights``: which weights a path means: of a run, a cold start, a pipeline, or a folder of a model; no torch.
+"""``find_weights``: finds the weights of a run, a cold start, a pipeline or a model folder; without torch.
 
-Not covered: what is in the files of the weights.
+Not covered: reading the weights.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Weights:
     """Weights that can be exported.
 
     Attributes:
-        folder: Where they are.
-        which: ``best``, ``final`` or ``checkpoint-N``; empty for a folder that is of no run.
-        run: The run that made them, if one did.
-        step: The optimizer steps behind them, where the run says so.
+        folder: The folder of the weights.
+        which: ``best``, ``final`` or ``checkpoint-N``; empty for a folder that does not belong to a run.
+        run: The run that produced them, if any.
+        step: Number of optimizer steps, if the run records it.
     """
 
     folder: Path
@@ -46,17 +46,17 @@ class Weights:
 
     @property
     def sharded(self) -> bool:
-        """Whether they are in shards, as several processes wrote them."""
+        """Whether the weights are sharded, as written by several processes."""
         return (self.folder / _SHARDS).is_file()
 
     @property
     def adapter(self) -> bool:
-        """Whether the folder holds a LoRA adapter; of shards nobody knows before they are read."""
+        """Whether the folder holds a LoRA adapter; for shards, this is unknown before they are read."""
         return (self.folder / _ADAPTER).is_file()
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the model in the run that made them, by the names of ``ModelOptions``."""
+        """The model options of the run that produced them, by the names of ``ModelOptions``."""
         if self.run is None:
             return {}
         config = self.run.config
@@ -67,7 +67,7 @@ class Weights:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when the weights are written again: of the names, sizes and times of their files."""
+        """Digest of the names, sizes and times of the files; it changes when the weights are written again."""
         found = hashlib.sha256()
         for path in sorted(self.folder.rglob("*") if self.sharded else self.folder.glob("*")):
             if path.suffix in (".safetensors", ".bin", ".distcp", ".json"):
@@ -80,19 +80,19 @@ _OF_SFT = ("revision", "chat_template", "dtype", "trust_remote_code", "lora_rank
 
 
 def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weights:
-    """Which weights a path means.
+    """Find the weights that a path refers to.
 
     Args:
-        path: The folder of a run of training, a cold start or a pipeline; one of the folders in it (``RUN/best``); or
-            any folder with a model or a LoRA adapter.
-        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` takes ``best`` where there is one, else ``final``.
+        path: The folder of a training run, a cold start or a pipeline; a folder in it (``RUN/best``); or any folder
+            with a model or a LoRA adapter.
+        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
 
     Raises:
-        ConfigurationError: There are no such weights; the message says which there are.
+        ConfigurationError: The weights do not exist; the message lists the existing ones.
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):
-        raise ConfigurationError(f"{which!r} names no weights: best, final or checkpoint-N do.", option="which")
+        raise ConfigurationError(f"{which!r} does not name weights: use best, final or checkpoint-N.", option="which")
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
             raise ConfigurationError(f"{folder} are the weights {folder.name} already.", option="which")
@@ -101,7 +101,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
         return _plain(folder, which)
     run = read_run(folder)
     if run.kind == "evaluation":
-        raise ConfigurationError(f"{folder} is an evaluation, which makes no weights: give the run that it evaluated.")
+        raise ConfigurationError(f"{folder} is an evaluation, which has no weights: name the run that it evaluated.")
     if run.kind == "pipeline":
         return _of_pipeline(run, which)
     there = _cold_start(run) if run.kind == "sft" else _trained(run)
@@ -125,15 +125,17 @@ def _plain(folder: Path, which: str | None) -> Weights:
         )
     check_model(folder)
     if which is not None:
-        raise ConfigurationError(f"{folder} is a model and no run: it has no weights to choose.", option="which")
+        raise ConfigurationError(
+            f"{folder} is a model, not a run: there are no weights to choose from.", option="which"
+        )
     return Weights(folder)
 
 
 def _of_pipeline(run: Run, which: str | None) -> Weights:
-    """Those of the last stage that ended and made weights.
+    """Return the weights of the last finished stage that produced weights.
 
     Raises:
-        ConfigurationError: None has, or it has no such weights.
+        ConfigurationError: No stage has produced weights, or the requested weights do not exist.
     """
     states = states_of(run.events)
     ended = [str(event["stage"]) for event in run.events if event.get("event") == ENDED]
@@ -141,7 +143,7 @@ def _of_pipeline(run: Run, which: str | None) -> Weights:
         folder = run.path / STAGES / stage
         if stage in states and states[stage].ended and _makes_weights(folder):
             return find_weights(folder, which)
-    raise ConfigurationError(f"No stage of the pipeline in {run.path} has made weights yet.")
+    raise ConfigurationError(f"No stage of the pipeline in {run.path} has produced weights yet.")
 
 
 def _makes_weights(folder: Path) -> bool:
@@ -161,7 +163,7 @@ def _trained(run: Run) -> dict[str, Weights]:
 
 
 def _cold_start(run: Run) -> dict[str, Weights]:
-    """Those of a cold start, whose last ones are in the run's own folder once it has ended."""
+    """Return the weights of a cold start; the final weights are in the run's own folder after it has finished."""
     there = {}
     if run.finished and _has_model(run.path):
         there[FINAL] = Weights(run.path, FINAL, run, int(run.events[-1]["step"]))

@@ -1,8 +1,8 @@
-"""``write_weights``: weights as a folder that transformers loads: from a folder, from shards, with adapters merged.
+"""``write_weights``: writes weights to a folder that transformers can load, from a folder or shards.
 
-Covered: copying what needs no change, other precisions, LoRA adapters (merged in float32, whatever they are stored in),
-shards of FSDP2 and of ZeRO; tokenizer, chat template, and a generation configuration that ends where the policy's turns
-end. Not covered: quantized formats.
+Covered: copying unchanged files, converting precision, merging LoRA adapters (in float32, whatever precision they are
+stored in), shards of FSDP2 and ZeRO; tokenizer, chat template, and a generation configuration with the end-of-turn
+tokens of the policy. Not covered: quantized formats.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _COPIED = (
     "pytorch_model*.bin.index.json",
     "*.py",
 )
-"""Files of a model that are copied as they are; ``*.py`` is code that it brings."""
+"""Files of a model that are copied unchanged; ``*.py`` is the model's own code."""
 
 
 def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | None) -> tuple[bool, str]:
-    """Write weights for others to load.
+    """Write weights to a folder that transformers can load.
 
     Args:
-        weights: Which.
-        into: A folder that is there, and empty.
-        merge: Merge a LoRA adapter into the weights below it. Weights without one are written as they are.
-        dtype: Precision to store them in, by torch's name; ``None`` keeps that of the files, and for merged weights
-            that of the model below the adapter.
+        weights: The weights.
+        into: An existing empty folder.
+        merge: Merge a LoRA adapter into its base weights. Weights without an adapter are written unchanged.
+        dtype: Precision of the written weights, by torch's name; ``None`` keeps the precision of the files, or of the
+            base model for merged weights.
 
     Returns:
         Whether an adapter was merged, and the precision.
 
     Raises:
-        ConfigurationError: The weights cannot be read, or the model that the shards belong to is not there.
+        ConfigurationError: The weights cannot be read, or the base model of the shards does not exist.
     """
     be_quiet()
     below = adapter_in(str(weights.folder), None) if weights.adapter else None
@@ -86,13 +86,13 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
 
 
 def _loaded(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
-    """The weights of a folder in float32; an adapter is merged, as it is loaded without a rank of its own."""
+    """Load the weights of a folder in float32; an adapter is merged, since it is loaded without a new rank."""
     options = ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
     return load_policy(options, weights.folder, dropout=True)
 
 
 def _tokenizer(weights: Weights, below: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """The tokenizer in the folder; of an adapter without one, that of its model."""
+    """Load the tokenizer of the folder; if an adapter has none, the tokenizer of its base model."""
     options = ModelOptions(path=weights.folder, trust_remote_code=_trusted(weights))
     if below is None or (weights.folder / "tokenizer_config.json").is_file():
         return load_tokenizer(str(weights.folder), options)
@@ -104,13 +104,13 @@ def _trusted(weights: Weights) -> bool:
 
 
 def _from_shards(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
-    """The policy of a sharded checkpoint, made as the run made it and given the checkpoint's weights."""
+    """Load the policy of a sharded checkpoint: create it as the run did and load the checkpoint's weights."""
     known = {field.name for field in fields(ModelOptions)}
     given = {name: value for name, value in weights.options.items() if name in known}
     assert weights.run is not None
     start = weights.run.path / START_DIR
     if given.get("lora_rank") and start.is_dir():
-        # The run merged what it began with, and put its adapter on that.
+        # The run merged its initial adapter and added a new one on top.
         given |= {"path": str(start.resolve()), "revision": None}
     with TemporaryDirectory() as scratch:
         policy, tokenizer = load_policy(ModelOptions(**given), Path(scratch), dropout=True)
@@ -136,7 +136,7 @@ def _save(policy: Policy, into: Path, *, merge: bool, dtype: str | None, below: 
 
 
 def _precision_of(name: str, revision: str | None, weights: Weights) -> torch.dtype:
-    """The precision that a model says its files have."""
+    """Return the precision that a model's configuration declares."""
     chosen = {} if revision is None else {"revision": revision}
     found = AutoConfig.from_pretrained(name, trust_remote_code=_trusted(weights), **chosen).dtype
     return found if isinstance(found, torch.dtype) else torch.float32
@@ -149,16 +149,16 @@ def _copy(folder: Path, into: Path) -> None:
 
 
 def _cast(folder: Path, dtype: str) -> None:
-    """Store an adapter in another precision."""
+    """Convert an adapter to another precision."""
     for path in folder.glob("*.safetensors"):
         tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
         save_file(tensors, path, metadata={"format": "pt"})
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerBase, weights: Weights, into: Path) -> None:
-    """Write the tokenizer with the chat template that the policy was trained under, and where its turns end.
+    """Write the tokenizer with the training chat template, and the end-of-turn tokens.
 
-    A model of no run keeps the generation configuration that it has.
+    A model without a run keeps its generation configuration.
     """
     options = weights.options
     template = options.get("chat_template")
@@ -188,10 +188,10 @@ def _generation(folder: Path) -> GenerationConfig:
 
 
 def _stored(folder: Path) -> str:
-    """The precision of most of the weights in a folder, by torch's name.
+    """Return the precision of most weights in a folder, by torch's name.
 
     Raises:
-        ConfigurationError: There are no weights in it.
+        ConfigurationError: The folder has no weights.
     """
     counts: dict[str, int] = {}
     for path in folder.glob("*.safetensors"):

@@ -1,4 +1,4 @@
-"""The commands of a launch: a server for each engine, and the trainer, on one device or under ``torchrun``."""
+"""The commands of a launch: one server per engine, and the trainer, on one device or with ``torchrun``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from .devices import Devices
 
 RSTAR2 = ("-m", "rstar2_env.cli")
-"""This package's command line, for an interpreter."""
+"""Arguments with which a Python interpreter runs this package's command line."""
 WORKER = "rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
 _SERVER = {
-    # The first model runner gives every token's log-probability under top-p and top-k.
+    # vLLM's V1 model runner returns the log-probability of every token with top-p and top-k.
     "VLLM_USE_V2_MODEL_RUNNER": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }
-# New weights, and those log-probabilities, are asked for by calls that vLLM serves to developers alone.
+# Weight syncs and those log-probabilities need endpoints that vLLM enables only in developer mode.
 _DEVELOPER = {"VLLM_SERVER_DEV_MODE": "1"}
 
 
@@ -27,12 +27,12 @@ class Command:
     """A process to start.
 
     Attributes:
-        name: What it is called in messages, and its log.
+        name: Name in messages and of the log file.
         words: Program and arguments.
-        devices: What it runs on.
-        variables: Variables of its own, devices aside.
-        url: Address that a server answers at; empty for the trainer.
-        node: Name of the machine that it runs on; empty for this one.
+        devices: The devices that it runs on.
+        variables: Further environment variables, without those for devices.
+        url: Address of a server; empty for the trainer.
+        node: Name of the machine that it runs on; empty for this machine.
     """
 
     name: str
@@ -43,25 +43,25 @@ class Command:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """All variables that it gets beside those of this process."""
+        """Return all environment variables to add to those of this process."""
         return {**self.devices.environment(outer), **self.variables}
 
     def shown(self, outer: Mapping[str, str]) -> str:
-        """The command as a line for a shell."""
+        """Return the command as a shell command line."""
         cores = ["taskset", "-c", str(self.devices)] if self.devices.cores else []
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
         return " ".join([*given, shlex.join([*cores, *self.words])])
 
     def on(self, node: str, launch: str, outer: Mapping[str, str]) -> Command:
-        """The same command on another machine of the same kind.
+        """Return the same command for another machine with the same hardware.
 
         Args:
             node: The machine's name.
-            launch: What runs a command there, in which ``{node}`` is replaced: ``srun --nodelist={node}``.
-            outer: All variables of this process.
+            launch: Command that runs a command there; ``{node}`` is replaced: ``srun --nodelist={node}``.
+            outer: All environment variables of this process.
         """
         start = [_filled(word, {"node": node}) for word in shlex.split(launch)]
-        # As words, since what runs it may set variables of its own, such as those of the devices.
+        # As arguments of env, since the launcher may set variables itself, such as those for devices.
         given = [f"{name}={value}" for name, value in self.environment(outer).items()]
         return replace(self, words=[*start, "env", *given, *self.words], node=node)
 
@@ -78,26 +78,26 @@ def server(
     more: Sequence[str] = (),
     developer: bool = True,
 ) -> Command:
-    """A server of a model.
+    """Return the command of a model server.
 
     Args:
-        number: Its number, from 0.
+        number: Number of the server, from 0.
         model: The model.
-        devices: Its devices; of more than one, each holds a part of every matrix (tensor parallelism).
-        port: Where it listens.
-        host: On which address.
-        at: Under which name it is asked; empty for ``host``.
-        program: Another program than vLLM of this interpreter, in which ``{model}``, ``{host}``, ``{port}`` and
-            ``{size}`` are replaced: a container, say.
+        devices: The server's devices; more than one are used with tensor parallelism.
+        port: Port to listen on.
+        host: Address to listen on.
+        at: Host name in the server's URL; empty for ``host``.
+        program: Program to use instead of this interpreter's vLLM, such as a container; ``{model}``, ``{host}``,
+            ``{port}`` and ``{size}`` are replaced.
         more: Further arguments.
-        developer: Whether it takes the calls of developers, with which anyone who can reach it controls it.
+        developer: Whether to enable the developer endpoints, which give every client control over the server.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
         words += ["--host", host, "--port", str(port), "--logprobs-mode", "processed_logprobs"]
         words += ["--worker-extension-cls", WORKER]
         if devices.cores:
-            # After a prompt that is computed in parts, a CPU cannot draw with a seed of the request's own.
+            # With chunked prefill, vLLM on a CPU does not support a seed per request.
             words += ["--no-enable-chunked-prefill"]
         elif len(devices) > 1:
             words += ["--tensor-parallel-size", str(len(devices))]
@@ -109,13 +109,13 @@ def server(
 
 
 def trainer(words: Sequence[str], devices: Devices, processes: int, settings: Mapping[str, object]) -> Command:
-    """The trainer.
+    """Return the command of the trainer.
 
     Args:
-        words: What ``rstar2 train`` is given.
-        devices: Its devices.
-        processes: Its processes; more than one are started by ``torchrun``.
-        settings: Options that go over the words.
+        words: Arguments of ``rstar2 train``.
+        devices: The trainer's devices.
+        processes: Number of processes; more than one are started with ``torchrun``.
+        settings: Options that override the arguments.
     """
     start = [sys.executable]
     if processes > 1:

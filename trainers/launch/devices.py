@@ -1,4 +1,4 @@
-"""``Devices``: some of a machine's accelerators, or some of its cores, for a process of its own."""
+"""``Devices``: a subset of a machine's accelerators or CPU cores, for one process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rstar2_env.core.errors import ConfigurationError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-"""Variables that say which accelerators a process sees; builds for ROCm read both, and vLLM wants them equal."""
+"""Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -19,39 +19,39 @@ class Devices:
     """Devices by their numbers.
 
     Attributes:
-        numbers: The numbers, as this process counts them.
-        cores: Whether they are cores of the CPU.
+        numbers: The numbers, as seen by this process.
+        cores: Whether the devices are CPU cores.
     """
 
     numbers: tuple[int, ...]
     cores: bool = False
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of devices."""
         return len(self.numbers)
 
     def __str__(self) -> str:
-        """As ``--serve`` takes them."""
+        """Return the devices in the notation of ``--serve``."""
         return ",".join(map(str, self.numbers))
 
     def split(self, size: int) -> list[Devices]:
-        """Groups of ``size`` devices, in order.
+        """Divide the devices into groups of ``size``, in order.
 
         Raises:
-            ConfigurationError: They do not divide so.
+            ConfigurationError: The number of devices is not a multiple of ``size``.
         """
         if len(self) % size:
             raise ConfigurationError(f"{len(self)} devices ({self}) do not make engines of {size} (--tensor-parallel).")
         return [Devices(self.numbers[start : start + size], self.cores) for start in range(0, len(self), size)]
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Variables that show a process these devices alone.
+        """Return variables that make only these devices visible to a process.
 
         Args:
-            outer: The variables of this process; where they hide devices, number 0 is the first that they show.
+            outer: The variables of this process; if they hide devices, number 0 is the first visible one.
 
         Raises:
-            ConfigurationError: There is no device of that number among those that are shown.
+            ConfigurationError: A device is not among the visible ones.
         """
         if self.cores:
             threads = str(len(self))
@@ -63,8 +63,8 @@ class Devices:
             shown = [each.strip() for each in outer.get(name, "").split(",") if each.strip()]
             if shown and max(self.numbers) >= len(shown):
                 raise ConfigurationError(
-                    f"Device {max(self.numbers)} is not there: {name}={outer[name]} shows {len(shown)} devices, "
-                    "counted from 0."
+                    f"Device {max(self.numbers)} does not exist: {name}={outer[name]} shows {len(shown)} "
+                    "devices, counted from 0."
                 )
             found[name] = ",".join(shown[number] if shown else str(number) for number in self.numbers)
         return found
@@ -75,10 +75,10 @@ def read_devices(text: str, *, cores: bool = False) -> Devices:
 
     Args:
         text: The numbers.
-        cores: Whether they are cores of the CPU.
+        cores: Whether the numbers are CPU cores.
 
     Raises:
-        ConfigurationError: They are written in another way, one comes twice, or this process may not use a core.
+        ConfigurationError: The text cannot be parsed, a number is repeated, or this process may not use a core.
     """
     numbers: list[int] = []
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""``Running``: a command of a launch as a process, from its start to its end, bound to the life of this process."""
+"""``Running``: a command of a launch as a child process, which is terminated when this process ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAIL = 20
 
 
 class LaunchError(Rstar2Error):
-    """A process of a launch ended, or never got ready."""
+    """A process of a launch ended unexpectedly or did not become ready."""
 
 
 @dataclass
@@ -36,10 +36,10 @@ class Running:
 
     Attributes:
         command: The command.
-        log: Where its output goes; ``None`` for this process's own.
-        inherited: Numbers of open files that it must have too.
+        log: File for its output; ``None`` for this process's output.
+        inherited: File descriptors that it must inherit.
         process: The process.
-        starts: How often it was started.
+        starts: Number of starts.
     """
 
     command: Command
@@ -49,7 +49,7 @@ class Running:
     starts: int = 0
 
     def start(self) -> None:
-        """Start it, in a session of its own, bound to this process."""
+        """Start the process in a new session, bound to this process."""
         cores = str(self.command.devices) if self.command.devices.cores else "-"
         words = [sys.executable, str(_CHILD), cores, str(os.getpid()), *self.command.words]
         environment = {**os.environ, **self.command.environment(os.environ)}
@@ -71,11 +71,11 @@ class Running:
 
     @property
     def ended(self) -> int | None:
-        """Its exit code; ``None`` while it runs."""
+        """Exit code of the process; ``None`` while it runs."""
         return None if self.process is None else self.process.poll()
 
     def healthy(self) -> bool:
-        """Whether it answers."""
+        """Return whether the server answers."""
         try:
             with urllib.request.urlopen(f"{self.command.url}/health", timeout=_HEALTH_S) as answer:
                 return bool(answer.status == 200)
@@ -83,10 +83,10 @@ class Running:
             return False
 
     def check_free(self) -> None:
-        """Refuse a port of this machine at which somebody listens, whose answers would be taken for the server's.
+        """Reject a port of this machine that is in use: answers from there would be taken for the server's.
 
         Raises:
-            ConfigurationError: Somebody does.
+            ConfigurationError: The port is in use.
         """
         address = urlsplit(self.command.url)
         with socket.socket() as probe:
@@ -100,21 +100,21 @@ class Running:
                 ) from error
 
     def tail(self) -> str:
-        """The end of its log, as lines of a message."""
+        """Return the last lines of the log, for a message."""
         if self.log is None:
             return ""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
         return "".join(f"\n  {line}" for line in lines) + f"\n({self.log})"
 
     def signal(self, number: int) -> None:
-        """Send a signal to its session."""
+        """Send a signal to the process's session."""
         if self.process is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
 
 
 def end(processes: Sequence[Running]) -> None:
-    """End what still runs: asked first, killed where that does not help, or where this is interrupted."""
+    """Stop running processes: terminate them first, then kill them if they do not end or this call is interrupted."""
     started = [one for one in processes if one.process is not None]
     try:
         for one in started:
@@ -125,7 +125,7 @@ def end(processes: Sequence[Running]) -> None:
             time.sleep(POLL_S / 4)
     finally:
         for one in started:
-            # What it started may still be there although it has ended itself.
+            # Its child processes may still run although it has ended.
             one.signal(signal.SIGKILL)
             assert one.process is not None  # chosen so above
             one.process.wait()

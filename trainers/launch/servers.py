@@ -1,4 +1,4 @@
-"""``Servers``: servers that are started together, waited for, and started again at their address where one ends."""
+"""``Servers``: servers that are started together, awaited, and restarted at the same address if they end."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Servers:
 
     Attributes:
         running: The servers.
-        wait_s: Seconds until every server must answer.
-        restarts: How often one server is started again.
-        say: Tells the user a line.
-        lost: Those that ended once more than they are started again.
+        wait_s: Seconds within which every server must become ready.
+        restarts: Maximum number of restarts per server.
+        say: Prints a line for the user.
+        lost: Servers that ended after their last restart.
     """
 
     running: Sequence[Running]
@@ -33,10 +33,10 @@ class Servers:
     lost: list[Running] = field(default_factory=list)
 
     def check(self) -> None:
-        """Look whether they could start, before the first one does.
+        """Check whether all servers can be started, before the first start.
 
         Raises:
-            ConfigurationError: A port is in use, or a device is not there.
+            ConfigurationError: A port is in use, or a device does not exist.
         """
         for server in self.running:
             server.command.environment(os.environ)
@@ -44,13 +44,13 @@ class Servers:
                 server.check_free()
 
     def start(self, asked: Callable[[], bool] = lambda: False) -> None:
-        """Start them, and wait until all answer, or something else is asked for.
+        """Start the servers, and wait until all answer or a stop is requested.
 
         Args:
-            asked: Whether it is.
+            asked: Returns whether a stop was requested.
 
         Raises:
-            LaunchError: One ended before it was ready, or is not ready in time.
+            LaunchError: A server ended before it was ready, or was not ready in time.
         """
         for server in self.running:
             server.start()
@@ -75,28 +75,28 @@ class Servers:
             time.sleep(POLL_S if waiting else 0)
 
     def revive(self) -> None:
-        """Start those again that ended; those that ended too often are ``lost``."""
+        """Restart servers that ended; servers that ended too often become ``lost``."""
         for server in self.running:
             if server.ended is None or server in self.lost:
                 continue
             if server.starts > self.restarts:
                 self.lost.append(server)
                 continue
-            self.say(f"{server.command.name} ended with {server.ended}; it is started again.")
+            self.say(f"{server.command.name} ended with {server.ended}; restarting it.")
             server.start()
 
     @contextmanager
     def kept(self, all_lost: Callable[[], None]) -> Iterator[None]:
-        """Start them, revive them in the background, and end them all, whatever happens within.
+        """Start the servers, restart them in the background, and stop all of them at the end of the context.
 
-        One that ends too often is done without while others answer.
+        A server that ends too often is given up while others answer.
 
         Args:
-            all_lost: Called, from another thread, once all are lost.
+            all_lost: Called from another thread when all servers are lost.
 
         Raises:
-            ConfigurationError: As of ``check``.
-            LaunchError: As of ``start``; or all were lost.
+            ConfigurationError: See ``check``.
+            LaunchError: See ``start``; also if all servers were lost.
         """
         self.check()
         ended = threading.Event()
@@ -131,17 +131,17 @@ class Servers:
 
 
 def too_often(server: Running) -> str:
-    """What is said of a server that is not started again."""
+    """Return the message about a server that is not restarted."""
     return f"{server.command.name} ended with {server.ended} for the {server.starts}. time:{server.tail()}"
 
 
 def logged(commands: Sequence[Command], logs: Path, inherited: Sequence[int] = ()) -> list[Running]:
-    """Servers, ready to start, each with a log in a folder, which is made.
+    """Create servers that are ready to start, each with a log file in a folder, which is created.
 
     Args:
-        commands: Their commands.
+        commands: The commands of the servers.
         logs: The folder.
-        inherited: Numbers of open files that they must have too.
+        inherited: File descriptors that the servers must inherit.
     """
     if commands:
         logs.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""``run``: servers, then the trainer, from the first start to the last end.
+"""``run``: starts the servers and the trainer, and supervises them until the last one ends.
 
-Covered: waiting for health; a server that ends on its own, which is started again at its address, a bounded number of
-times; Ctrl-C and SIGTERM, which the trainer alone gets, so that its step can end and its checkpoint be written while
-the servers still answer; the end of all processes, whatever ended this one (see ``child``). Not covered: processes on
-other machines.
+Covered: waiting until servers are healthy; restarting a server at the same address, a limited number of times; passing
+Ctrl-C and SIGTERM only to the trainer, so that it can finish its step and write its checkpoint while the servers still
+answer; ending all processes when this one ends for any reason (see ``child``). Not covered: processes on other
+machines.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Supervisor:
     Attributes:
         servers: The servers.
         trainer: The trainer.
-        wait_s: Seconds until every server must answer.
-        restarts: How often one server is started again.
-        say: Tells the user a line.
+        wait_s: Seconds within which every server must become ready.
+        restarts: Maximum number of restarts per server.
+        say: Prints a line for the user.
     """
 
     servers: list[Running]
@@ -42,14 +42,14 @@ class Supervisor:
     _asked: list[int] = field(default_factory=list)
 
     def run(self) -> int:
-        """Play the whole launch.
+        """Run the launch to its end.
 
         Returns:
-            The trainer's exit code; that of its signal, as a shell gives it, where one ended it.
+            The trainer's exit code; if a signal ended it, 128 plus the signal's number, as in a shell.
 
         Raises:
             ConfigurationError: A port is in use.
-            LaunchError: A server ended before it was ready, or too often; or is not ready in time.
+            LaunchError: A server ended before it was ready or too often, or was not ready in time.
         """
         served = Servers(self.servers, self.wait_s, self.restarts, self.say)
         served.check()
@@ -64,7 +64,7 @@ class Supervisor:
                 end([self.trainer, *self.servers])
 
     def _watch(self, served: Servers) -> int:
-        """Until the trainer ends; servers that end before are started again."""
+        """Wait until the trainer ends; restart servers that end before."""
         while (code := self.trainer.ended) is None:
             if not self._asked:
                 served.revive()
@@ -75,7 +75,7 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Pass Ctrl-C and SIGTERM on to the trainer; a terminal that closes counts as the latter."""
+        """Pass Ctrl-C and SIGTERM to the trainer; treat the closing of the terminal as SIGTERM."""
 
         def handle(number: int, frame: FrameType | None) -> None:
             self._asked.append(number)
@@ -94,20 +94,21 @@ class Supervisor:
 
 
 def supervised(commands: Sequence[Command], trainer: Command, logs: Path) -> tuple[list[Running], Running]:
-    """The commands, ready to start; servers write logs to a folder.
+    """Create a supervisor that is ready to start; servers write logs to a folder.
 
     Args:
-        commands: The servers.
-        trainer: The trainer, which has this process's output.
+        commands: The commands of the servers.
+        trainer: The command of the trainer, which shares this process's output.
         logs: The folder.
     """
     return logged(commands, logs), Running(trainer)
 
 
 def _workers(pid: int) -> list[int]:
-    """Who hears of an interrupt: the processes that ``torchrun`` started, or the trainer itself.
+    """Return the processes to interrupt: those that ``torchrun`` started, or the trainer itself.
 
-    ``torchrun`` answers a signal by ending its processes; any one of these stops them all after the same step.
+    ``torchrun`` reacts to a signal by ending its processes; if one of these is interrupted, all stop after the same
+    step.
     """
     children = Path(f"/proc/{pid}/task/{pid}/children")
     command = Path(f"/proc/{pid}/cmdline")

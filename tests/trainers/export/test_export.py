@@ -97,7 +97,7 @@ def test_an_adapter_is_exported_as_it_is_or_merged(options, tiny_model, tmp_path
     assert not (merged / "adapter_config.json").exists()
     assert str(tiny_model) not in (merged / "config.json").read_text("utf-8")
     torch.testing.assert_close(loaded(merged), expected)
-    assert "A LoRA adapter is merged into them" in (merged / "README.md").read_text("utf-8")
+    assert "A LoRA adapter was merged into them" in (merged / "README.md").read_text("utf-8")
     assert "merged" not in (adapter / "README.md").read_text("utf-8")
 
 
@@ -174,7 +174,7 @@ def test_of_a_pipeline_the_last_stage_that_made_weights(tiny_model, tmp_path):
     out = trainers.export_model(tmp_path / "run", tmp_path / "out")
     torch.testing.assert_close(loaded(out), loaded(tmp_path / "run/stages/other"))
     RunWriter(tmp_path / "none", kind="pipeline", episodes=False).begin({}, config_file="pipeline.json")
-    with pytest.raises(ConfigurationError, match=r"No stage .* has made weights yet"):
+    with pytest.raises(ConfigurationError, match=r"No stage .* has produced weights yet"):
         find_weights(tmp_path / "none")
 
 
@@ -226,7 +226,7 @@ class TestWhichWeights:
 
     def test_an_evaluation_has_none(self, tmp_path):
         RunWriter(tmp_path, kind="evaluation").begin({})
-        with pytest.raises(ConfigurationError, match="is an evaluation, which makes no weights"):
+        with pytest.raises(ConfigurationError, match="is an evaluation, which has no weights"):
             find_weights(tmp_path)
 
 

@@ -41,7 +41,7 @@ def test_both_variables_agree_where_both_are_set() -> None:
 
 
 def test_a_device_that_is_hidden_from_this_process_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Device 2 is not there"):
+    with pytest.raises(ConfigurationError, match="Device 2 does not exist"):
         Devices((2,)).environment({"CUDA_VISIBLE_DEVICES": "0,1"})
 
 

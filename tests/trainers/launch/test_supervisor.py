@@ -104,7 +104,7 @@ raise SystemExit(0 if ask("/health") == 200 else 1)
     launch = supervisor(tmp_path, [server(port)], trainer(code))
     assert launch.run() == 0
     assert launch.servers[0].starts == 2
-    assert any("ended with 3; it is started again" in line for line in launch.lines)  # type: ignore[attr-defined]
+    assert any("ended with 3; restarting it" in line for line in launch.lines)  # type: ignore[attr-defined]
     endless = trainer(code.replace("raise SystemExit", "time.sleep(600) #"))
     with pytest.raises(LaunchError, match=r"server-0 ended with 3 for the 1\. time"):
         supervisor(

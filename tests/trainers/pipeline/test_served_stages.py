@@ -167,7 +167,7 @@ def test_a_server_that_dies_is_started_again_and_no_episode_is_lost(
 
     stage = replace(evaluation(model, problems), engine="vllm-server", engine_options={"retries": 6})
     figures = stage.run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with -9; it is started again" in line for line in said) == 1
+    assert sum("ended with -9; restarting it" in line for line in said) == 1
     assert (figures["episodes"], figures["unavailable"]) == (COUNT, 0)
     assert servers_of(model) == []
 
