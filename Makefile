@@ -3,9 +3,10 @@
 #   make train                      a tiny model learns to use the tool, on a CPU, in minutes
 #   make compare                    the same, with grpo_roc_clean and plain GRPO beside it, and the table over five seeds
 #   make test                       every test but the proofs, in passes: see tests/support/passes.py
-#   make test-fast                  the everyday part of them, in minutes
+#   make test-fast                  the everyday part of them, in less than three minutes
 #   make test ARGS="-k sandbox"     with more arguments for pytest
-#   make test-bridges               the bridges to other frameworks, against the real packages (ARGS="openenv": one)
+#   make test-bridges               the bridges to other frameworks, against the real packages, if their inputs changed
+#                                   (ARGS="openenv": one; ARGS=--all: all)
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
 #   make view                       the web page of `rstar2 view`, built with Node 20 or newer
 #   make dist                       the source distribution and the wheel, in dist/, with that page
