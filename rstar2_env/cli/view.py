@@ -91,7 +91,7 @@ def view_command(
 
         most = 200 if episodes is None else episodes
         with progress(_READING) as report:
-            left_out = write_export(roots, export, episodes=most, asked=_query(filter_), told=report)
+            left_out = write_export(roots, export, episodes=most, params=_query(filter_), on_progress=report)
         typer.echo(f"Wrote {export}." + (f" It holds {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)
@@ -102,7 +102,7 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
     from rstar2_env.view.export.write import no_runs
     from rstar2_env.view.server import ViewOptions, ViewServer
 
-    options = ViewOptions.of(host, port, token=token, names=tuple(names))
+    options = ViewOptions.create(host, port, token=token, names=tuple(names))
     with ViewServer(roots, options) as server:
         if not server.answers.runs()["runs"]:
             raise ConfigurationError(no_runs(roots))
@@ -141,7 +141,7 @@ def _print(roots: list[Path], episodes: int | None, query: dict[str, str], key: 
     from rstar2_env.view.terminal.text_view import text_view
 
     with progress(_READING) as report:
-        found = text_view(roots, episodes=episodes, asked=query, key=key, told=report)
+        found = text_view(roots, episodes=episodes, params=query, key=key, on_progress=report)
     print_all(Console(), found, pager=pager)
 
 

@@ -1,5 +1,5 @@
-"""The viewer: run folders indexed on disk, served as a local web page, exported as one file, shown in a terminal.
+"""The viewer: indexes run folders on disk, serves them as a local web page, exports them, shows them in a terminal.
 
-Covered: everything that reads runs for people (``rstar2 view``, ``rstar2 show``). Not covered: the format of a run's
-folder (``rstar2_env.core.run_folder``), and playing or grading again (``rstar2_env.evaluation.stored``).
+Covered: everything that displays runs to people (``rstar2 view``, ``rstar2 show``). Not covered: the format of a run
+folder (``rstar2_env.core.run_folder``), and replaying or regrading (``rstar2_env.evaluation.stored``).
 """

@@ -1,7 +1,7 @@
-"""Everything that the viewer answers, by what is asked for: what the server says, without HTTP, and an export holds.
+"""The query layer of the viewer: the responses of the server, without HTTP, which an export stores too.
 
-Each answer is a mapping that JSON can hold. ``KeyError`` means that what was asked for is not there,
-``ConfigurationError`` that the question is wrong.
+Each response is a JSON-compatible mapping. ``KeyError`` means that the requested item does not exist,
+``ConfigurationError`` that the query is invalid.
 """
 
 from __future__ import annotations
@@ -11,37 +11,38 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.version import __version__
-from rstar2_env.view.following import Followed, Follower
+from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.library import ViewedRun
-from rstar2_env.view.queries import comparing, episodes, figures, groups, problems, sampling, tokens
-from rstar2_env.view.queries.kept import Kept
+from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
+from rstar2_env.view.queries import figures as split_figures
+from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
 from rstar2_env.view.queries.stages import stages_of
 
-_KEPT = 64
-"""Answers that are kept until their run changes."""
+_CACHE_SIZE = 64
+"""Number of responses to cache until their run changes."""
 _MOST_EVENTS = 2000
 
-Asked = Mapping[str, str]
-Answer = dict[str, Any]
+Params = Mapping[str, str]
+JsonObject = dict[str, Any]
 
 
 class Answers:
-    """Answers about the runs that a follower follows; any thread.
+    """Queries over the runs of a follower; thread-safe.
 
     Args:
-        follower: The follower.
+        follower: Keeps the indexes of the runs up to date.
     """
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self._library = follower.library
-        self._kept = Kept(_KEPT)
+        self._cache = ResultCache(_CACHE_SIZE)
 
-    def runs(self) -> Answer:
-        """Every run, with how far it is."""
-        rows = [self.row(run, self._follower.peek(run.name)) for run in self._known()]
+    def runs(self) -> JsonObject:
+        """Return all runs with their progress."""
+        rows = [self.row(run, self._follower.peek(run.name)) for run in self._followed_runs()]
         return {
             "runs": rows,
             "roots": [str(root) for root in self._library.roots],
@@ -49,19 +50,19 @@ class Answers:
             "version": __version__,
         }
 
-    def _known(self) -> list[ViewedRun]:
-        known = []
+    def _followed_runs(self) -> list[ViewedRun]:
+        runs = []
         for run in self._library.runs:
             try:
                 self._follower.peek(run.name)
             except KeyError:
                 continue
-            known.append(run)
-        return known
+            runs.append(run)
+        return runs
 
-    def row(self, run: ViewedRun, followed: Followed) -> Answer:
-        """What a list of runs shows of one."""
-        read, there = followed.read
+    def row(self, run: ViewedRun, followed: FollowedRun) -> JsonObject:
+        """Return the row of a run in the list of runs."""
+        read, size = followed.read
         searchable, known = followed.searchable
         return {
             "run": run.name,
@@ -70,14 +71,14 @@ class Answers:
             "parent": run.parent,
             **followed.facts.row(),
             "episodes": followed.episodes,
-            "indexing": None if followed.complete or read >= there else {"done": read, "total": there},
+            "indexing": None if followed.complete or read >= size else {"done": read, "total": size},
             "searchable": None if searchable >= known else {"done": searchable, "total": known},
             "notes": followed.notes[:50],
         }
 
-    def run(self, name: str) -> Answer:
-        """One run, with its options, events, figures and columns."""
-        run, followed, index = self._of(name)
+    def run(self, name: str) -> JsonObject:
+        """Return one run with its options, events, figures and columns."""
+        run, followed, index = self._find(name)
         facts = followed.facts
         parts = facts.config.get("parts")
         return {
@@ -88,12 +89,12 @@ class Answers:
             "summary": facts.summary,
             "stages": self._stages(run),
             "model_card": facts.card,
-            "metric_names": sorted({name for one in facts.metrics.values() for name in one}),
-            "episode_figures": figures.kept_of_splits(index),
-            "columns": figures.kept_columns(index),
+            "metric_names": sorted({name for figures in facts.metrics.values() for name in figures}),
+            "episode_figures": split_figures.cached_figures_by_split(index),
+            "columns": split_figures.cached_columns(index),
         }
 
-    def _stages(self, run: ViewedRun) -> list[Answer]:
+    def _stages(self, run: ViewedRun) -> list[JsonObject]:
         if run.kind != "pipeline":
             return []
         runs = {
@@ -104,112 +105,114 @@ class Answers:
         facts = self._follower.peek(run.name).facts
         return stages_of(facts.events, facts.config, str(facts.row()["state"]), runs)
 
-    def metrics(self, name: str) -> Answer:
-        """The figures of each step."""
-        metrics = self._of(name)[1].facts.metrics
+    def metrics(self, name: str) -> JsonObject:
+        """Return the figures of each step."""
+        metrics = self._find(name)[1].facts.metrics
         steps = list(metrics)
-        names = sorted({name for one in metrics.values() for name in one})
+        names = sorted({name for figures in metrics.values() for name in figures})
         return {
             "steps": steps,
             "series": {name: [metrics[step].get(name) for step in steps] for name in names},
         }
 
-    def statuses(self, name: str, asked: Asked) -> Answer:
-        """How the calls and the episodes of each step went."""
-        split = split_of(asked, "train")
-        index = self._of(name)[2]
-        return figures.kept_by_step(index, split)
+    def statuses(self, name: str, params: Params) -> JsonObject:
+        """Return the statuses of calls and the ends of episodes, by step."""
+        split = split_of(params, "train")
+        index = self._find(name)[2]
+        return split_figures.cached_figures_by_step(index, split)
 
-    def episodes(self, name: str, asked: Asked) -> Answer:
-        """A page of the table of episodes."""
-        _, followed, index = self._of(name)
-        found = episodes.list_episodes(index, asked)
-        searched = not asked.get("q") or followed.searchable[0] >= followed.searchable[1]
+    def episodes(self, name: str, params: Params) -> JsonObject:
+        """Return a page of the table of episodes."""
+        _, followed, index = self._find(name)
+        found = episodes.list_episodes(index, params)
+        searched = not params.get("q") or followed.searchable[0] >= followed.searchable[1]
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
 
-    def place(self, name: str, key: str, asked: Asked) -> Answer:
-        """Where an episode stands in the table of episodes."""
-        return episodes.find_place(self._of(name)[2], asked, key)
+    def place(self, name: str, key: str, params: Params) -> JsonObject:
+        """Return the position of an episode in the table of episodes."""
+        return episodes.find_place(self._find(name)[2], params, key)
 
-    def episode(self, name: str, key: str) -> Answer:
-        """One episode."""
-        return episodes.find_episode(self._of(name)[2], key)
+    def episode(self, name: str, key: str) -> JsonObject:
+        """Return one episode."""
+        return episodes.find_episode(self._find(name)[2], key)
 
-    def tokens(self, name: str, key: str) -> Answer:
-        """The tokens of an episode that trained."""
-        _, followed, index = self._of(name)
+    def tokens(self, name: str, key: str) -> JsonObject:
+        """Return the tokens of a training episode."""
+        _, followed, index = self._find(name)
         return tokens.tokens_of(index, followed.facts.config, key)
 
-    def groups(self, name: str, asked: Asked) -> Answer:
-        """A page of the groups."""
-        return groups.list_groups(self._of(name)[2], asked)
+    def groups(self, name: str, params: Params) -> JsonObject:
+        """Return a page of the groups."""
+        return groups.list_groups(self._find(name)[2], params)
 
-    def group(self, name: str, step: str, group: str, asked: Asked) -> Answer:
-        """One group."""
-        _, followed, index = self._of(name)
+    def group(self, name: str, step: str, group: str, params: Params) -> JsonObject:
+        """Return one group."""
+        _, followed, index = self._find(name)
         if not (step.isdecimal() and group.removeprefix("-").isdecimal() and len(step + group) < 24):
-            raise ConfigurationError("A group is named by the numbers of its step and of itself.")
-        found = groups.find_group(index, int(step), int(group), asked)
+            raise ConfigurationError("A group is identified by its step and its number.")
+        found = groups.find_group(index, int(step), int(group), params)
         part, options = sampling.part_of(followed.facts.config, "selector")
         selector = {"name": part, "options": options, "summary": ""} if part else None
         rollout = followed.facts.config.get("rollout")
         keep = rollout.get("group_size") if isinstance(rollout, dict) else None
         return {**found, "selector": selector, "keep": keep}
 
-    def sampler(self, name: str) -> Answer:
-        """What the sampler made of the run."""
-        _, followed, index = self._of(name)
+    def sampler(self, name: str) -> JsonObject:
+        """Return the sampler: its options, its draws by step, its state in checkpoints."""
+        _, followed, index = self._find(name)
         version = followed.facts.signature()
-        found: Answer = self._cached(index, ("sampler", version), lambda: sampling.sampler_of(index, followed.facts))
+        found: JsonObject = self._cached(
+            index, ("sampler", version), lambda: sampling.sampler_of(index, followed.facts)
+        )
         return found
 
-    def problems(self, name: str, asked: Asked) -> Answer:
-        """A page of the problems."""
-        return problems.list_problems(self._of(name)[2], asked)
+    def problems(self, name: str, params: Params) -> JsonObject:
+        """Return a page of the problems."""
+        return problems.list_problems(self._find(name)[2], params)
 
-    def problem(self, name: str, problem: str, asked: Asked) -> Answer:
-        """One problem."""
-        return problems.find_problem(self._of(name)[2], problem, asked)
+    def problem(self, name: str, problem: str, params: Params) -> JsonObject:
+        """Return one problem."""
+        return problems.find_problem(self._find(name)[2], problem, params)
 
-    def compare(self, asked: Asked) -> Answer:
-        """Two runs problem by problem."""
-        a, b = (self._of(_named(asked, name))[2] for name in "ab")
-        return comparing.compare_runs(a, b, asked)
+    def compare(self, params: Params) -> JsonObject:
+        """Compare two runs problem by problem."""
+        a, b = (self._find(_run_parameter(params, name))[2] for name in "ab")
+        return comparing.compare_runs(a, b, params)
 
-    def difference(self, asked: Asked) -> Answer:
-        """The options in which two runs differ."""
-        a, b = (self._of(_named(asked, name))[1].facts.config for name in "ab")
+    def difference(self, params: Params) -> JsonObject:
+        """Return the options in which two runs differ."""
+        a, b = (self._find(_run_parameter(params, name))[1].facts.config for name in "ab")
         return comparing.differing_options(a, b)
 
     def facts(self, name: str) -> RunFacts:
-        """The small files of a run."""
-        return self._of(name)[1].facts
+        """Return the facts from the small files of a run."""
+        return self._find(name)[1].facts
 
     def index(self, name: str) -> RunIndex:
-        """The index of a run."""
-        return self._of(name)[2]
+        """Return the index of a run."""
+        return self._find(name)[2]
 
-    def _of(self, name: str) -> tuple[ViewedRun, Followed, RunIndex]:
+    def _find(self, name: str) -> tuple[ViewedRun, FollowedRun, RunIndex]:
         return self._library.run(name), self._follower.followed(name), self._library.index(name)
 
-    def _cached(self, index: RunIndex, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        return self._kept.find((index.file, index.version, *what), make)
+    def _cached(self, index: RunIndex, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        return self._cache.find((index.file, index.version, *key), make)
 
 
-def _named(asked: Asked, name: str) -> str:
-    found = asked.get(name)
-    if not found:
+def _run_parameter(params: Params, name: str) -> str:
+    run = params.get(name)
+    if not run:
         raise ConfigurationError("Name the two runs: a=RUN&b=RUN.")
-    return found
+    return run
 
 
-def split_of(asked: Asked, default: str) -> str:
-    """The split of an address.
+def split_of(params: Params, default: str) -> str:
+    """Return the split that a query selects.
 
     Raises:
-        ConfigurationError: There is no such split.
+        ConfigurationError: The split is not ``train`` or ``eval``.
     """
-    split = asked.get("split") or default
+    split = params.get("split") or default
     if split not in ("train", "eval"):
         raise ConfigurationError(f"split must be train or eval, not {split[:40]!r}.")
     return split

@@ -1,7 +1,7 @@
-"""Where the built page is, and what to do where it is not.
+"""Location of the built page, and the message if it is missing.
 
-Covered: the folder that ``make view`` writes, which a wheel made after it has too. Not covered: serving the page
-(``server.page``) and putting it into one file (``export.page``).
+Covered: the folder that ``make view`` writes; a wheel built afterwards includes it. Not covered: serving the page
+(``server.page``) and embedding it in one file (``export.page``).
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "static"
-"""Where ``make view`` builds the page."""
+"""Output folder of ``make view``."""
 INDEX = "index.html"
 
 
 def not_built(missing: Path = FOLDER / INDEX) -> str:
-    """What to do where the page has not been built.
+    """Return the error message for a page that has not been built.
 
     Args:
-        missing: The file that is not there.
+        missing: The missing file.
     """
     return (
-        f"The viewer's page has not been built: {missing} is not there. Two steps in a clone of the repository: "
-        "`make view` builds the page (it needs npm and Node 20.19 or newer); then install the package again, "
-        "`pip install '.[view]'`, unless it is installed with --editable. `rstar2 view --text RUN` works without it."
+        f"The viewer's page has not been built: {missing} is missing. In a clone of the repository, run `make view` "
+        "(it needs npm and Node 20.19 or newer), then reinstall the package with `pip install '.[view]'` unless it is "
+        "installed with --editable. `rstar2 view --text RUN` works without the page."
     )

@@ -1,7 +1,7 @@
-"""Keeps the indexes of a library up to date, in a thread of its own, and tells which runs have changed.
+"""Keeps the indexes of a library up to date in a background thread, and publishes which runs have changed.
 
-Files are looked at again and again, since runs are written by other processes, also of other machines, whose writes no
-file system announces. A run that somebody looks at is looked at every second, one that ended long ago seldom.
+Files are polled, because runs may be written by processes on other machines, for which there are no file-system
+notifications. A run on display is polled every second, a run that has not changed for a while less often.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from rstar2_env.view.queries import figures
 from rstar2_env.view.queries.run_facts import RunFacts
 
 SLICE_S = 0.5
-"""Seconds that one run is read for before others have their turn."""
+"""Seconds to read one run before the next one gets its turn."""
 _NEAR_S, _FAR_S, _SCAN_S = 1.0, 15.0, 5.0
 _LATELY_S = 60.0
-_TOLD_S = 2.0
+_PUBLISH_S = 2.0
 
 
 @dataclass(slots=True)
-class Followed:
-    """How far a run has been read.
+class FollowedRun:
+    """Reading progress of a run.
 
     Attributes:
-        facts: Its small files.
-        episodes: Episodes of each split that the index knows.
-        read: Bytes of episodes read, and there.
-        searchable: Episodes whose words can be searched, and all.
-        complete: Whether everything that is there has been taken over.
-        notes: What could not be read.
+        facts: Facts from its small files.
+        episodes: Number of indexed episodes of each split.
+        read: Bytes of episodes that were read, and bytes in all.
+        searchable: Number of episodes in the full-text index, and number of episodes in all.
+        complete: Whether everything has been indexed.
+        notes: Notes on unreadable content.
         change: Number of its last change.
     """
 
@@ -46,14 +46,14 @@ class Followed:
     notes: list[str] = field(default_factory=list)
     change: int = 0
     _state: Any = None
-    _asked: float = 0.0
+    _requested: float = 0.0
     _changed: float = 0.0
     _due: float = 0.0
-    _told: float = 0.0
+    _published: float = 0.0
 
 
 class Follower:
-    """Follows the runs of a library.
+    """Keeps the indexes of the runs of a library up to date.
 
     Args:
         library: The runs.
@@ -64,32 +64,32 @@ class Follower:
         self._boot = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._change, self._listed = 1, 1
-        self._runs: dict[str, Followed] = {}
+        self._runs: dict[str, FollowedRun] = {}
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._scanned = time.monotonic()
-        self._meet()
+        self._sync_runs()
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start the background thread."""
         self._thread = threading.Thread(target=self._follow, name="rstar2-view-follower", daemon=True)
         self._thread.start()
 
     @property
     def ended(self) -> bool:
-        """Whether it was closed."""
+        """Whether the follower was closed."""
         return self._ended.is_set()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the background thread."""
         self._ended.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
 
-    def followed(self, name: str) -> Followed:
-        """How far a run has been read; from now on it is looked at often.
+    def followed(self, name: str) -> FollowedRun:
+        """Return the progress of a run, and poll it often from now on.
 
         Raises:
             KeyError: There is no such run.
@@ -97,14 +97,14 @@ class Follower:
         with self._lock:
             run = self._runs[name]
         now = time.monotonic()
-        if now - run._asked > _NEAR_S:
-            run._asked = now
+        if now - run._requested > _NEAR_S:
+            run._requested = now
             run._due = min(run._due, now + _NEAR_S)
             self._wake.set()
         return run
 
-    def peek(self, name: str) -> Followed:
-        """The same, without looking at the run more often.
+    def peek(self, name: str) -> FollowedRun:
+        """Return the progress of a run without changing how often it is polled.
 
         Raises:
             KeyError: There is no such run.
@@ -113,9 +113,9 @@ class Follower:
             return self._runs[name]
 
     def changes(self, since: str) -> tuple[str, list[str], bool]:
-        """The cursor now, the runs that changed since an earlier one, and whether the list of runs did.
+        """Return the current cursor, the runs changed since an earlier cursor, and whether the list of runs changed.
 
-        A cursor of another viewer, or none, means that everything may have changed.
+        After an empty cursor, or a cursor from another viewer, everything counts as changed.
         """
         boot, _, number = since.partition("-")
         with self._lock:
@@ -125,31 +125,31 @@ class Follower:
             changed = [name for name, run in self._runs.items() if run.change > int(number)]
             return cursor, changed, self._listed > int(number)
 
-    def read_all(self, seconds: float, told: Callable[[int, int], object] = lambda done, total: None) -> bool:
-        """Read the runs here and now, for a while; returns whether all of them have been read to their ends.
+    def read_all(self, seconds: float, on_progress: Callable[[int, int], object] = lambda done, total: None) -> bool:
+        """Read the runs in the calling thread, up to a time limit. Return whether all runs were read completely.
 
         Args:
-            seconds: Most seconds to read for.
-            told: Called now and then with the megabytes of episodes that were read, and those that are there. Bytes
-                whose words cannot be searched yet count half.
+            seconds: Time limit in seconds.
+            on_progress: Callback with the megabytes of episodes that were read, and the megabytes in all. Bytes that
+                are not yet in the full-text index count half.
         """
         until = time.monotonic() + seconds
         for name in list(self._runs):
-            while not self._look(name, min(until - time.monotonic(), SLICE_S)):
-                told(*self._megabytes())
+            while not self._update(name, min(until - time.monotonic(), SLICE_S)):
+                on_progress(*self._megabytes())
                 if time.monotonic() > until:
                     return False
                 if not self.library.index(name).fills:
-                    time.sleep(0.05)  # another viewer reads it
+                    time.sleep(0.05)  # another viewer fills the index
         return True
 
     def _megabytes(self) -> tuple[int, int]:
-        done = there = 0.0
+        done = total = 0.0
         for run in list(self._runs.values()):
             searchable, episodes = run.searchable
             done += run.read[0] * (1 + searchable / max(1, episodes)) / 2
-            there += run.read[1]
-        return int(done / 1e6), max(1, round(there / 1e6))
+            total += run.read[1]
+        return int(done / 1e6), max(1, round(total / 1e6))
 
     def _follow(self) -> None:
         while not self._ended.is_set():
@@ -157,9 +157,9 @@ class Follower:
             self._scan(now)
             with self._lock:
                 due = [name for name, run in self._runs.items() if run._due <= now]
-                due.sort(key=lambda name: -self._runs[name]._asked)
+                due.sort(key=lambda name: -self._runs[name]._requested)
             for name in due[:1] or ():
-                self._look(name, SLICE_S)
+                self._update(name, SLICE_S)
             if not due:
                 with self._lock:
                     rest = min((run._due for run in self._runs.values()), default=now + _NEAR_S) - now
@@ -170,15 +170,15 @@ class Follower:
         if now < self._scanned + _SCAN_S:
             return
         try:
-            others = self.library.scan()
+            changed = self.library.scan()
         except OSError:
-            others = False
+            changed = False
         took = time.monotonic() - now
         self._scanned = time.monotonic() + 20 * took
-        if others:
-            self._meet()
+        if changed:
+            self._sync_runs()
 
-    def _meet(self) -> None:
+    def _sync_runs(self) -> None:
         with self._lock:
             self._change += 1
             self._listed = self._change
@@ -187,9 +187,9 @@ class Follower:
                 del self._runs[name]
             for name, path in names.items():
                 if name not in self._runs:
-                    self._runs[name] = Followed(RunFacts(path), change=self._change)
+                    self._runs[name] = FollowedRun(RunFacts(path), change=self._change)
 
-    def _look(self, name: str, budget_s: float) -> bool:
+    def _update(self, name: str, budget_s: float) -> bool:
         begun = time.monotonic()
         try:
             run = self._runs[name]
@@ -198,27 +198,28 @@ class Follower:
             state = (index.version, run.facts.signature(), complete)
             if state != run._state:
                 filled = complete and index.fills and not run.complete
-                self._note(run, index.progress(), dict(_by_split(index)), complete, index.notes() + run.facts.notes)
+                counts = dict(_episodes_by_split(index))
+                self._publish(run, index.progress(), counts, complete, index.notes() + run.facts.notes())
                 if filled:
-                    figures.warm(index)
+                    figures.warm_cache(index)
                 run._state, run._changed = state, begun
         except KeyError:
-            return True  # it is gone
-        except Exception as error:  # whatever one run's files hold, the others are followed on
-            run.notes = [f"The index cannot be kept up to date: {error!r}. It is tried again."]
+            return True  # the run was removed
+        except Exception as error:  # a failure in one run must not stop the others
+            run.notes = [f"The index could not be updated: {error!r}. The viewer will retry."]
             run._due = time.monotonic() + _FAR_S
             return True
         now = time.monotonic()
-        lately = now - max(run._asked, run._changed) < _LATELY_S
+        active = now - max(run._requested, run._changed) < _LATELY_S
         if complete or not index.fills:
-            run._due = now + max(_NEAR_S if lately or not complete else _FAR_S, 10 * (now - begun))
+            run._due = now + max(_NEAR_S if active or not complete else _FAR_S, 10 * (now - begun))
         else:
             run._due = now
         return complete
 
-    def _note(
+    def _publish(
         self,
-        run: Followed,
+        run: FollowedRun,
         progress: tuple[int, int, int, int],
         episodes: dict[str, int],
         complete: bool,
@@ -226,15 +227,15 @@ class Follower:
     ) -> None:
         now = time.monotonic()
         with self._lock:
-            # While it is filled, an index changes all the time: those who look are told now and then.
-            if complete or now - run._told > _TOLD_S:
+            # An index changes constantly while it is being filled: limit how often clients are notified.
+            if complete or now - run._published > _PUBLISH_S:
                 self._change += 1
-                run.change, run._told = self._change, now
+                run.change, run._published = self._change, now
             run.read, run.searchable, run.complete = progress[:2], progress[2:], complete
             run.episodes = {"train": 0, "eval": 0, **episodes}
             run.notes = notes
 
 
-def _by_split(index: Any) -> list[tuple[Any, ...]]:
+def _episodes_by_split(index: Any) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = index.query("SELECT split, count(*) FROM episodes GROUP BY split")
     return found

@@ -1,4 +1,4 @@
-"""The runs that a viewer shows: found below the folders that it was given, each with a short name and its index."""
+"""The library of a viewer: finds the runs below the given folders; each has a short name and an index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPTH = 5
 _MOST_FOLDERS = 20_000
 _SKIPPED = re.compile(rf"\..*|checkpoint-\d+|{EPISODES}|{TOKENS}|best|final|node_modules|__pycache__")
 _MOST_OPEN = 24
-"""Indexes that are open at once."""
+"""Maximum number of open indexes."""
 _IDENTITY_BYTES = 1 << 20
 
 
@@ -28,10 +28,10 @@ class ViewedRun:
     """A run of the library.
 
     Attributes:
-        name: Its short name, unique in the library: what addresses call ``run``.
-        path: Its folder, or the single file of an evaluation.
+        name: Short name, unique in the library: ``run`` in addresses.
+        path: Folder of the run, or the single file of an evaluation.
         kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
-        parent: Name of the run (a pipeline) that it is a part of.
+        parent: Name of the pipeline that contains the run.
     """
 
     name: str
@@ -41,14 +41,14 @@ class ViewedRun:
 
 
 class Library:
-    """The runs below some paths.
+    """The runs below a list of paths.
 
     Args:
-        roots: Folders of runs, folders with such folders below them, and single files of evaluations.
-        cache: Folder of indexes; by default the user's.
+        roots: Run folders, folders that contain run folders, and single files of evaluations.
+        cache: Folder of indexes [default: in the user's cache folder].
 
     Raises:
-        ConfigurationError: A path is not there, or is neither.
+        ConfigurationError: A path does not exist, or is not a folder or the file of an evaluation.
     """
 
     def __init__(self, roots: Iterable[str | os.PathLike[str]], cache: Path | None = None) -> None:
@@ -63,7 +63,7 @@ class Library:
         self.scan()
 
     def scan(self) -> bool:
-        """Look for runs anew; returns whether there are others than before."""
+        """Scan for runs again; return whether the list of runs changed."""
         found: dict[Path, str] = {}
         for root in self.roots:
             for path, kind in runs_below(root):
@@ -87,31 +87,31 @@ class Library:
 
     @property
     def runs(self) -> list[ViewedRun]:
-        """The runs, by their paths."""
+        """The runs, sorted by path."""
         with self._lock:
             return list(self._runs.values())
 
     def run(self, name: str) -> ViewedRun:
-        """A run by its short name.
+        """Return a run by its short name.
 
         Raises:
-            KeyError: There is none of that name.
+            KeyError: There is no such run.
         """
         with self._lock:
             return self._runs[name]
 
     def index(self, name: str) -> RunIndex:
-        """The index of a run, opened.
+        """Open the index of a run and return it.
 
         Raises:
-            KeyError: There is none of that name.
+            KeyError: There is no such run.
         """
         with self._lock:
             run = self._runs[name]
             index = self._open.pop(name, None)
             if index is None:
                 index = RunIndex(run.path, self._cache)
-            self._open[name] = index  # the last used is the last to be closed
+            self._open[name] = index  # reinsert: least recently used indexes are closed first
             while len(self._open) > _MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             return index
@@ -123,9 +123,9 @@ class Library:
                 self._open.popitem()[1].close()
 
     def _name(self, path: Path) -> str:
-        root = next((one for one in self.roots if one == path or one in path.parents), path)
-        near = path.relative_to(root) if path != root else Path(path.name)
-        base = re.sub(r"[^a-z0-9_.]+", "-", str(near).removesuffix(".jsonl").lower()).strip("-.") or "run"
+        root = next((root for root in self.roots if root == path or root in path.parents), path)
+        relative = path.relative_to(root) if path != root else Path(path.name)
+        base = re.sub(r"[^a-z0-9_.]+", "-", str(relative).removesuffix(".jsonl").lower()).strip("-.") or "run"
         taken, name, number = set(self._names.values()), base, 2
         while name in taken:
             name, number = f"{base}-{number}", number + 1
@@ -133,25 +133,25 @@ class Library:
 
 
 def check_root(root: Path) -> None:
-    """Reject a path in which no run can be.
+    """Reject a path that cannot contain a run.
 
     Raises:
-        ConfigurationError: It is not there, or is a file that is no evaluation's.
+        ConfigurationError: The path does not exist, or is a file of another kind.
     """
     if root.is_file():
         if root.suffix != ".jsonl":
             raise ConfigurationError(
-                f"{root} is not a run: expected the folder of one (with a {RUN_FILE} in it), a folder with such "
-                "folders below it, or the .jsonl file of an evaluation."
+                f"{root} is not a run: expected a run folder (one that contains {RUN_FILE}), a folder with run folders "
+                "below it, or the .jsonl file of an evaluation."
             )
     elif not root.is_dir():
-        raise ConfigurationError(f"{root} is not there: name the folder of a run, or one with runs below it.")
+        raise ConfigurationError(f"{root} does not exist: name a run folder, or a folder that contains runs.")
 
 
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """The runs in and below a folder, with their kinds; of a file itself.
+    """Yield the runs in and below a folder, with their kinds; a file is a run itself.
 
-    Weights, episodes and hidden folders are passed over; below a run only stages of a pipeline are looked for.
+    Weights, episodes and hidden folders are skipped. The scan does not descend into runs other than pipelines.
     """
     if root.is_file():
         yield root, "evaluation"
@@ -175,11 +175,11 @@ def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
             )
         except OSError:
             continue
-        waiting += [(one, depth + 1) for one in inside]
+        waiting += [(child, depth + 1) for child in inside]
 
 
 def kind_of(folder: Path) -> str | None:
-    """The kind of run that a folder is; ``None`` where it is none that this version reads."""
+    """Return the kind of run in a folder; ``None`` if it is not a run that this version can read."""
     try:
         with (folder / RUN_FILE).open("rb") as file:
             identity: Any = json.loads(file.read(_IDENTITY_BYTES))

@@ -1,4 +1,4 @@
-"""JSON of what files hold, as strictly as a browser reads it."""
+"""Strict JSON, as browsers require it, from the content of files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_values import jsonable
 
 
-def dumped(value: Any) -> str:
-    """A value as JSON; a number that is not finite is null.
+def to_json(value: Any) -> str:
+    """Return a value as JSON; numbers that are not finite become null.
 
     Raises:
-        ConfigurationError: It is nested too deeply.
+        ConfigurationError: The value is nested too deeply.
     """
     try:
         try:
@@ -21,7 +21,7 @@ def dumped(value: Any) -> str:
         except ValueError:  # a number that is not finite, such as 1e999
             return _written(jsonable(value))
     except RecursionError:
-        raise ConfigurationError("What the file holds here is nested too deeply to be shown.") from None
+        raise ConfigurationError("This content of the file is nested too deeply to be shown.") from None
 
 
 def _written(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The answers that an export holds, by the addresses under which the page asks for them."""
+"""The responses that an export contains, by the addresses that the page requests."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ from urllib.parse import quote
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.answers import Answers
-from rstar2_env.view.export.chosen import choose
-from rstar2_env.view.plain_json import dumped
+from rstar2_env.view.export.episode_choice import choose_episodes
+from rstar2_env.view.plain_json import to_json
 from rstar2_env.view.queries.rows import rows_of
 
 MOST_RUNS = 12
 MOST_BYTES = 96 << 20
-"""Bytes of JSON of all episodes together, before compression."""
+"""Maximum bytes of JSON of all episodes together, before compression."""
 _MOST_PROBLEMS = 1000
 _MOST_PAIRS = 15
 _MOST_TOKENS = 50
-_TAKEN_BACK = (OSError, EOFError, KeyError)
-"""Errors of answers about something that a run which goes on took back, or replaced, since it was read."""
+_REPLACED = (OSError, EOFError, KeyError)
+"""Errors of queries about data that a running or resumed run has removed or replaced in the meantime."""
 
 
-class _Room:
-    """What may still be added."""
+class _SizeBudget:
+    """Remaining bytes of the export."""
 
     def __init__(self) -> None:
         self.left = MOST_BYTES
 
-    def takes(self, value: Any) -> bool:
-        size = len(dumped(value))
+    def take(self, value: Any) -> bool:
+        size = len(to_json(value))
         if size > self.left:
             return False
         self.left -= size
         return True
 
 
-def pack(answers: Answers, *, episodes: int, asked: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What an export holds.
+def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the content of an export.
 
-    Paths of this machine are left out of the list of runs; a run's options are told as they are.
+    Paths of this machine are removed from the list of runs; the options of runs are included unchanged.
 
     Args:
-        answers: About the runs, which have been read to their ends.
-        episodes: Episodes of each run, at most.
-        asked: A filter of the episodes, as of their table.
+        answers: Queries over the runs, which were read completely.
+        episodes: Maximum number of episodes per run.
+        params: Filter of the episodes, as for the table of episodes.
     """
-    told = answers.runs()
-    names = [row["run"] for row in told["runs"]][:MOST_RUNS]
+    found = answers.runs()
+    names = [row["run"] for row in found["runs"]][:MOST_RUNS]
     notes = []
-    if len(names) < len(told["runs"]):
-        notes.append(f"{len(names)} of {len(told['runs'])} runs: a page holds {MOST_RUNS}; name those to export")
-    rows = [_without_path(row) for row in told["runs"] if row["run"] in names]
-    responses: dict[str, Any] = {"api/runs": {**told, "runs": rows, "roots": [], "exported": True}}
-    room = _Room()
+    if len(names) < len(found["runs"]):
+        notes.append(f"{len(names)} of {len(found['runs'])} runs (a page holds {MOST_RUNS}; name the runs to export)")
+    rows = [_without_path(row) for row in found["runs"] if row["run"] in names]
+    responses: dict[str, Any] = {"api/runs": {**found, "runs": rows, "roots": [], "exported": True}}
+    budget = _SizeBudget()
     for name in names:
-        note = _add_run(responses, answers, name, episodes, asked or {}, room)
+        note = _add_run(responses, answers, name, episodes, params or {}, budget)
         if note:
             notes.append(f"{name}: {note}")
     for a, b in list(combinations(names, 2))[:_MOST_PAIRS]:
@@ -76,9 +76,9 @@ def _without_path(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add_run(
-    responses: dict[str, Any], answers: Answers, name: str, most: int, asked: Mapping[str, str], room: _Room
+    responses: dict[str, Any], answers: Answers, name: str, most: int, params: Mapping[str, str], budget: _SizeBudget
 ) -> str:
-    """Add what there is about a run; returns what was left out."""
+    """Add the responses about a run; return a sentence about omitted data."""
     at = f"api/runs/{name}"
     responses[at] = _without_path(answers.run(name))
     responses[f"{at}/metrics"] = answers.metrics(name)
@@ -86,7 +86,7 @@ def _add_run(
     for split in ("train", "eval"):
         responses[f"{at}/statuses?split={split}"] = answers.statuses(name, {"split": split})
     index = answers.index(name)
-    chosen = choose(index, most, asked)
+    chosen = choose_episodes(index, most, params)
     with index.reading() as db:
         rows = rows_of(db, chosen.ids)
     held: list[dict[str, Any]] = []
@@ -96,17 +96,17 @@ def _add_run(
         key = row["key"]
         try:
             episode = answers.episode(name, key)
-        except _TAKEN_BACK:
+        except _REPLACED:
             continue
         try:
-            if not room.takes(episode):
+            if not budget.take(episode):
                 break
         except ConfigurationError:
             continue  # nested too deeply
         held.append(row)
         responses[f"{at}/episodes/{key}"] = episode
         if episode["has_tokens"] and tokens < _MOST_TOKENS:
-            with contextlib.suppress(*_TAKEN_BACK):
+            with contextlib.suppress(*_REPLACED):
                 responses[f"{at}/episodes/{key}/tokens"] = answers.tokens(name, key)
                 tokens += 1
         place = (row["split"], row["step"], row["round"], row["group"])
@@ -123,18 +123,18 @@ def _add_run(
         if problem["problem_id"] in played:
             try:
                 found = answers.problem(name, problem["problem_id"], {})
-            except _TAKEN_BACK:
+            except _REPLACED:
                 continue
             found["episodes"] = [row for row in found["episodes"] if row["key"] in keys]
             responses[f"{at}/problems/{quote(problem['problem_id'], safe='')}"] = found
-    why = [chosen.why] if chosen.why else []
+    included = [chosen.omitted] if chosen.omitted else []
     if len(held) < len(rows):
-        why.append(f"{len(held):,} of those, since a page holds {MOST_BYTES >> 20} MiB of episodes")
+        included.append(f"{len(held):,} of these, because a page holds {MOST_BYTES >> 20} MiB of episodes")
     if problems["total"] > len(problems["rows"]):
-        why.append(f"the first {len(problems['rows']):,} of {problems['total']:,} problems")
+        included.append(f"the first {len(problems['rows']):,} of {problems['total']:,} problems")
     if any(row["split"] == "train" for row in held) and tokens == _MOST_TOKENS:
-        why.append(f"the tokens of {tokens} episodes")
-    return ", ".join(why)
+        included.append(f"the tokens of {tokens} episodes")
+    return ", ".join(included)
 
 
 def _add_group(responses: dict[str, Any], answers: Answers, name: str, place: tuple[Any, ...]) -> dict[str, Any] | None:
@@ -144,9 +144,9 @@ def _add_group(responses: dict[str, Any], answers: Answers, name: str, place: tu
     except (KeyError, ConfigurationError):
         return None
     address = f"api/runs/{name}/groups/{step}/{group}"
-    # The page asks for a group of training by its step and number alone.
+    # The page requests a training group by step and number only.
     if split == "train":
         responses.setdefault(address, found)
     responses[f"{address}?split={split}&round={round_}"] = found
-    beside = ("neighbours", "quotas", "episodes", "selector", "keep")
-    return {key: value for key, value in found.items() if key not in beside}
+    details = ("neighbours", "quotas", "episodes", "selector", "keep")
+    return {key: value for key, value in found.items() if key not in details}

@@ -1,7 +1,7 @@
-"""The page of an export: the built page with its script, its style and the data put into it.
+"""The HTML file of an export: the built page with its script, style and data inlined.
 
-Data is base64, so that no text of a model stands in the page itself. A policy in the page allows its own script and
-style by their digests, and no request at all.
+The data is base64, so the page does not contain text from a model. A content security policy allows only the page's
+own script and style, by digest, and forbids all requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.built_page import INDEX, not_built
-from rstar2_env.view.plain_json import dumped
+from rstar2_env.view.plain_json import to_json
 
 _SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"]+)"[^>]*>\s*</script>')
 _STYLE = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]+)"[^>]*>')
@@ -27,12 +27,12 @@ _CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EmptyPage:
-    """The page without data, as ``make view`` builds it.
+    """The page without data, from the output of ``make view``.
 
     Attributes:
-        page: Its ``index.html``.
-        script: Its script, so that nothing in it ends an element.
-        style: Its style, so too.
+        page: Content of ``index.html``.
+        script: The script, escaped so that it cannot close its element.
+        style: The style, escaped in the same way.
     """
 
     page: str
@@ -47,7 +47,7 @@ def empty_page(static: Path) -> EmptyPage:
         static: Folder of the built page.
 
     Raises:
-        ConfigurationError: The page has not been built, or is built otherwise than this version expects.
+        ConfigurationError: The page has not been built, or its format does not match this version.
     """
     index = static / INDEX
     try:
@@ -57,15 +57,15 @@ def empty_page(static: Path) -> EmptyPage:
     except OSError as error:
         raise ConfigurationError(not_built(Path(error.filename))) from error
     if not script or "</body>" not in page or _CHARSET.search(page) is None:
-        raise ConfigurationError(f"{index} is not the viewer's page: build it again with `make view`.")
+        raise ConfigurationError(f"{index} is not the viewer's page: rebuild it with `make view`.")
     return EmptyPage(page, script, style)
 
 
 def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
-    """The page with data put into it.
+    """Return the page with the data embedded.
 
     Args:
-        data: What it is to show (``packed``).
+        data: Data to show (``packed``).
         empty: The page without data.
     """
     page, script, style = empty.page, empty.script, empty.style
@@ -87,7 +87,7 @@ def _inside(static: Path, name: str) -> str:
 
 
 def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
-    """The page with the first match replaced and further ones removed; ``by`` is taken as it is."""
+    """Replace the first match and remove all others; ``by`` is inserted literally."""
     first = pattern.search(page)
     if first is None:
         return page
@@ -95,7 +95,7 @@ def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
 
 
 def _script_text(text: str) -> str:
-    """A script that nothing in it ends: a ``<`` by its number is the same in strings and regular expressions."""
+    """Escape ``<`` in a script so that it cannot close its element; strings and regular expressions keep meaning."""
     return re.sub(r"<(?=/script|!--|script)", r"\\x3c", text, flags=re.IGNORECASE)
 
 
@@ -108,4 +108,4 @@ def _digest(text: str) -> str:
 
 
 def _packed(data: Mapping[str, Any]) -> str:
-    return base64.b64encode(gzip.compress(dumped(data).encode("utf-8", "replace"), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(to_json(data).encode("utf-8", "replace"), 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""Writes an export: reads the runs to their ends, packs what there is room for, puts the page together."""
+"""Writing of an export: reads the runs completely, packs the data and assembles the page."""
 
 from __future__ import annotations
 
@@ -25,81 +25,81 @@ def write_export(
     out: Path,
     *,
     episodes: int = 200,
-    asked: Mapping[str, str] | None = None,
+    params: Mapping[str, str] | None = None,
     cache: Path | None = None,
-    told: Callable[[int, int], object] = lambda done, total: None,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
     static: Path | None = None,
 ) -> str:
-    """Write runs as one page.
+    """Write runs as one HTML file.
 
     Args:
-        roots: Folders of runs, or with runs below them, and single files of evaluations.
-        out: The file; one that is there is replaced.
-        episodes: Episodes of each run, at most; the page says which ones, and why.
-        asked: A filter of the episodes, as of their table.
-        cache: Folder of indexes; by default the user's.
-        told: Told how far the runs are read, as by ``Follower.read_all``.
-        static: Folder of the built page; by default the one that ``make view`` builds.
+        roots: Run folders, folders that contain runs, and single files of evaluations.
+        out: Output file; an existing file is replaced.
+        episodes: Maximum number of episodes per run; the page states which ones were chosen.
+        params: Filter of the episodes, as for the table of episodes.
+        cache: Folder of indexes [default: in the user's cache folder].
+        on_progress: Progress callback, as for ``Follower.read_all``.
+        static: Folder of the built page [default: the output of ``make view``].
 
     Returns:
-        What was left out, and why; empty where nothing was.
+        A sentence about what the page contains if data was omitted; else empty.
 
     Raises:
-        ConfigurationError: The page has not been built, the file cannot be written, a path is no run, or there are
-            none; what can be known first is told before the runs are read.
+        ConfigurationError: The page has not been built, the file cannot be written, a path is not a run, or there are
+            no runs. All that can be checked early is checked before the runs are read.
     """
     empty = empty_page(static or FOLDER)
-    with _blaming(out):
+    with _reported_write_errors(out):
         if out.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        beside = out.with_name(f".{out.name}.part")
-        beside.touch()
+        partial = out.with_name(f".{out.name}.part")
+        partial.touch()
     try:
-        data = _read(roots, cache, told, episodes, asked or {})
+        data = _read(roots, cache, on_progress, episodes, params or {})
         page = page_of(data, empty)
-        with _blaming(out):
-            beside.write_text(page, "utf-8")
-            beside.replace(out)
+        with _reported_write_errors(out):
+            partial.write_text(page, "utf-8")
+            partial.replace(out)
     finally:
         with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
     return str(data["note"])
 
 
 def _read(
     roots: Iterable[str | os.PathLike[str]],
     cache: Path | None,
-    told: Callable[[int, int], object],
+    on_progress: Callable[[int, int], object],
     episodes: int,
-    asked: Mapping[str, str],
+    params: Mapping[str, str],
 ) -> dict[str, Any]:
     library = Library(roots, cache)
     try:
         if not library.runs:
             raise ConfigurationError(no_runs(library.roots))
         follower = Follower(library)
-        follower.read_all(_READ_S, told)
-        return pack(Answers(follower), episodes=episodes, asked=asked)
+        follower.read_all(_READ_S, on_progress)
+        return pack(Answers(follower), episodes=episodes, params=params)
     finally:
         library.close()
 
 
 @contextlib.contextmanager
-def _blaming(out: Path) -> Iterator[None]:
-    """Tells what the disk refuses as a mistake about the file that was named."""
+def _reported_write_errors(out: Path) -> Iterator[None]:
+    """Convert an ``OSError`` into a ``ConfigurationError`` that names the file."""
     try:
         yield
     except OSError as error:
         raise ConfigurationError(
-            f"{out} cannot be written: {error.strerror or error}. Name a file in a folder that is there, in which this "
-            "user may write, on a disk with room."
+            f"{out} cannot be written: {error.strerror or error}. Choose a file in an existing, writable folder, on a "
+            "disk with free space."
         ) from error
 
 
 def no_runs(roots: Iterable[Path]) -> str:
-    """What to do where no run was found."""
+    """Return the error message for paths without runs."""
     where = ", ".join(map(str, roots))
     return (
-        f"There is no run in {where}: looked for folders with a run.json of rstar2-env in it, and below them. Name the "
-        "--out of `rstar2 train`, `sft` or `eval`."
+        f"There are no runs in {where}: no folder there contains a run.json of rstar2-env. Name the --out folder of "
+        "`rstar2 train`, `sft` or `eval`."
     )

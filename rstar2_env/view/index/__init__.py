@@ -1,6 +1,6 @@
-"""The index over one run: where each of its episodes stands in its files, and what tables and searches need of it.
+"""The index of one run: the position of each episode in its files, and the values for tables and searches.
 
-It holds places and figures, and no episode's text but for the index of words. Not covered: what is asked of it
+It stores positions and figures, and no text of episodes apart from the full-text index. Not covered: the queries
 (``rstar2_env.view.queries``).
 """
 

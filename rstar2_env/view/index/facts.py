@@ -1,4 +1,4 @@
-"""What the index keeps of an episode: read from its line leniently, so that files of other versions show too."""
+"""The indexed values of an episode, parsed leniently from its line, so that files of other versions work too."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
 
 STATUSES = tuple(str(status) for status in ToolStatus)
-"""Their places are the bits of ``status_bits``."""
+"""All statuses; the position of a status is its bit in ``status_bits``."""
 _BITS = {name: 1 << place for place, name in enumerate(STATUSES)}
 _ERRORS = frozenset(str(status) for status in ToolStatus if status.is_error)
 _VOID = frozenset({"unavailable", "cancelled", "no_text", "cut", "refused"})
-"""Ends of episodes that count in no mean, as ``Episode.available`` says."""
+"""Ends of episodes that are excluded from means (see ``Episode.available``)."""
 _DECODER = json.JSONDecoder(parse_constant=lambda name: None)
-"""Reads numbers that are not finite, which strict JSON has not, as null."""
+"""Reads non-finite numbers, which strict JSON does not allow, as null."""
 QUESTION = 2000
-"""Characters of a question that are kept."""
+"""Number of characters of a question to store."""
 ANSWER = 200
 
 COLUMNS = (
@@ -52,27 +52,27 @@ COLUMNS = (
     "injected",
     "answer",
 )
-"""Columns of the table ``episodes`` that a line fills, in the order of ``Facts.values``."""
+"""Columns of the table ``episodes`` that come from a line, in the order of ``Facts.values``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the index keeps of an episode.
+    """The indexed values of an episode.
 
     Attributes:
-        values: By the order of ``COLUMNS``.
-        problem: Name, task, source, difficulty, question and gold answer of its problem.
+        values: Values in the order of ``COLUMNS``.
+        problem: Name, task, source, difficulty, question and gold answer of the problem.
     """
 
     values: tuple[Any, ...]
     problem: tuple[str, str, str, str, str, str | None]
 
 
-def parsed(line: bytes) -> dict[str, Any]:
-    """A line as JSON.
+def parse_line(line: bytes) -> dict[str, Any]:
+    """Parse a line as a JSON object.
 
     Raises:
-        RecordFormatError: It is no JSON object.
+        RecordFormatError: The line is not a JSON object.
     """
     try:
         record = _DECODER.decode(line.decode("utf-8", "replace"))
@@ -84,16 +84,16 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Facts:
-    """What the index keeps of an episode.
+    """Return the indexed values of an episode.
 
     Args:
-        record: The line.
+        record: The parsed line.
         split: ``train`` or ``eval``.
-        step: The step of its file.
-        line: Its number in the file, for an episode that has none of its own.
+        step: Step of the file.
+        line: Line number, used if the record does not contain its own number.
 
     Raises:
-        RecordFormatError: It is no episode.
+        RecordFormatError: The record is not an episode.
     """
     check_episode(record)
     statuses, counted, errors, status_bits = _calls(record.get("statuses"))
@@ -106,23 +106,23 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Fac
     values = (
         split,
         step,
-        whole(record.get("round")),
-        whole(group),
-        whole(member),
+        as_int(record.get("round")),
+        as_int(group),
+        as_int(member),
         None if "kept" not in record else int(bool(record["kept"])),
         int(bool(record.get("correct"))),
         int(end not in _VOID),
-        real(record.get("reward")),
-        real(record.get("advantage")),
-        whole(record.get("turns")),
-        whole(record.get("policy_tokens")),
+        as_float(record.get("reward")),
+        as_float(record.get("advantage")),
+        as_int(record.get("turns")),
+        as_int(record.get("policy_tokens")),
         counted,
         errors,
         status_bits,
         injected_bits,
-        real(record.get("seconds")),
-        whole(record.get("policy_version")),
-        whole(record.get("answer_tags")),
+        as_float(record.get("seconds")),
+        as_int(record.get("policy_version")),
+        as_int(record.get("answer_tags")),
         end,
         _text(record.get("reason")),
         _text(record.get("source")) or "policy",
@@ -134,44 +134,44 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Fac
 
 
 def check_episode(record: Mapping[str, Any]) -> None:
-    """Reject a record that is no episode.
+    """Reject a record that is not an episode.
 
     Raises:
-        RecordFormatError: It has no list of messages.
+        RecordFormatError: The record does not contain a list of messages.
     """
     if not isinstance(record.get("messages"), list):
-        raise RecordFormatError("it is no episode: it has no list 'messages'")
+        raise RecordFormatError("it is not an episode: it does not contain a list 'messages'")
 
 
-def list_in(record: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of a record; empty where there is none, or something else in its place."""
+def list_field(record: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a list from a record; empty if it is missing or is not a list."""
     value = record.get(name)
     return value if isinstance(value, list) else []
 
 
-def words_of(record: Mapping[str, Any]) -> str:
-    """The text that a search looks through: the problem's id, the conversation, the answer and the gold answer."""
+def searchable_text(record: Mapping[str, Any]) -> str:
+    """Return the searchable text: the problem's id, the conversation, the answer and the gold answer."""
     parts = [_text(record.get("problem_id"))]
     parts += [_text(message.get("content")) for message in _messages(record)]
     parts += [_text(record[name]) for name in ("answer", "gold") if record.get(name) is not None]
-    # A character NUL would end the text for SQLite.
+    # A NUL character would end the text in SQLite.
     return clean("\n".join(parts))
 
 
 def question_of(record: Mapping[str, Any]) -> str:
-    """The first message of the user."""
+    """Return the first user message."""
     return next((_text(message.get("content")) for message in _messages(record) if message.get("role") == "user"), "")
 
 
 def clean(text: str) -> str:
-    """Text as SQLite and UTF-8 can hold it: without NUL and lone surrogates."""
+    """Remove NUL characters and lone surrogates, which SQLite and UTF-8 cannot store."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     return text.replace("\0", "�")
 
 
 def _messages(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [message for message in list_in(record, "messages") if isinstance(message, dict)]
+    return [message for message in list_field(record, "messages") if isinstance(message, dict)]
 
 
 def _problem(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str | None]:
@@ -191,14 +191,14 @@ def _problem(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str | 
 
 
 def _calls(value: Any) -> tuple[str, int, int, int]:
-    """Counts by name as JSON, calls that count, errors and bits of a list of statuses."""
+    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bits."""
     if not isinstance(value, list) or not value:
         return "", 0, 0, 0
-    return _of_statuses(tuple(_text(one)[:40] for one in value))
+    return _summarize_statuses(tuple(_text(status)[:40] for status in value))
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_statuses(names: tuple[str, ...]) -> tuple[str, int, int, int]:
+def _summarize_statuses(names: tuple[str, ...]) -> tuple[str, int, int, int]:
     counts = Counter(names)
     counted = sum(count for name, count in counts.items() if name != "unavailable")
     errors = sum(count for name, count in counts.items() if name in _ERRORS)
@@ -213,7 +213,7 @@ def _bits(counts: Mapping[str, int]) -> int:
 
 
 def bits_of(names: list[str]) -> int:
-    """The bits of statuses by their names; unknown names have none."""
+    """Return the bits of statuses by name; unknown names are ignored."""
     return _bits(dict.fromkeys(names, 1))
 
 
@@ -222,27 +222,27 @@ ERROR_BITS = bits_of(list(_ERRORS))
 
 def _text(value: Any) -> str:
     if type(value) is str and value.isascii() and "\0" not in value:
-        return value  # nearly always
+        return value  # the common case
     if value is None:
         return ""
     return clean(value if isinstance(value, str) else str(value))
 
 
 @overload
-def whole(value: Any, otherwise: int = 0) -> int: ...
+def as_int(value: Any, otherwise: int = 0) -> int: ...
 @overload
-def whole(value: Any, otherwise: None) -> int | None: ...
-def whole(value: Any, otherwise: int | None = 0) -> int | None:
-    """A number of a file as a whole one that the index can hold.
+def as_int(value: Any, otherwise: None) -> int | None: ...
+def as_int(value: Any, otherwise: int | None = 0) -> int | None:
+    """Convert a value from a file to an integer that the index can store.
 
     Args:
-        value: As the file has it: an integer of any size, or a float.
-        otherwise: What stands for what is no number, or is out of range.
+        value: Value in the file: an integer of any size, or a float.
+        otherwise: Replacement for values that are not numbers or are out of range.
     """
-    # An integer is compared as it is: one of 400 digits has no float, so that ``math.isfinite`` raises.
+    # Integers are compared as they are: ``math.isfinite`` raises for an integer of 400 digits.
     return int(value) if isinstance(value, (int, float)) and abs(value) < 2**62 else otherwise
 
 
-def real(value: Any) -> float | None:
-    """A number of a file as a float; ``None`` for what is none, or is not finite as one."""
+def as_float(value: Any) -> float | None:
+    """Convert a value from a file to a float; ``None`` if it is not a number or not finite."""
     return float(value) if isinstance(value, (int, float)) and abs(value) < 1e300 else None

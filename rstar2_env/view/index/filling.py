@@ -1,8 +1,7 @@
-"""Fills an index from a run's files: what is new in each, and out with what is no longer there.
+"""Filling of an index from the files of a run: adds new lines, and removes the rows of deleted files.
 
-Every transaction leaves an index that tells the truth about a part of each file: rows and the offset up to which they
-reach are committed together, so that a kill at any moment costs nothing but work. Not covered: when it is called
-(``run_index``).
+Rows and the file offset that they reach are committed together, so the index is consistent after every transaction
+and a kill at any moment loses only work in progress. Not covered: when it is called (``run_index``).
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import COLUMNS, facts_of, parsed, whole, words_of
-from rstar2_env.view.index.growing import MOST_LINE, Piece, grown
+from rstar2_env.view.index.facts import COLUMNS, as_int, facts_of, parse_line, searchable_text
+from rstar2_env.view.index.line_batches import MOST_LINE, LineBatch, read_batches
+from rstar2_env.view.index.line_files import LineFile, fingerprints_of
 from rstar2_env.view.index.schema import has_words
-from rstar2_env.view.index.sources import Source, prints_of
 
 MOST_NOTES = 20
-"""Notes that are kept of one file."""
+"""Maximum number of notes per file."""
 _COMMIT_S = 0.25
 _INSERT = (
     f"INSERT INTO episodes (file, line, start, at, length, problem, {', '.join(COLUMNS)}) "
@@ -32,10 +31,10 @@ _TOKENS = re.compile(rb'\{"step": (\d{1,18}), "group": (\d{1,18}), "member": (\d
 
 
 class Filler:
-    """Fills the index of one run; one at a time.
+    """Fills the index of one run; not thread-safe.
 
     Args:
-        connection: The index, open for writing.
+        connection: Connection to the index, open for writing.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -43,35 +42,37 @@ class Filler:
         self._has_words = has_words(connection)
         self._problems: dict[str, tuple[Any, ...]] = {}
 
-    def fill(self, sources: Sequence[Source], deadline: float) -> bool:
-        """Take over what is new, for a while.
+    def fill(self, sources: Sequence[LineFile], deadline: float) -> bool:
+        """Index new lines until a deadline.
 
         Args:
-            sources: The files as they are now.
-            deadline: Reading of ``time.monotonic`` at which to stop.
+            sources: Current state of the files.
+            deadline: Value of ``time.monotonic`` at which to stop.
 
         Returns:
-            Whether everything was taken over.
+            Whether everything was indexed.
         """
-        read = self._drop_lost(sources)
+        read = self._drop_lost_files(sources)
         for source in sources:
-            if source.name not in read and not self._take(source, deadline):
+            if source.name not in read and not self._index_lines(source, deadline):
                 return False
         if not self._has_words:
             return True
         wordless = {name for (name,) in self._db.execute("SELECT name FROM files WHERE texted < offset").fetchall()}
         return all(
-            self._words(source, deadline) for source in sources if source.what == "episodes" and source.name in wordless
+            self._index_words(source, deadline)
+            for source in sources
+            if source.what == "episodes" and source.name in wordless
         )
 
-    def _drop_lost(self, sources: Sequence[Source]) -> set[str]:
-        """Take out files that are gone, or are others than those that were read; returns those read to their end."""
-        there = {source.name: source for source in sources}
+    def _drop_lost_files(self, sources: Sequence[LineFile]) -> set[str]:
+        """Drop files that were deleted or replaced; return the names of files that were read completely."""
+        current = {source.name: source for source in sources}
         read = set()
         for name, inode, size, mtime, offset, head, tail in self._db.execute(
             "SELECT name, inode, size, mtime, offset, head, tail FROM files"
         ).fetchall():
-            source = there.get(name)
+            source = current.get(name)
             if source is None or source.inode != inode or source.size < offset:
                 self._drop(name)
             elif (source.size, source.mtime) == (size, mtime):
@@ -82,7 +83,7 @@ class Filler:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction; what is not committed at its end is taken back."""
+        """Open a transaction; it is rolled back at the end unless it was committed."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -104,14 +105,14 @@ class Filler:
             self._db.execute(f"DELETE FROM {table} WHERE file = ?", (number,))
         self._db.execute("DELETE FROM files WHERE id = ?", (number,))
         if self._db.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None:
-            # Another run may begin in the folder: nothing of this one is left.
+            # The folder is empty and may be reused by another run: delete everything.
             self._db.execute("DELETE FROM problems")
             self._forget_words()
         elif stale:
             self._count_stale(stale)
 
     def _count_stale(self, more: int) -> None:
-        """Words cannot be taken out one by one; once most are of episodes that are gone, they are made anew."""
+        """Count stale rows of the full-text index. Rows cannot be removed singly; if most are stale, rebuild it."""
         stale = int(_meta(self._db, "stale") or 0) + more
         (live,) = self._db.execute("SELECT count(*) FROM episodes").fetchone()
         if stale > max(live, 1000):
@@ -129,15 +130,15 @@ class Filler:
         _set_meta(self._db, "version", int(_meta(self._db, "version") or 0) + 1)
         self._db.execute("COMMIT")
 
-    def _take(self, source: Source, deadline: float) -> bool:
-        """Take over the lines of a file that are new; returns whether there are no more."""
+    def _index_lines(self, source: LineFile, deadline: float) -> bool:
+        """Index the new lines of a file; return whether all were indexed."""
         known = self._db.execute("SELECT id, offset, lines FROM files WHERE name = ?", (source.name,)).fetchone()
         if time.monotonic() > deadline:
             return False
         with self._writing():
             return self._read(source, known, deadline)
 
-    def _read(self, source: Source, known: tuple[int, ...] | None, deadline: float) -> bool:
+    def _read(self, source: LineFile, known: tuple[int, ...] | None, deadline: float) -> bool:
         if known is None:
             number = self._db.execute(
                 "INSERT INTO files (name, what, split, step, rank, inode, offset, lines, texted, worded, broken)"
@@ -150,7 +151,7 @@ class Filler:
         assert number is not None
         taken, held, broken, begun = line, False, "", time.monotonic()
         try:
-            for piece in grown(source.path, offset):
+            for piece in read_batches(source.path, offset):
                 if piece.broken:
                     broken = piece.broken
                     break
@@ -167,7 +168,7 @@ class Filler:
                 offset, line = piece.after, taken
                 now = time.monotonic()
                 if now - begun > _COMMIT_S or now > deadline:
-                    self._note_place(source, number, offset, line, "", whole=False)
+                    self._save_position(source, number, offset, line, "", complete=False)
                     self._commit()
                     if now > deadline:
                         return False
@@ -179,18 +180,20 @@ class Filler:
             self._db.execute("ROLLBACK TO member")
             self._db.execute("RELEASE member")
             self._problems.clear()
-        self._note_place(source, number, offset, line, broken, whole=True)
+        self._save_position(source, number, offset, line, broken, complete=True)
         self._commit()
         return True
 
-    def _note_place(self, source: Source, number: int, offset: int, line: int, broken: str, *, whole: bool) -> None:
-        head, tail = prints_of(source.path, offset)
+    def _save_position(
+        self, source: LineFile, number: int, offset: int, line: int, broken: str, *, complete: bool
+    ) -> None:
+        head, tail = fingerprints_of(source.path, offset)
         self._db.execute(
             "UPDATE files SET size = ?, mtime = ?, offset = ?, lines = ?, head = ?, tail = ?, broken = ? WHERE id = ?",
-            (source.size if whole else -1, source.mtime, offset, line, head, tail, broken, number),
+            (source.size if complete else -1, source.mtime, offset, line, head, tail, broken, number),
         )
 
-    def _add(self, source: Source, number: int, first: int, piece: Piece) -> None:
+    def _add(self, source: LineFile, number: int, first: int, piece: LineBatch) -> None:
         rows = []
         for line, (place, data) in enumerate(piece.lines, first):
             try:
@@ -199,33 +202,33 @@ class Filler:
                 if not data.strip():
                     continue
                 if source.what == "tokens":
-                    rows.append((number, line, place.start, place.at, place.length, *_token_place(data)))
+                    rows.append((number, line, place.start, place.at, place.length, *_episode_of_tokens(data)))
                     continue
-                facts = facts_of(parsed(data), source.split, source.step, line)
+                facts = facts_of(parse_line(data), source.split, source.step, line)
             except (RecordFormatError, OverflowError) as error:
                 self._note(number, line, str(error))
                 continue
-            place_of = (number, line, place.start, place.at, place.length)
-            rows.append((*place_of, self._problem(facts.problem), *facts.values))
+            position = (number, line, place.start, place.at, place.length)
+            rows.append((*position, self._problem_id(facts.problem), *facts.values))
         if source.what == "tokens":
             self._db.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         else:
             self._db.executemany(_INSERT, rows)
 
     def _note(self, number: int, line: int, text: str) -> None:
-        (there,) = self._db.execute("SELECT count(*) FROM notes WHERE file = ?", (number,)).fetchone()
-        if there < MOST_NOTES:
+        (count,) = self._db.execute("SELECT count(*) FROM notes WHERE file = ?", (number,)).fetchone()
+        if count < MOST_NOTES:
             self._db.execute("INSERT INTO notes VALUES (?, ?, ?)", (number, line + 1, text))
 
-    def _problem(self, told: tuple[str, str, str, str, str, str | None]) -> int:
-        name = told[0]
+    def _problem_id(self, problem: tuple[str, str, str, str, str, str | None]) -> int:
+        name = problem[0]
         known = self._problems.get(name)
-        if known is not None and known[1:] == told:
+        if known is not None and known[1:] == problem:
             number: int = known[0]
             return number
         if len(self._problems) > 200_000:
             self._problems.clear()
-        # What an episode does not say stays as another said it.
+        # Fields that this episode does not contain keep their earlier values.
         self._db.execute(
             "INSERT INTO problems (name, task, source, difficulty, question, gold) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET"
@@ -234,26 +237,26 @@ class Filler:
             " difficulty = CASE excluded.difficulty WHEN '' THEN difficulty ELSE excluded.difficulty END,"
             " question = CASE excluded.question WHEN '' THEN question ELSE excluded.question END,"
             " gold = coalesce(excluded.gold, gold)",
-            told,
+            problem,
         )
         (number,) = self._db.execute("SELECT id FROM problems WHERE name = ?", (name,)).fetchone()
-        self._problems[name] = (number, *told)
+        self._problems[name] = (number, *problem)
         return number
 
-    def _words(self, source: Source, deadline: float) -> bool:
-        """Take over the words of a file's episodes that are not searchable yet; returns whether there are no more."""
+    def _index_words(self, source: LineFile, deadline: float) -> bool:
+        """Add episodes of a file to the full-text index; return whether all were added."""
         found = self._db.execute("SELECT id, offset, texted, worded FROM files WHERE name = ?", (source.name,))
         number, offset, texted, worded = map(int, found.fetchone())
         if texted >= offset:
             return True
         if time.monotonic() > deadline:
             return False
-        with self._writing(), contextlib.suppress(OSError):  # gone or replaced: the next call sees that
+        with self._writing(), contextlib.suppress(OSError):  # deleted or replaced: the next call handles it
             begun = time.monotonic()
-            for piece in grown(source.path, texted):
+            for piece in read_batches(source.path, texted):
                 if piece.broken:
                     break
-                # The file may have grown since its lines were taken: words of lines that are no episodes yet wait.
+                # The file may have grown since: skip lines that are not in the table of episodes yet.
                 worded += self._add_words(number, piece, offset)
                 if piece.after is None:
                     continue
@@ -267,7 +270,7 @@ class Filler:
                     begun = now
         return True
 
-    def _add_words(self, number: int, piece: Piece, until: int) -> int:
+    def _add_words(self, number: int, piece: LineBatch, until: int) -> int:
         rows = []
         for place, data in piece.lines:
             if place.start >= until:
@@ -276,26 +279,27 @@ class Filler:
                 "SELECT id FROM episodes WHERE file = ? AND start = ? AND at = ?", (number, place.start, place.at)
             ).fetchone()
             if found is not None and data is not None:
-                rows.append((found[0], words_of(parsed(data))))
+                rows.append((found[0], searchable_text(parse_line(data))))
         self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", rows)
         return len(rows)
 
 
-def _is_same(source: Source, offset: int, head: bytes, tail: bytes) -> bool:
-    """Whether a file still begins with what was read of it."""
+def _is_same(source: LineFile, offset: int, head: bytes, tail: bytes) -> bool:
+    """Whether a file still begins with the content that was read."""
     try:
-        return prints_of(source.path, offset) == (head, tail)
+        return fingerprints_of(source.path, offset) == (head, tail)
     except OSError:
         return False
 
 
-def _token_place(data: bytes) -> tuple[int, int, int]:
+def _episode_of_tokens(data: bytes) -> tuple[int, int, int]:
+    """Return step, group and member of the episode that a line of tokens belongs to."""
     if found := _TOKENS.match(data):
         return int(found[1]), int(found[2]), int(found[3])
-    record = parsed(data)
-    step, group, member = (whole(record.get(name), None) for name in ("step", "group", "member"))
+    record = parse_line(data)
+    step, group, member = (as_int(record.get(name), None) for name in ("step", "group", "member"))
     if step is None or group is None or member is None:
-        raise RecordFormatError("it has no step, group and member: whole numbers of at most 18 digits")
+        raise RecordFormatError("step, group and member must be whole numbers of at most 18 digits")
     return step, group, member
 
 

@@ -1,4 +1,4 @@
-"""The lock of an index, by which one viewer at a time fills it, or removes it."""
+"""The lock of an index: only its holder may fill or remove the index."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import IO
 
 
 def lock_file(index: Path) -> Path:
-    """The file of the lock, beside the index; when it was touched tells when a viewer opened the index last."""
+    """Return the lock file next to the index. Its modification time is the last time a viewer opened the index."""
     return index.with_suffix(".lock")
 
 
 def claim(index: Path) -> IO[bytes] | None:
-    """Take the lock of an index without waiting.
+    """Try to take the lock of an index, without waiting.
 
     Args:
-        index: The file of the index.
+        index: File of the index.
 
     Returns:
-        The lock, held until it is closed; ``None`` where another viewer holds it.
+        The lock, held until it is closed; ``None`` if another viewer holds it.
 
     Raises:
-        OSError: The file of the lock cannot be written.
+        OSError: The lock file cannot be written.
     """
     path = lock_file(index)
     while True:
@@ -34,10 +34,10 @@ def claim(index: Path) -> IO[bytes] | None:
             lock.close()
             return None
         except OSError:
-            return lock  # no locks on this file system: SQLite's own still hold
+            return lock  # the file system does not support locks: rely on SQLite's own
         if _is_at(path, lock):
             return lock
-        lock.close()  # whoever held it removed it: the next one is another file
+        lock.close()  # the previous holder deleted the file: retry with the new one
 
 
 def _is_at(path: Path, lock: IO[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""The records of a small file of lines that grows (metrics, events), kept in memory and read on from where they end."""
+"""The records of a small append-only file (metrics, events), kept in memory; only new lines are read."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import parsed
-from rstar2_env.view.index.growing import grown
-from rstar2_env.view.index.sources import prints_of
+from rstar2_env.view.index.facts import parse_line
+from rstar2_env.view.index.line_batches import read_batches
+from rstar2_env.view.index.line_files import fingerprints_of
 
 MOST_RECORDS = 200_000
 
 
 class GrowingRecords:
-    """The records of a file; any thread.
+    """The records of a file; thread-safe.
 
     Args:
-        path: The file; it need not be there.
+        path: The file; it may be missing.
 
     Attributes:
-        notes: What could not be read.
-        changes: Grows whenever the records are others than before.
+        notes: Notes on unreadable content.
+        changes: Counter that grows with every change of the records.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class GrowingRecords:
         self.notes: list[str] = []
 
     def read(self) -> list[dict[str, Any]]:
-        """Everything that the file holds now."""
+        """Return all current records of the file."""
         with self._lock:
             try:
                 stat = self._path.stat()
@@ -47,7 +47,7 @@ class GrowingRecords:
                 if state != self._state:
                     if self._state is not None and not self._is_same(stat.st_ino, stat.st_size):
                         self._forget()
-                    self._read_on()
+                    self._read_new()
                     self._state = state
             except FileNotFoundError:
                 if self._records or self._state is not None:
@@ -63,26 +63,26 @@ class GrowingRecords:
             known is not None
             and known[0] == inode
             and size >= self._offset
-            and prints_of(self._path, self._offset) == self._prints
+            and fingerprints_of(self._path, self._offset) == self._prints
         )
 
-    def _read_on(self) -> None:
+    def _read_new(self) -> None:
         self.changes += 1
-        for piece in grown(self._path, self._offset):
+        for piece in read_batches(self._path, self._offset):
             for _, line in piece.lines:
                 self._lines += 1
                 if line is None or line.strip():
                     self._add(line)
             if piece.after is not None:
                 self._offset = piece.after
-        self._prints = prints_of(self._path, self._offset)
+        self._prints = fingerprints_of(self._path, self._offset)
 
     def _add(self, line: bytes | None) -> None:
         try:
             if line is None:
                 raise RecordFormatError("it is too long")
             if len(self._records) < MOST_RECORDS:
-                self._records.append(parsed(line))
+                self._records.append(parse_line(line))
         except RecordFormatError as error:
             if len(self.notes) < 20:
-                self.notes.append(f"{self._path.name}, line {self._lines}: {error}; it is left out.")
+                self.notes.append(f"{self._path.name}, line {self._lines}: {error}; the line was skipped.")

@@ -1,7 +1,7 @@
-"""``RunIndex``: the index of one run, kept up to date from its files, read by any thread.
+"""``RunIndex``: the index of one run, updated from its files; thread-safe.
 
-Several viewers at once may have the same index: one of them fills it, under a lock, and all read it. Where the cache
-folder cannot be written, the index is in a temporary folder for as long as it is open.
+Several viewers may share an index: one of them fills it, under a lock, and all read it. If the cache folder cannot be
+written, the index is stored in a temporary folder while it is open.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from typing import IO, Any, Self
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index.filling import Filler
-from rstar2_env.view.index.growing import Place, line_at
+from rstar2_env.view.index.line_batches import LinePosition, line_at
+from rstar2_env.view.index.line_files import LineFile, line_files_of
 from rstar2_env.view.index.locking import claim, lock_file
 from rstar2_env.view.index.schema import WAIT_MS, cache_folder, connect, has_words, index_file, remove
-from rstar2_env.view.index.sources import Source, sources_of
 
 
 class RunIndex:
-    """The index of a run; close it when it is no longer needed. A closed one opens again when it is used.
+    """The index of a run; close it when it is no longer needed. A closed index reopens on use.
 
     Args:
-        run: The run's folder, or the single file of an evaluation.
-        cache: Folder of indexes; by default the user's (``RSTAR2_VIEW_CACHE``, else below ``~/.cache``).
+        run: Folder of the run, or the single file of an evaluation.
+        cache: Folder of indexes [default: ``RSTAR2_VIEW_CACHE``, else a folder below ``~/.cache``].
 
     Attributes:
         run: As given.
-        file: The file of SQLite.
-        searches_words: Whether this SQLite has FTS5; without it searches read the files.
+        file: The SQLite file.
+        searches_words: Whether SQLite supports FTS5; without it, searches read the files of the run.
 
     Raises:
-        ConfigurationError: The index cannot be opened: its disk is full, or it may not be read or written.
+        ConfigurationError: The index cannot be opened: the disk is full, or permissions are missing.
     """
 
     def __init__(self, run: Path, cache: Path | None = None) -> None:
@@ -49,15 +49,15 @@ class RunIndex:
         self._lock = threading.Lock()
         self._filling = threading.Lock()
         self._opening = threading.RLock()  # taken last
-        self._held: IO[bytes] | None = None
+        self._claimed: IO[bytes] | None = None
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._filler: Filler | None = None
-        self.file = self._place(cache or cache_folder())
+        self.file = self._choose_file(cache or cache_folder())
         with self.reading() as db:
             self.searches_words = has_words(db)
 
-    def _place(self, cache: Path) -> Path:
+    def _choose_file(self, cache: Path) -> Path:
         file = index_file(cache, self.run)
         try:
             cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,69 +68,69 @@ class RunIndex:
             file = index_file(Path(own), self.run)
         return file
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         with self._opening:
             try:
-                return self._connected()
+                return self._connect()
             except (sqlite3.Error, OSError) as error:
                 raise ConfigurationError(
-                    f"The index {self.file} cannot be opened: {error}. Expected a disk with room, on which this user "
-                    "may write, and no program that keeps the file locked; RSTAR2_VIEW_CACHE names another folder."
+                    f"The index {self.file} cannot be opened: {error}. Check the free disk space, the permissions and "
+                    "whether another program locks the file, or choose another folder with RSTAR2_VIEW_CACHE."
                 ) from error
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         try:
             return connect(self.file, writes=True)
         except sqlite3.OperationalError:
-            raise  # locked, a full disk, no permission: what is in it may be whole
+            raise  # locked, disk full, no permission: the content may be intact
         except sqlite3.DatabaseError:
             if not self._may_fill():
-                raise  # damaged, and whoever fills it makes it anew
+                raise  # damaged: the viewer that fills it will rebuild it
             remove(self.file)  # it is only a cache
             return connect(self.file, writes=True)
 
     def refresh(self, budget_s: float = 60.0) -> bool:
-        """Take over what is new in the run's files, for a while; any thread, one at a time.
+        """Index new content of the run's files, up to a time limit; thread-safe.
 
         Args:
-            budget_s: Seconds after which to stop, if there is more.
+            budget_s: Time limit in seconds.
 
         Returns:
-            Whether everything that is there has been taken over; by another viewer, if one has the lock.
+            Whether everything has been indexed, by this viewer or by the one that holds the lock.
         """
         with self._filling:
             if not self._may_fill():
-                taken, there, *_ = self.progress()
-                return taken >= there
+                taken, total, *_ = self.progress()
+                return taken >= total
             if self._filler is None:
-                self._writer = self._opened()
+                self._writer = self._open()
                 self._filler = Filler(self._writer)
-            return self._filler.fill(sources_of(self.run), time.monotonic() + budget_s)
+            return self._filler.fill(line_files_of(self.run), time.monotonic() + budget_s)
 
     def _may_fill(self) -> bool:
         with self._opening:
-            if self._held is None:
-                self._held = claim(self.file)
-            return self._held is not None
+            if self._claimed is None:
+                self._claimed = claim(self.file)
+            return self._claimed is not None
 
     @property
     def fills(self) -> bool:
-        """Whether it is this viewer that fills the index."""
-        return self._held is not None
+        """Whether this viewer fills the index."""
+        return self._claimed is not None
 
     @property
     def version(self) -> int:
-        """Grows with every change of what the index holds, by whichever viewer."""
+        """Counter that grows with every change of the index by any viewer."""
         with self.reading() as db:
             found = db.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
         return int(found[0]) if found else 0
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection for reading, in one transaction, so that all answers are of one moment."""
+        """Open a read transaction, so that all queries see the same state."""
         with self._lock:
             if self._reader is None:
-                self._reader = self._opened()
+                self._reader = self._open()
             self._reader.execute("BEGIN")
             try:
                 yield self._reader
@@ -138,16 +138,16 @@ class RunIndex:
                 self._reader.execute("COMMIT")
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of one query."""
+        """Return all rows of one query."""
         with self.reading() as db:
             return db.execute(statement, values).fetchall()
 
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """An answer about the whole run, kept in the index until what it holds changes.
+    def cached(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return a result about the whole run; it is cached in the index until the index changes.
 
         Args:
-            name: What the answer is called.
-            make: Makes it, of what JSON can hold.
+            name: Name of the result.
+            make: Computes the result, which must be JSON-compatible.
         """
         version = self.version
         with self.reading() as db:
@@ -157,7 +157,7 @@ class RunIndex:
         made = make()
         with self._lock:
             if self._reader is not None:
-                # Only where nobody writes: it is worth no waiting.
+                # Skip it if another process is writing: not worth waiting for.
                 self._reader.execute("PRAGMA busy_timeout = 0")
                 with contextlib.suppress(sqlite3.OperationalError):
                     self._reader.execute(
@@ -166,12 +166,12 @@ class RunIndex:
                 self._reader.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         return made
 
-    def line(self, file: str, place: Place) -> bytes:
-        """A line of one of the run's files, read from the file.
+    def line(self, file: str, place: LinePosition) -> bytes:
+        """Read a line from one of the run's files.
 
         Args:
-            file: The name that the index has of it.
-            place: Where the line stands.
+            file: Name of the file in the index.
+            place: Position of the line.
 
         Raises:
             OSError: The file cannot be read.
@@ -179,10 +179,10 @@ class RunIndex:
         """
         return line_at(self.run if self.run.is_file() else self.run / file, place)
 
-    def progress(self, sources: Sequence[Source] | None = None) -> tuple[int, int, int, int]:
-        """How far it is: bytes of episodes read and there, episodes that can be searched and that are known."""
-        files = sources_of(self.run) if sources is None else sources
-        there = sum(one.size for one in files if one.what == "episodes")
+    def progress(self, sources: Sequence[LineFile] | None = None) -> tuple[int, int, int, int]:
+        """Return bytes of episodes read and in all, episodes in the full-text index and in all."""
+        files = line_files_of(self.run) if sources is None else sources
+        total = sum(file.size for file in files if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(
                 "SELECT sum(CASE WHEN size >= 0 THEN max(size, offset) ELSE offset END), sum(worded) FROM files"
@@ -190,17 +190,17 @@ class RunIndex:
             ).fetchone()
             (episodes,) = db.execute("SELECT count(*) FROM episodes").fetchone()
         searchable = (worded or 0) if self.searches_words else episodes
-        return min(taken or 0, there), there, searchable, episodes
+        return min(taken or 0, total), total, searchable, episodes
 
     def notes(self) -> list[str]:
-        """What could not be read, each with its file and line."""
+        """Return notes on unreadable content, each with file and line."""
         with self.reading() as db:
             broken = db.execute("SELECT name, broken FROM files WHERE broken != '' ORDER BY name").fetchall()
             lines = db.execute(
                 "SELECT name, line, text FROM notes JOIN files ON files.id = notes.file ORDER BY name, line LIMIT 50"
             ).fetchall()
-        found = [f"{name}: {text}; what comes before it was read." for name, text in broken]
-        return found + [f"{name}, line {line}: {text}; it is left out." for name, line, text in lines]
+        found = [f"{name}: {text}; the content before it was read." for name, text in broken]
+        return found + [f"{name}, line {line}: {text}; the line was skipped." for name, line, text in lines]
 
     def __enter__(self) -> Self:
         return self
@@ -211,9 +211,9 @@ class RunIndex:
         self.close()
 
     def close(self) -> None:
-        """Close it; what was read stays for the next time."""
+        """Close the connections; the index stays on disk."""
         with self._filling, self._lock:
-            for one in (self._reader, self._writer, self._held):
-                if one is not None:
-                    one.close()
-            self._reader = self._writer = self._filler = self._held = None
+            for resource in (self._reader, self._writer, self._claimed):
+                if resource is not None:
+                    resource.close()
+            self._reader = self._writer = self._filler = self._claimed = None

@@ -1,7 +1,7 @@
-"""The tables of an index, and how its file is opened.
+"""The tables of an index, and opening its file.
 
-One file of SQLite a run, in the user's cache folder: its write-ahead log needs one machine, and runs lie on disks that
-several share, or that nobody may write to. An index can be deleted at any time; it is built again.
+There is one SQLite file per run, in the user's cache folder: SQLite's write-ahead log works on one machine only, while
+runs may be on shared or read-only disks. An index can be deleted at any time and is then rebuilt.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rstar2_env.view.index.facts import COLUMNS
 from rstar2_env.view.index.locking import claim, lock_file
 
 VERSION = 2
-"""Grows when an index of the version before would be misread; such an index is built again."""
+"""Schema version; an index of another version is rebuilt."""
 WAIT_MS = 30_000
-"""Milliseconds that a reader or writer waits for another one."""
+"""Timeout for locks held by other connections, in milliseconds."""
 KEEP_DAYS = 60
-"""Indexes that nobody opened for so long are removed."""
+"""Days after its last use when an index is removed."""
 _NAME = re.compile(r"[A-Za-z0-9-]{0,40}-[0-9a-f]{16}\.sqlite")
-"""Names of indexes, as ``index_file`` makes them."""
-_BESIDE = ("-wal", "-shm")
-"""What SQLite keeps beside the file of an index."""
+"""File names of indexes, as made by ``index_file``."""
+_SQLITE_SUFFIXES = ("-wal", "-shm")
+"""Suffixes of the files that SQLite keeps next to an index."""
 _INTEGERS = frozenset(COLUMNS) - {
     *("split", "end", "reason", "source", "statuses", "injected", "answer"),
     *("reward", "advantage", "seconds"),
@@ -64,7 +64,7 @@ _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(body, content='', 
 
 
 def cache_folder() -> Path:
-    """Where indexes are kept: ``RSTAR2_VIEW_CACHE``, else below the user's cache folder."""
+    """Return the folder of indexes: ``RSTAR2_VIEW_CACHE``, else a folder below the user's cache folder."""
     if given := os.environ.get("RSTAR2_VIEW_CACHE"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -72,19 +72,19 @@ def cache_folder() -> Path:
 
 
 def index_file(cache: Path, run: Path) -> Path:
-    """The index of a run: a name that tells it, and a digest of where it lies."""
+    """Return the index file of a run: a readable name and a digest of the run's path."""
     where = os.path.realpath(run)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run.name)[:40]
     return cache / f"{name}-{hashlib.sha256(os.fsencode(where)).hexdigest()[:16]}.sqlite"
 
 
 def connect(file: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open an index; ``writes`` makes its tables where they are missing, and builds one of another version anew.
+    """Open an index; ``writes`` creates missing tables, and recreates those of another version.
 
     Raises:
-        sqlite3.Error: It cannot be opened, or is damaged.
+        sqlite3.Error: The file cannot be opened or is damaged.
     """
-    # Autocommit: transactions are begun and ended by name.
+    # Autocommit: transactions are begun and committed explicitly.
     connection = sqlite3.connect(file, timeout=WAIT_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
@@ -113,7 +113,7 @@ def _make(connection: sqlite3.Connection) -> None:
         for statement in _TABLES.split(";"):
             if statement.strip():
                 connection.execute(statement)
-        with contextlib.suppress(sqlite3.OperationalError):  # without FTS5 searches read the files instead
+        with contextlib.suppress(sqlite3.OperationalError):  # without FTS5, searches read the files instead
             connection.execute(_WORDS)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -123,7 +123,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def has_words(connection: sqlite3.Connection) -> bool:
-    """Whether the index has words to search: whether this SQLite has FTS5."""
+    """Whether the index has a full-text index, that is, whether SQLite supports FTS5."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone()
     if found is None:
         return False
@@ -135,37 +135,37 @@ def has_words(connection: sqlite3.Connection) -> bool:
 
 
 def remove(file: Path) -> None:
-    """Remove what an index holds; its lock stays.
+    """Delete an index but not its lock file.
 
     Args:
-        file: The index, whose lock is held.
+        file: The index; the caller holds its lock.
     """
-    for suffix in ("", *_BESIDE):
+    for suffix in ("", *_SQLITE_SUFFIXES):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def remove_old(cache: Path, *, days: float = KEEP_DAYS) -> None:
-    """Remove indexes, with their locks, that nobody opened for a long time; one that a viewer has open stays.
+    """Delete indexes and their lock files that were not used for a long time; indexes in use are kept.
 
     Args:
-        cache: Folder of indexes; files of other names in it are left alone.
-        days: How long is long.
+        cache: Folder of indexes; other files in it are not touched.
+        days: Number of days without use.
     """
     limit = time.time() - days * 86400
     for path in list(cache.glob("*.lock")):
         file = path.with_suffix(".sqlite")
         try:
-            if _NAME.fullmatch(file.name) is None or _opened_last(file) >= limit or (lock := claim(file)) is None:
+            if _NAME.fullmatch(file.name) is None or _last_used(file) >= limit or (lock := claim(file)) is None:
                 continue
             with lock:
-                if _opened_last(file) < limit:
+                if _last_used(file) < limit:
                     remove(file)
                     path.unlink(missing_ok=True)
         except OSError:
             continue
 
 
-def _opened_last(file: Path) -> float:
-    """When an index was opened or written last, in seconds since 1970."""
-    found = [file, lock_file(file), *(file.with_name(file.name + suffix) for suffix in _BESIDE)]
-    return max((one.stat().st_mtime for one in found if one.exists()), default=0.0)
+def _last_used(file: Path) -> float:
+    """Time when an index was last opened or written, in seconds since 1970."""
+    found = [file, lock_file(file), *(file.with_name(file.name + suffix) for suffix in _SQLITE_SUFFIXES)]
+    return max((path.stat().st_mtime for path in found if path.exists()), default=0.0)

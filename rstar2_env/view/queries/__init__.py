@@ -1,4 +1,4 @@
-"""What the viewer answers about a run, as JSON can hold it: from its index, and from its small files.
+"""The queries of the viewer: JSON-compatible results from the index and the small files of a run.
 
-Every module has one kind of answer; docs/viewer.md lists them with their addresses. Not covered: HTTP (``server``).
+Each module has one kind of result; docs/viewer.md lists them with their addresses. Not covered: HTTP (``server``).
 """

@@ -1,6 +1,6 @@
-"""The table of episodes: filtered, sorted, searched and paged; and one episode as its line tells it.
+"""The table of episodes, with filters, sorting, search and paging; and the full record of one episode.
 
-The numbers of the episodes that a question means are kept, so that paging costs no more than the rows of a page.
+The ids of matching episodes are cached, so the cost of a page is that of its own rows.
 """
 
 from __future__ import annotations
@@ -12,97 +12,97 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parsed, question_of
-from rstar2_env.view.index.growing import Place
-from rstar2_env.view.queries.filters import SORTS, Filter, read_filter, read_sort, words_query
-from rstar2_env.view.queries.kept import KEPT
-from rstar2_env.view.queries.rows import FROM, PLACE, Row, id_of, key_of, read_key, rows_of, version_of
-from rstar2_env.view.queries.scan import scanned
+from rstar2_env.view.index.facts import parse_line, question_of
+from rstar2_env.view.index.line_batches import LinePosition
+from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
+from rstar2_env.view.queries.result_cache import CACHE
+from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, read_key, rows_of, version_of
+from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
 
 
-def list_episodes(index: RunIndex, asked: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the table of episodes.
+def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the table of episodes.
 
     Args:
-        index: The run's.
-        asked: Filters (``queries.filters``), ``sort``, ``offset`` and ``limit``.
+        index: Index of the run.
+        params: Filters (``queries.filters``), ``sort``, ``offset`` and ``limit``.
 
     Raises:
-        ConfigurationError: A value is of another form.
+        ConfigurationError: A value is invalid.
     """
-    offset, limit = page_of(asked)
+    offset, limit = page_of(params)
     with index.reading() as db:
-        numbers = _kept_numbers(index, db, asked)
+        numbers = _cached_ids(index, db, params)
         rows = rows_of(db, numbers[offset : offset + limit].tolist())
     return {"total": len(numbers), "rows": rows}
 
 
-def find_place(index: RunIndex, asked: Mapping[str, str], key: str) -> dict[str, Any]:
-    """Where an episode stands in the table, from 0, and which stand before and after it.
+def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str, Any]:
+    """Return the position of an episode in the table, from 0, and the keys of its neighbours.
 
     Args:
-        index: The run's.
-        asked: Filters and ``sort``, as of the table.
-        key: The episode; one that the filters leave out has no place and nothing beside it.
+        index: Index of the run.
+        params: Filters and ``sort``, as for the table.
+        key: The episode. If the filters exclude it, position and neighbours are ``None``.
 
     Raises:
-        ConfigurationError: The key is none, or a value is of another form.
+        ConfigurationError: The key or another value is invalid.
         KeyError: There is no such episode.
     """
     with index.reading() as db:
-        number, numbers = id_of(db, key), _kept_numbers(index, db, asked)
+        number, numbers = id_of(db, key), _cached_ids(index, db, params)
         place = numbers.index(number) if number in numbers else None
-        beside: list[str | None] = [None, None]
+        neighbours: list[str | None] = [None, None]
         if place is not None:
             around = [numbers[at : at + 1].tolist() if at >= 0 else [] for at in (place - 1, place + 1)]
-            beside = [rows_of(db, one)[0]["key"] if one else None for one in around]
-    return {"total": len(numbers), "place": place, "previous": beside[0], "next": beside[1]}
+            neighbours = [rows_of(db, ids)[0]["key"] if ids else None for ids in around]
+    return {"total": len(numbers), "place": place, "previous": neighbours[0], "next": neighbours[1]}
 
 
-def _kept_numbers(index: RunIndex, db: sqlite3.Connection, asked: Mapping[str, str]) -> array[int]:
-    wanted, order = read_filter(asked), read_sort(asked.get("sort", ""), SORTS, PLACE)
-    found: array[int] = KEPT.find(
+def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> array[int]:
+    wanted, order = read_filter(params), read_sort(params.get("sort", ""), SORTS, PLACE)
+    found: array[int] = CACHE.find(
         (index.file, version_of(db), wanted, order), lambda: array("q", numbers_of(index, db, wanted, order))
     )
     return found
 
 
-def page_of(asked: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:
-    """Offset and limit of an address.
+def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:
+    """Return the offset and limit of a query.
 
     Raises:
-        ConfigurationError: One is no whole number.
+        ConfigurationError: A value is not a whole number.
     """
     try:
-        offset, limit = int(asked.get("offset") or 0), int(asked.get("limit") or default)
+        offset, limit = int(params.get("offset") or 0), int(params.get("limit") or default)
     except ValueError:
         raise ConfigurationError("offset and limit must be whole numbers.") from None
     return min(max(offset, 0), 2**62), min(max(limit, 1), most)
 
 
-def numbers_of(index: RunIndex, db: sqlite3.Connection, asked: Filter, order: str) -> list[int]:
-    """The numbers of the episodes that a filter means, in an order."""
-    where, values = asked.where, list(asked.values)
-    if asked.q and index.searches_words:
+def numbers_of(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter, order: str) -> list[int]:
+    """Return the ids of the episodes that match a filter, in an order."""
+    where, values = params.where, list(params.values)
+    if params.q and index.searches_words:
         where = f"({where}) AND e.id IN (SELECT rowid FROM words WHERE words MATCH ?)"
-        values.append(words_query(asked.q))
+        values.append(words_query(params.q))
     tables = FROM if "p." in where + order else "episodes e"
     found = [row[0] for row in db.execute(f"SELECT e.id FROM {tables} WHERE {where} ORDER BY {order}", values)]
-    if asked.q and not index.searches_words:
-        words_query(asked.q)  # the same complaint
-        found = scanned(index, db, found, asked.q)
+    if params.q and not index.searches_words:
+        words_query(params.q)  # raises for the same invalid searches
+        found = scan_for_words(index, db, found, params.q)
     return found
 
 
 def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
-    """One episode: its line, and what stands around it.
+    """Return one episode: its record, its group, its neighbours and its verdict.
 
     Raises:
-        ConfigurationError: The key is none.
+        ConfigurationError: The key is invalid.
         KeyError: There is no such episode.
-        EOFError: The file has changed since it was read; ask again.
+        EOFError: The file has changed since it was indexed; retry.
     """
     with index.reading() as db:
         number = id_of(db, key)
@@ -111,10 +111,10 @@ def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
             f"SELECT f.name, e.start, e.at, e.length, p.gold FROM {FROM} WHERE e.id = ?", (number,)
         ).fetchone()
         mates = _mates(db, row)
-        around = {"previous": _beside(db, number, after=False), "next": _beside(db, number, after=True)}
+        around = {"previous": _neighbour(db, number, after=False), "next": _neighbour(db, number, after=True)}
         has_tokens = tokens_place(db, row) is not None
     try:
-        record = parsed(index.line(file, Place(start, at, length)))
+        record = parse_line(index.line(file, LinePosition(start, at, length)))
     except RecordFormatError as error:
         raise EOFError(f"{file} has changed: {error}") from error
     return {
@@ -126,13 +126,13 @@ def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
         **around,
         "has_tokens": has_tokens,
         "gold": record.get("gold", gold),
-        "verdict": said_by_verifier(record),
+        "verdict": verdict_of(record),
         "notes": [],
     }
 
 
-def tokens_place(db: sqlite3.Connection, row: Row) -> tuple[Any, ...] | None:
-    """File and place of the line with the tokens of an episode, if they were kept."""
+def tokens_place(db: sqlite3.Connection, row: EpisodeRow) -> tuple[Any, ...] | None:
+    """Return file and position of the line with the tokens of an episode; ``None`` if they were not stored."""
     if row["split"] != "train":
         return None
     found: tuple[Any, ...] | None = db.execute(
@@ -143,7 +143,7 @@ def tokens_place(db: sqlite3.Connection, row: Row) -> tuple[Any, ...] | None:
     return found
 
 
-def _mates(db: sqlite3.Connection, row: Row) -> list[dict[str, Any]]:
+def _mates(db: sqlite3.Connection, row: EpisodeRow) -> list[dict[str, Any]]:
     found = db.execute(
         "SELECT e.split, e.step, e.line, f.rank, e.member, e.kept, e.correct, e.reward FROM episodes e"
         " JOIN files f ON f.id = e.file WHERE e.split = ? AND e.step = ? AND e.round = ? AND e.grp = ?"
@@ -162,10 +162,10 @@ def _mates(db: sqlite3.Connection, row: Row) -> list[dict[str, Any]]:
     ]
 
 
-def _beside(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
-    """The key of the episode before or after one, of the same split."""
+def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
+    """Return the key of the next or previous episode of the same split."""
     split, *place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
-    order = PLACE if after else ", ".join(f"{one.strip()} DESC" for one in PLACE.split(","))
+    order = PLACE if after else ", ".join(f"{column.strip()} DESC" for column in PLACE.split(","))
     found = db.execute(
         "SELECT e.split, e.step, e.line, f.rank FROM episodes e JOIN files f ON f.id = e.file WHERE e.split = ?"
         f" AND (e.step, e.round, e.grp, e.member, e.file, e.line) {'>' if after else '<'} (?, ?, ?, ?, ?, ?)"
@@ -175,13 +175,13 @@ def _beside(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
     return None if found is None else key_of(*found)
 
 
-def said_by_verifier(record: Mapping[str, Any]) -> dict[str, str] | None:
-    """Why the answer was graded as it was: ``reason`` and ``method`` of the last turn's ``info["verdict"]``."""
+def verdict_of(record: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return ``reason`` and ``method`` of the grade, from ``info["verdict"]`` of the last turn."""
     turns = record.get("steps")
     last = turns[-1] if isinstance(turns, list) and turns else None
     info = last.get("info") if isinstance(last, dict) else None
     verdict = info.get("verdict") if isinstance(info, dict) else None
     if not isinstance(verdict, dict) or not isinstance(verdict.get("reason"), str):
-        return None  # no answer was graded, or an environment of another kind says something of its own there
+        return None  # no graded answer, or an environment that stores something else in this field
     method = verdict.get("method")
     return {"reason": verdict["reason"], "method": method if isinstance(method, str) else ""}

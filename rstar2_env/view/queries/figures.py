@@ -1,4 +1,4 @@
-"""Figures over the episodes of a run: by step (statuses, ends, reasons, rounds) and of a split as a whole."""
+"""Figures over the episodes of a run: by step (statuses, ends, reasons, rounds) and by split; and the columns."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Any
 
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.filters import RANGES
-from rstar2_env.view.queries.rows import added, counts_in
+from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
 
 
-def kept_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """As ``by_step``, kept in the index."""
-    found: dict[str, Any] = index.kept(f"by_step {split}", lambda: by_step(index, split))
+def cached_figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
+    """Return ``figures_by_step``, cached in the index."""
+    found: dict[str, Any] = index.cached(f"by_step {split}", lambda: figures_by_step(index, split))
     return found
 
 
-def kept_of_splits(index: RunIndex) -> dict[str, Any]:
-    """As ``of_splits``, kept in the index."""
-    found: dict[str, Any] = index.kept("figures", lambda: of_splits(index))
+def cached_figures_by_split(index: RunIndex) -> dict[str, Any]:
+    """Return ``figures_by_split``, cached in the index."""
+    found: dict[str, Any] = index.cached("figures", lambda: figures_by_split(index))
     return found
 
 
-def kept_columns(index: RunIndex) -> list[dict[str, Any]]:
-    """As ``columns_of``, kept in the index."""
-    found: list[dict[str, Any]] = index.kept("columns", lambda: columns_of(index))
+def cached_columns(index: RunIndex) -> list[dict[str, Any]]:
+    """Return ``columns_of``, cached in the index."""
+    found: list[dict[str, Any]] = index.cached("columns", lambda: columns_of(index))
     return found
 
 
-def warm(index: RunIndex) -> None:
-    """Make what is kept, so that whoever looks at the run first does not wait for it."""
-    kept_columns(index)
-    kept_of_splits(index)
+def warm_cache(index: RunIndex) -> None:
+    """Compute all cached figures, so that the first client does not wait for them."""
+    cached_columns(index)
+    cached_figures_by_split(index)
     for split in ("train", "eval"):
-        kept_by_step(index, split)
+        cached_figures_by_step(index, split)
 
 
-def by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """How the calls and the episodes of each step went, as counts by name; and its groups by their round.
+def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
+    """Count statuses, ends, reasons and groups by round for each step.
 
     Args:
-        index: The run's.
+        index: Index of the run.
         split: ``train`` or ``eval``.
     """
     with index.reading() as db:
@@ -58,7 +58,7 @@ def by_step(index: RunIndex, split: str) -> dict[str, Any]:
                 f" GROUP BY step, {column}",
                 (split,),
             ):
-                for status, count in counts_in(text).items():
+                for status, count in parse_counts(text).items():
                     series.setdefault(status, [0] * len(steps))[place[step]] += count * times
             answer[name] = series
         for name, column in (("ends", "end"), ("reasons", "reason")):
@@ -80,14 +80,14 @@ def by_step(index: RunIndex, split: str) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Figures of the episodes that a condition means; means leave out those that count in none.
+    """Return figures of the episodes that match a condition; means exclude unavailable episodes.
 
     Args:
-        db: The index.
-        where: The condition on ``episodes``.
-        values: Its values.
+        db: Connection to the index.
+        where: SQL condition on ``episodes``.
+        values: Values of its parameters.
     """
-    count, problems, success, reward, tokens, turns, calls, errors, right_calls, right_errors = db.execute(
+    count, problems, success, reward, tokens, turns, calls, errors, correct_calls, correct_errors = db.execute(
         "SELECT count(*), count(DISTINCT problem), avg(CASE WHEN available THEN correct END),"
         " avg(CASE WHEN available THEN reward END), avg(CASE WHEN available THEN tokens END),"
         " avg(CASE WHEN available THEN turns END), sum(CASE WHEN available THEN calls END),"
@@ -103,7 +103,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
         found = db.execute(
             f"SELECT {column}, count(*) FROM episodes WHERE {where} AND {column} != '' GROUP BY {column}", values
         )
-        return added((counts_in(text), times) for text, times in found.fetchall())
+        return sum_counts((parse_counts(text), times) for text, times in found.fetchall())
 
     ends = db.execute(f"SELECT end, count(*) FROM episodes WHERE {where} GROUP BY end ORDER BY 2 DESC", values)
     return {
@@ -112,7 +112,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
         "success": success,
         "reward": reward,
         "tool_error_share": errors / calls if calls else None,
-        "tool_error_share_correct": right_errors / right_calls if right_calls else None,
+        "tool_error_share_correct": correct_errors / correct_calls if correct_calls else None,
         "tokens": tokens,
         "turns": turns,
         "calls": calls or 0,
@@ -123,13 +123,13 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
 
 
 def last_step(db: sqlite3.Connection, split: str) -> int | None:
-    """The last step that a split has episodes of."""
+    """Return the last step with episodes of a split."""
     found: int | None = db.execute("SELECT max(step) FROM episodes WHERE split = ?", (split,)).fetchone()[0]
     return found
 
 
-def of_splits(index: RunIndex) -> dict[str, Any]:
-    """Figures of all episodes of training, and of those of the last evaluation."""
+def figures_by_split(index: RunIndex) -> dict[str, Any]:
+    """Return figures of all training episodes, and of the episodes of the last evaluation."""
     with index.reading() as db:
         step = last_step(db, "eval")
         return {
@@ -139,7 +139,7 @@ def of_splits(index: RunIndex) -> dict[str, Any]:
 
 
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
-    """The columns of the table of episodes that hold something in this run, with what they can be filtered by."""
+    """Return the non-empty columns of the table of episodes, with the kinds and values of their filters."""
     found: list[dict[str, Any]] = []
 
     def add(name: str, kind: str, by: str | None, **more: Any) -> None:
@@ -170,7 +170,7 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
         for name in ("statuses", "injected"):
             rows = db.execute(f"SELECT {name}, count(*) FROM episodes WHERE {name} != '' GROUP BY 1").fetchall()
             if rows:
-                counts = added((counts_in(text), times) for text, times in rows)
+                counts = sum_counts((parse_counts(text), times) for text, times in rows)
                 values = [{"value": value, "count": count} for value, count in counts.items()]
                 add(name, "counts", "values", values=values[:MOST_VALUES])
         add("correct", "flag", "flag")

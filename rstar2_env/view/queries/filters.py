@@ -1,6 +1,6 @@
-"""Filters and orders of episodes: read from an address, and as SQL with its values apart.
+"""Filters and sort orders of episodes: parsed from a query, translated to SQL.
 
-Every value reaches SQLite as a bound parameter, and every name of a column comes from a table below.
+Every value is passed to SQLite as a bound parameter, and every column name comes from a table below.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RANGES: Mapping[str, str] = {
     "seconds": "e.seconds",
     "version": "e.version",
 }
-"""Columns that ``min_X`` and ``max_X`` bound."""
+"""Columns with filters ``min_X`` and ``max_X``."""
 SORTS: Mapping[str, str] = {
     **RANGES,
     "group": "e.grp",
@@ -62,18 +62,18 @@ _NUMBERS: Mapping[str, str] = {"group": "e.grp", "member": "e.member", "round": 
 _FLAGS: Mapping[str, str] = {"kept": "e.kept", "correct": "e.correct"}
 _YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
 WORD = re.compile(r'"([^"]*)"?|(\S+)')
-"""One part of a search: a phrase in quotes, or a word."""
+"""One term of a search: a phrase in quotes, or a word."""
 MOST_WORDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """Which episodes are meant.
+class EpisodeFilter:
+    """A filter of episodes.
 
     Attributes:
-        where: The condition in SQL, over the tables ``e`` (episodes), ``f`` (files) and ``p`` (problems).
-        values: Its values.
-        q: What the conversation must hold; empty if it does not matter.
+        where: SQL condition over the tables ``e`` (episodes), ``f`` (files) and ``p`` (problems).
+        values: Values of its parameters.
+        q: Full-text search of the conversation; empty for none.
     """
 
     where: str
@@ -81,11 +81,11 @@ class Filter:
     q: str = ""
 
 
-def read_filter(asked: Mapping[str, str]) -> Filter:
-    """The filter of an address; parameters that are empty or of something else are passed over.
+def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
+    """Parse the filter in a query; empty and unrelated parameters are ignored.
 
     Raises:
-        ConfigurationError: A value is of another form.
+        ConfigurationError: A value is invalid.
     """
     parts: list[str] = []
     values: list[Any] = []
@@ -94,14 +94,14 @@ def read_filter(asked: Mapping[str, str]) -> Filter:
         parts.append(part)
         values.extend(bound)
 
-    for name, text in asked.items():
+    for name, text in params.items():
         if not text:
             continue
         if name in _TEXTS:
-            several = text.split(",")
-            add(f"{_TEXTS[name]} IN ({','.join('?' * len(several))})", *several)
+            choices = text.split(",")
+            add(f"{_TEXTS[name]} IN ({','.join('?' * len(choices))})", *choices)
         elif name in _NUMBERS:
-            numbers = [_whole(name, one) for one in text.split(",")]
+            numbers = [_whole(name, part) for part in text.split(",")]
             add(f"{_NUMBERS[name]} IN ({','.join('?' * len(numbers))})", *numbers)
         elif name in _FLAGS:
             add(f"{_FLAGS[name]} = ?", flag(name, text))
@@ -124,53 +124,53 @@ def read_filter(asked: Mapping[str, str]) -> Filter:
                 add("(e.injected_bits & ?) != 0", _statuses(text))
         elif name[:4] in ("min_", "max_") and name[4:] in RANGES:
             add(f"{RANGES[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
-    return Filter(" AND ".join(parts) or "1", tuple(values), asked.get("q", "").strip())
+    return EpisodeFilter(" AND ".join(parts) or "1", tuple(values), params.get("q", "").strip())
 
 
 def typed_filter(text: str, named: str) -> dict[str, str]:
-    """A filter as it stands in an address, from what somebody typed: ``NAME=VALUE&NAME=VALUE``.
+    """Parse a typed filter, ``NAME=VALUE&NAME=VALUE``, into query parameters.
 
     Args:
-        text: What was typed.
-        named: What it is called in a complaint.
+        text: The typed text.
+        named: Name of the option in error messages.
 
     Raises:
-        ConfigurationError: It is of another form, or there is no filter of a name.
+        ConfigurationError: The text does not have that form, or a filter does not exist.
     """
     try:
-        asked = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+        params = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
     except ValueError:
         raise ConfigurationError(f"{named} must be NAME=VALUE&NAME=VALUE, not {text!r}.") from None
-    if unknown := [name for name in asked if name not in known_names()]:
-        raise ConfigurationError(f"{named}: there is no {unknown[0]!r}; there are {', '.join(known_names())}.")
-    return asked
+    if unknown := [name for name in params if name not in known_names()]:
+        raise ConfigurationError(f"{named}: there is no filter {unknown[0]!r}; choose from {', '.join(known_names())}.")
+    return params
 
 
 def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
-    """The order of an address, as SQL: a column's name, after ``-`` the largest first; what has no value comes last.
+    """Translate a sort order to SQL: a column name, or ``-NAME`` for descending; missing values come last.
 
     Raises:
-        ConfigurationError: There is no such column to sort by.
+        ConfigurationError: The column does not exist.
     """
     name = text.removeprefix("-")
     if not name or name == "key":
-        return ", ".join(f"{one.strip()} DESC" for one in default.split(",")) if text.startswith("-") else default
+        return ", ".join(f"{column.strip()} DESC" for column in default.split(",")) if text[:1] == "-" else default
     if name not in columns:
-        raise ConfigurationError(f"There is no column {name[:40]!r} to sort by; there are {', '.join(columns)}.")
+        raise ConfigurationError(f"Cannot sort by {name[:40]!r}: choose from {', '.join(columns)}.")
     return f"{columns[name]} IS NULL, {columns[name]} {'DESC' if text.startswith('-') else 'ASC'}, {default}"
 
 
 def known_names() -> list[str]:
-    """The names of all filters."""
+    """Return the names of all filters."""
     bounds = [f"{end}_{name}" for name in RANGES for end in ("min", "max")]
     return [*_TEXTS, *_NUMBERS, *_FLAGS, "step", "problem", "problem_q", "status", "injected", "q", *bounds]
 
 
 def words_query(q: str) -> str:
-    """A search as FTS5 reads it: all words, those in quotes together, one that ends in ``*`` by its beginning.
+    """Translate a search to FTS5: all words must occur; quotes make phrases, a final ``*`` matches a prefix.
 
     Raises:
-        ConfigurationError: It has no word.
+        ConfigurationError: The search does not contain a word.
     """
     parts = []
     for phrase, word in WORD.findall(q):
@@ -186,7 +186,7 @@ def words_query(q: str) -> str:
 
 
 def _searchable(letter: str) -> bool:
-    """Whether the tokenizer of the index keeps a character: letters, numbers, ``_`` and characters of private use."""
+    """Whether the tokenizer of the index keeps a character: letters, numbers, ``_`` and private-use characters."""
     return letter == "_" or unicodedata.category(letter)[0] in "LN" or unicodedata.category(letter) == "Co"
 
 
@@ -211,10 +211,10 @@ def _number(name: str, text: str) -> float:
 
 
 def flag(name: str, text: str) -> int:
-    """A yes or no of an address as 1 or 0.
+    """Parse a boolean of a query as 1 or 0.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: The value is not a boolean.
     """
     if text.lower() in _YES:
         return 1
@@ -234,7 +234,7 @@ def _steps(text: str) -> tuple[int, int]:
 def _statuses(text: str) -> int:
     names = text.split(",")
     if unknown := [name for name in names if name not in (*STATUSES, "error")]:
-        raise ConfigurationError(f"There is no status {unknown[0][:40]!r}; there are error, {', '.join(STATUSES)}.")
+        raise ConfigurationError(f"There is no status {unknown[0][:40]!r}: choose from error, {', '.join(STATUSES)}.")
     return bits_of(names) | (ERROR_BITS if "error" in names else 0)
 
 

@@ -1,7 +1,7 @@
-"""Groups: who of each was kept and who was dropped, for which reason, and by which numbers the selector chose.
+"""Groups of episodes: which episodes the selector kept or dropped, the reasons, and the values it used.
 
-A group is named by split, step, round and number. The picture of one, ``marks``, has a letter an episode: ``C`` right
-and kept, ``c`` right and dropped, ``W`` and ``w`` wrong ones, ``x`` one that counts in no mean.
+A group is identified by split, step, round and number. Its ``marks`` have one letter per episode: ``C`` correct and
+kept, ``c`` correct and dropped, ``W`` wrong and kept, ``w`` wrong and dropped, ``x`` excluded from means.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parsed
-from rstar2_env.view.index.growing import Place
+from rstar2_env.view.index.facts import parse_line
+from rstar2_env.view.index.line_batches import LinePosition
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.filters import flag, read_filter, read_sort
-from rstar2_env.view.queries.kept import KEPT
-from rstar2_env.view.queries.rows import FROM, PLACE, heads_of, rows_of, short_question, version_of
+from rstar2_env.view.queries.result_cache import CACHE
+from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
 
 _GROUP = "e.split, e.step, e.round, e.grp"
 _SORTS: Mapping[str, str] = {
@@ -43,29 +43,29 @@ _MOST_EPISODES = 4096
 _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
 
 
-def list_groups(index: RunIndex, asked: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the groups.
+def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the groups.
 
     Args:
-        index: The run's.
-        asked: ``split``, ``step``, ``problem`` (id), ``q`` (part of its id or question), ``round``, ``task``,
+        index: Index of the run.
+        params: ``split``, ``step``, ``problem`` (id), ``q`` (substring of its id or question), ``round``, ``task``,
             ``rejected``, ``sort``, ``offset``, ``limit``.
 
     Raises:
-        ConfigurationError: A value is of another form.
+        ConfigurationError: A value is invalid.
     """
-    offset, limit = page_of(asked)
-    named = {name: asked[name] for name in _FILTERS if name in asked}
-    if asked.get("q"):
-        named["problem_q"] = asked["q"]
-    wanted, order = read_filter(named), read_sort(asked.get("sort", ""), _SORTS, _GROUP)
-    having = _rejected(asked.get("rejected", ""))
+    offset, limit = page_of(params)
+    named = {name: params[name] for name in _FILTERS if name in params}
+    if params.get("q"):
+        named["problem_q"] = params["q"]
+    wanted, order = read_filter(named), read_sort(params.get("sort", ""), _SORTS, _GROUP)
+    having = _rejected(params.get("rejected", ""))
     tables = FROM if "p." in wanted.where + order else "episodes e"
     statement = (
         f"SELECT min(e.id) FROM {tables} WHERE {wanted.where} GROUP BY {_GROUP} HAVING {having} ORDER BY {order}"
     )
     with index.reading() as db:
-        found: array[int] = KEPT.find(
+        found: array[int] = CACHE.find(
             (index.file, version_of(db), statement, wanted.values),
             lambda: array("q", (row[0] for row in db.execute(statement, wanted.values))),
         )
@@ -79,21 +79,21 @@ def _rejected(text: str) -> str:
     return f"coalesce(sum(e.kept), 1) {'=' if flag('rejected', text) else '!='} 0"
 
 
-def find_group(index: RunIndex, step: int, group: int, asked: Mapping[str, str]) -> dict[str, Any]:
-    """One group with its episodes.
+def find_group(index: RunIndex, step: int, group: int, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return one group with its episodes.
 
     Args:
-        index: The run's.
-        step: Its step.
-        group: Its number.
-        asked: ``split`` (train unless told) and ``round`` (the first that there is).
+        index: Index of the run.
+        step: Step of the group.
+        group: Number of the group.
+        params: ``split`` [default: train] and ``round`` [default: the first].
 
     Raises:
-        ConfigurationError: A value is of another form.
+        ConfigurationError: A value is invalid.
         KeyError: There is no such group.
     """
-    named = {name: asked[name] for name in ("round",) if asked.get(name)}
-    wanted = read_filter({**named, "split": asked.get("split") or "train", "step": str(step), "group": str(group)})
+    named = {name: params[name] for name in ("round",) if params.get(name)}
+    wanted = read_filter({**named, "split": params.get("split") or "train", "step": str(step), "group": str(group)})
     with index.reading() as db:
         first = db.execute(f"SELECT e.id FROM episodes e WHERE {wanted.where} ORDER BY {PLACE} LIMIT 1", wanted.values)
         number = first.fetchone()
@@ -112,8 +112,8 @@ def find_group(index: RunIndex, step: int, group: int, asked: Mapping[str, str])
         lines = db.execute(
             f"SELECT e.id, f.name, e.start, e.at, e.length FROM {FROM} WHERE ({_GROUP}) = (?, ?, ?, ?)", place
         ).fetchall()
-        neighbours = {"previous": _beside(db, place, after=False), "next": _beside(db, place, after=True)}
-    places = {number: (name, Place(*at)) for number, name, *at in lines}
+        neighbours = {"previous": _neighbour(db, place, after=False), "next": _neighbour(db, place, after=True)}
+    places = {number: (name, LinePosition(*at)) for number, name, *at in lines}
     for number, row in zip(numbers, rows, strict=True):
         row |= _from_line(index, *places[number])
     return {**found, "neighbours": neighbours, "quotas": _quotas(rows), "episodes": rows}
@@ -125,7 +125,7 @@ def _place_of(db: sqlite3.Connection, number: int) -> tuple[Any, ...]:
 
 
 def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
-    """What a table shows of the group that an episode is in."""
+    """Return the table row of the group that contains an episode."""
     split, step, round_, group = place = _place_of(db, number)
     problem, task, question = db.execute(
         f"SELECT p.name, p.task, p.question FROM {FROM} WHERE e.id = ?", (number,)
@@ -136,8 +136,8 @@ def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         place,
     ).fetchall()
     trains = any(kept is not None for kept, *_ in episodes)
-    counted = [one for one in episodes if one[2]]
-    kept = [one for one in counted if one[0]]
+    counted = [episode for episode in episodes if episode[2]]
+    kept = [episode for episode in counted if episode[0]]
     return {
         "split": split,
         "step": step,
@@ -146,20 +146,20 @@ def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         "group": group,
         "problem_id": problem,
         "task": task,
-        "question": short_question(question, task, heads_of(db)),
+        "question": short_question(question, task, common_prefixes(db)),
         "played": len(episodes),
-        "kept": sum(bool(one[0]) for one in episodes) if trains else None,
-        "success": _mean([one[1] for one in counted]),
-        "kept_success": _mean([one[1] for one in kept]),
-        "mean_reward": _mean([one[3] for one in counted]),
-        "reward": _mean([one[3] for one in counted]),
-        "kept_reward": _mean([one[3] for one in kept]),
+        "kept": sum(bool(episode[0]) for episode in episodes) if trains else None,
+        "success": _mean([episode[1] for episode in counted]),
+        "kept_success": _mean([episode[1] for episode in kept]),
+        "mean_reward": _mean([episode[3] for episode in counted]),
+        "reward": _mean([episode[3] for episode in counted]),
+        "kept_reward": _mean([episode[3] for episode in kept]),
         "tool_error_share": _share(counted),
         "kept_tool_error_share": _share(kept),
-        "rejected": trains and not any(one[0] for one in episodes),
-        "reasons": dict(Counter(one[6] for one in episodes if one[6])),
-        "ends": dict(Counter(one[7] for one in episodes)),
-        "marks": "".join(_mark(*one[:3]) for one in episodes),
+        "rejected": trains and not any(episode[0] for episode in episodes),
+        "reasons": dict(Counter(episode[6] for episode in episodes if episode[6])),
+        "ends": dict(Counter(episode[7] for episode in episodes)),
+        "marks": "".join(_mark(*episode[:3]) for episode in episodes),
     }
 
 
@@ -176,12 +176,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _share(episodes: Sequence[tuple[Any, ...]]) -> float | None:
-    calls = sum(one[4] for one in episodes)
-    return sum(one[5] for one in episodes) / calls if calls else None
+    calls = sum(episode[4] for episode in episodes)
+    return sum(episode[5] for episode in episodes) / calls if calls else None
 
 
 def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many right and wrong episodes there were, and how many of each train."""
+    """Count the correct and wrong episodes, and how many of each were kept for training."""
     found = {}
     for name, correct in (("right", True), ("wrong", False)):
         side = [row for row in rows if row["correct"] is correct]
@@ -189,18 +189,18 @@ def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _from_line(index: RunIndex, file: str, place: Place) -> dict[str, Any]:
-    """What of a group's episode only its line tells."""
+def _from_line(index: RunIndex, file: str, place: LinePosition) -> dict[str, Any]:
+    """Return the fields of an episode that are stored only in its line."""
     try:
-        record = parsed(index.line(file, place))
+        record = parse_line(index.line(file, place))
     except (OSError, EOFError, RecordFormatError):
         return {}
     return {name: record[name] for name in _FROM_LINES if name in record}
 
 
-def _beside(db: sqlite3.Connection, place: Sequence[Any], *, after: bool) -> list[int] | None:
-    """Step, number and round of the group before or after one, of the same split."""
-    order = ", ".join(f"{one} {'ASC' if after else 'DESC'}" for one in ("e.step", "e.round", "e.grp"))
+def _neighbour(db: sqlite3.Connection, place: Sequence[Any], *, after: bool) -> list[int] | None:
+    """Return step, number and round of the next or previous group of the same split."""
+    order = ", ".join(f"{column} {'ASC' if after else 'DESC'}" for column in ("e.step", "e.round", "e.grp"))
     found = db.execute(
         "SELECT e.step, e.grp, e.round FROM episodes e WHERE e.split = ?"
         f" AND (e.step, e.round, e.grp) {'>' if after else '<'} (?, ?, ?) ORDER BY {order} LIMIT 1",

@@ -1,4 +1,4 @@
-"""Problems: how often each was solved, over time."""
+"""Problems: success rates, in total and by step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.filters import read_filter, read_sort
-from rstar2_env.view.queries.kept import KEPT
-from rstar2_env.view.queries.rows import FROM, PLACE, heads_of, rows_of, short_question, version_of
+from rstar2_env.view.queries.result_cache import CACHE
+from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
 
 TREND = 24
-"""Steps of a problem's trend, at most: the last ones."""
+"""Maximum number of steps in the trend of a problem: the last steps."""
 _MOST_EPISODES = 200
 _SUCCESS = "avg(CASE WHEN e.available THEN e.correct END)"
 _SORTS: Mapping[str, str] = {
@@ -34,71 +34,71 @@ _SORTS: Mapping[str, str] = {
 }
 
 
-def list_problems(index: RunIndex, asked: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the problems.
+def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the problems.
 
     Args:
-        index: The run's.
-        asked: ``split``, ``step``, ``task``, ``source`` (of the problem), ``difficulty``, ``q`` (part of the id or the
-            question), ``min_success``, ``max_success``, ``sort``, ``offset``, ``limit``.
+        index: Index of the run.
+        params: ``split``, ``step``, ``task``, ``source`` (of the problem), ``difficulty``, ``q`` (substring of the id
+            or question), ``min_success``, ``max_success``, ``sort``, ``offset``, ``limit``.
 
     Raises:
-        ConfigurationError: A value is of another form.
+        ConfigurationError: A value is invalid.
     """
-    offset, limit = page_of(asked)
-    named = {name: asked[name] for name in ("split", "step", "task", "difficulty") if name in asked}
-    named |= {to: asked[name] for name, to in (("source", "problem_source"), ("q", "problem_q")) if asked.get(name)}
-    wanted, order = read_filter(named), read_sort(asked.get("sort", ""), _SORTS, "p.name")
+    offset, limit = page_of(params)
+    named = {name: params[name] for name in ("split", "step", "task", "difficulty") if name in params}
+    named |= {to: params[name] for name, to in (("source", "problem_source"), ("q", "problem_q")) if params.get(name)}
+    wanted, order = read_filter(named), read_sort(params.get("sort", ""), _SORTS, "p.name")
     bounds, values = [], list(wanted.values)
     for name, sign in (("min_success", ">="), ("max_success", "<=")):
-        if asked.get(name):
+        if params.get(name):
             bounds.append(f"{_SUCCESS} {sign} ?")
-            values.append(_share_of(name, asked[name]))
+            values.append(_share_of(name, params[name]))
     having = " AND ".join(bounds) or "1"
     statement = f"SELECT p.id FROM {FROM} WHERE {wanted.where} GROUP BY e.problem HAVING {having} ORDER BY {order}"
     with index.reading() as db:
-        found: array[int] = KEPT.find(
+        found: array[int] = CACHE.find(
             (index.file, version_of(db), statement, tuple(values)),
             lambda: array("q", (row[0] for row in db.execute(statement, values))),
         )
-        rows = [problem_row(db, number, asked.get("split", "")) for number in found[offset : offset + limit]]
+        rows = [problem_row(db, number, params.get("split", "")) for number in found[offset : offset + limit]]
     return {"total": len(found), "rows": rows}
 
 
 def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, Any]:
-    """What a table shows of a problem.
+    """Return the table row of a problem.
 
     Args:
-        db: The index.
-        number: The problem's number in the index.
+        db: Connection to the index.
+        number: Id of the problem in the index.
         split: ``train`` or ``eval``; empty for both.
     """
     name, task, source, difficulty, question = db.execute(
         "SELECT name, task, source, difficulty, question FROM problems WHERE id = ?", (number,)
     ).fetchone()
     steps = _by_step(db, number, split)
-    counted = sum(one[2] for one in steps)
-    right = sum(one[3] or 0 for one in steps)
-    calls = sum(one[6] or 0 for one in steps)
+    counted = sum(step[2] for step in steps)
+    correct = sum(step[3] or 0 for step in steps)
+    calls = sum(step[6] or 0 for step in steps)
     return {
         "problem_id": name,
         "task": task,
         "source": source,
         "difficulty": difficulty,
-        "question": short_question(question, task, heads_of(db), 300),
-        "seen": sum(one[1] for one in steps),
-        "success": right / counted if counted else None,
-        "reward": sum(one[4] or 0.0 for one in steps) / counted if counted else None,
-        "tokens": sum(one[5] or 0 for one in steps) / counted if counted else None,
-        "tool_error_share": sum(one[7] or 0 for one in steps) / calls if calls else None,
-        "trend": [one[3] / one[2] for one in steps if one[2]][-TREND:],
+        "question": short_question(question, task, common_prefixes(db), 300),
+        "seen": sum(step[1] for step in steps),
+        "success": correct / counted if counted else None,
+        "reward": sum(step[4] or 0.0 for step in steps) / counted if counted else None,
+        "tokens": sum(step[5] or 0 for step in steps) / counted if counted else None,
+        "tool_error_share": sum(step[7] or 0 for step in steps) / calls if calls else None,
+        "trend": [step[3] / step[2] for step in steps if step[2]][-TREND:],
         "last_step": steps[-1][0] if steps else None,
         "steps": len(steps),
     }
 
 
 def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[Any, ...]]:
-    """Step, episodes, those that count, right ones, sum of rewards, tokens, calls and failed calls, by step."""
+    """Return by step: step, episodes, counted episodes, correct episodes, sums of reward, tokens, calls, errors."""
     where, values = ("AND split = ?", (number, split)) if split else ("", (number,))
     return db.execute(
         "SELECT step, count(*), sum(available), sum(available AND correct), sum(CASE WHEN available THEN reward END),"
@@ -109,14 +109,13 @@ def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[Any,
     ).fetchall()
 
 
-def find_problem(index: RunIndex, name: str, asked: Mapping[str, str]) -> dict[str, Any]:
-    """One problem, with its success over time and its newest episodes.
+def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return one problem with its success rates by step and its newest episodes.
 
     Raises:
-        ConfigurationError: ``split`` is none.
         KeyError: There is no such problem.
     """
-    split = asked.get("split", "")
+    split = params.get("split", "")
     with index.reading() as db:
         found = db.execute("SELECT id, gold, question FROM problems WHERE name = ?", (name,)).fetchone()
         if found is None:
@@ -125,22 +124,22 @@ def find_problem(index: RunIndex, name: str, asked: Mapping[str, str]) -> dict[s
         row = problem_row(db, number, split)
         if not row["seen"]:
             raise KeyError(name)
-        steps = [one for one in _by_step(db, number, split) if one[2]]
-        order = ", ".join(f"{one.strip()} DESC" for one in PLACE.split(",")[:3])
+        steps = [step for step in _by_step(db, number, split) if step[2]]
+        order = ", ".join(f"{column.strip()} DESC" for column in PLACE.split(",")[:3])
         numbers = db.execute(
             "SELECT e.id FROM episodes e WHERE e.problem = ? AND (? = '' OR e.split = ?)"
             f" ORDER BY {order}, e.grp, e.member LIMIT {_MOST_EPISODES}",
             (number, split, split),
         ).fetchall()
-        episodes = rows_of(db, [one for (one,) in numbers])
+        episodes = rows_of(db, [number for (number,) in numbers])
     return {
         **row,
         "question": question,
         "gold": gold,
-        "steps": [one[0] for one in steps],
+        "steps": [step[0] for step in steps],
         "rate": row["success"],
-        "success": [one[3] / one[2] for one in steps],
-        "count": [one[2] for one in steps],
+        "success": [step[3] / step[2] for step in steps],
+        "count": [step[2] for step in steps],
         "episodes": episodes,
     }
 

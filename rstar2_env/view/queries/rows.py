@@ -1,4 +1,4 @@
-"""Rows of episodes: what a table shows of each, and the key by which one is named."""
+"""Rows of the table of episodes, and the keys that identify episodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.queries.kept import KEPT
+from rstar2_env.view.queries.result_cache import CACHE
 
 QUESTION = 120
-"""Characters of a question in a row."""
+"""Maximum number of characters of a question in a row."""
 PLACE = "e.split, e.step, e.round, e.grp, e.member, e.file, e.line"
-"""The order in which episodes are listed unless another is asked for."""
+"""Default sort order of episodes."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
 _COLUMNS = (
     "e.id, e.split, e.step, e.line, f.rank, e.grp, e.member, e.round, e.kept, e.reason, e.advantage, e.reward,"
@@ -23,42 +23,44 @@ _COLUMNS = (
 )
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
 
-Row = dict[str, Any]
+EpisodeRow = dict[str, Any]
 
 
 def key_of(split: str, step: int, line: int, rank: int) -> str:
-    """The name of an episode: its split, its step, the number of its line from 0, and the process if not the first."""
+    """Return the key of an episode: split, step, line number from 0, and the rank unless it is 0."""
     return f"{split}-{step}-{line}" + (f"-rank{rank}" if rank else "")
 
 
 def read_key(key: str) -> tuple[str, int, int, int]:
-    """Split, step, line and process of a key.
+    """Parse a key into split, step, line and rank.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: The key is invalid.
     """
     found = _KEY.fullmatch(key)
     if found is None:
-        raise ConfigurationError(f"{key[:80]!r} is no key of an episode: expected SPLIT-STEP-LINE, such as train-3-17.")
+        raise ConfigurationError(
+            f"{key[:80]!r} is not the key of an episode: expected SPLIT-STEP-LINE, such as train-3-17."
+        )
     return found[1], int(found[2]), int(found[3]), int(found[4] or 0)
 
 
-def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
-    """The rows of some episodes, in the order of their ids as given."""
-    heads = heads_of(db)
-    found: dict[int, Row] = {}
+def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
+    """Return the rows of episodes, in the order of the given ids."""
+    heads = common_prefixes(db)
+    found: dict[int, EpisodeRow] = {}
     for begin in range(0, len(ids), 500):
         part = ids[begin : begin + 500]
         marks = ",".join("?" * len(part))
         for values in db.execute(f"SELECT {_COLUMNS} FROM {FROM} WHERE e.id IN ({marks})", part):
             found[values[0]] = _row(values, heads)
-    return [found[one] for one in ids if one in found]
+    return [found[id_] for id_ in ids if id_ in found]
 
 
-def heads_of(db: sqlite3.Connection) -> Mapping[str, int]:
-    """How many characters the questions of each task begin with alike: instructions, which tell no two apart."""
+def common_prefixes(db: sqlite3.Connection) -> Mapping[str, int]:
+    """Return the length of the common prefix of the questions of each task, such as shared instructions."""
     file = db.execute("PRAGMA database_list").fetchone()[2]
-    found: Mapping[str, int] = KEPT.find((file, version_of(db), "heads"), lambda: _heads(db))
+    found: Mapping[str, int] = CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
     return found
 
 
@@ -67,26 +69,26 @@ def _heads(db: sqlite3.Connection) -> dict[str, int]:
     for task, least, most in db.execute(
         "SELECT task, min(question), max(question) FROM problems WHERE question != '' GROUP BY task"
     ):
-        # What the first and the last of a sorted list begin with, all between them do.
-        alike = next((at for at, (one, other) in enumerate(zip(least, most, strict=False)) if one != other), 0)
-        common = least[:alike]
-        # Whole lines and sentences only, so that what is left does not begin in the middle of one.
+        # The common prefix of the first and last string in sorted order is common to all strings.
+        length = next((at for at, (first, last) in enumerate(zip(least, most, strict=False)) if first != last), 0)
+        common = least[:length]
+        # Cut whole lines and sentences only, so that the rest does not start in the middle of one.
         heads[task] = max(common.rfind("\n") + 1, common.rfind(". ") + 2 if ". " in common else 0)
     return heads
 
 
 def short_question(question: str, task: str, heads: Mapping[str, int], longest: int = QUESTION) -> str:
-    """What a row shows of a question: its beginning, after what all of its task begin with."""
+    """Return the beginning of a question after the common prefix of its task."""
     return question[heads.get(task, 0) :][:longest]
 
 
 def version_of(db: sqlite3.Connection) -> int:
-    """The version of what an index holds."""
+    """Return the version of the content of an index."""
     found = db.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
     return int(found[0]) if found else 0
 
 
-def _row(values: Sequence[Any], heads: Mapping[str, int]) -> Row:
+def _row(values: Sequence[Any], heads: Mapping[str, int]) -> EpisodeRow:
     (_, split, step, line, rank, group, member, round_, kept, reason, advantage, reward, correct, end) = values[:14]
     turns, tokens, calls, errors, statuses, injected, problem, task, source = values[14:23]
     problem_source, difficulty, seconds, answer, question, version = values[23:]
@@ -107,8 +109,8 @@ def _row(values: Sequence[Any], heads: Mapping[str, int]) -> Row:
         "policy_tokens": tokens,
         "calls": calls,
         "errors": errors,
-        "statuses": counts_in(statuses),
-        "injected": counts_in(injected),
+        "statuses": parse_counts(statuses),
+        "injected": parse_counts(injected),
         "problem_id": problem,
         "task": task,
         "source": source,
@@ -121,26 +123,26 @@ def _row(values: Sequence[Any], heads: Mapping[str, int]) -> Row:
     }
 
 
-def counts_in(text: str | None) -> dict[str, int]:
-    """Counts by name as the index keeps them."""
+def parse_counts(text: str | None) -> dict[str, int]:
+    """Parse counts by name from the index."""
     found: dict[str, int] = json.loads(text) if text else {}
     return found
 
 
-def added(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """The sum of counts by name, each taken a number of times; the most frequent first."""
+def sum_counts(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
+    """Sum counts by name, each with a factor; the most frequent name comes first."""
     total: dict[str, int] = {}
-    for one, times in counts:
-        for name, count in one.items():
+    for by_name, times in counts:
+        for name, count in by_name.items():
             total[name] = total.get(name, 0) + count * times
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
 def id_of(db: sqlite3.Connection, key: str) -> int:
-    """The number of an episode in the index.
+    """Return the id of an episode in the index.
 
     Raises:
-        ConfigurationError: The key is none.
+        ConfigurationError: The key is invalid.
         KeyError: There is no such episode.
     """
     found = db.execute(

@@ -1,4 +1,4 @@
-"""What a run is and how far it is: from its small files, each read again only when it has changed."""
+"""Facts of a run from its small files (options, state, metrics, events); a file is reread only when it changes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from rstar2_env.core.run_folder.layout import (
     SUMMARY_FILE,
     TOKENS,
 )
-from rstar2_env.view.index.facts import parsed, real, whole
-from rstar2_env.view.index.growing import grown
+from rstar2_env.view.index.facts import as_float, as_int, parse_line
+from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.index.records import GrowingRecords
 
 STILL_S = 600.0
-"""Seconds without a word after which a run that has not ended counts as stopped."""
+"""Seconds without a write after which an unfinished run counts as stopped."""
 MOST_BYTES = 16 << 20
-"""Bytes of the largest small file (options, summary, model card) that is read."""
+"""Maximum size of a small file (options, summary, model card) in bytes; larger files are skipped."""
 _ENDS = {"finished": "finished", "interrupted": "interrupted", "failed": "failed"}
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options in which runs of one group may differ."""
+"""Options that may differ between the runs of one group."""
 
 
 class RunFacts:
-    """The small files of a run.
+    """Facts from the small files of a run.
 
     Args:
-        path: The run's folder, or the single file of an evaluation.
+        path: Folder of the run, or the single file of an evaluation.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,36 +52,36 @@ class RunFacts:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Everything that happened, in order."""
+        """All events, in order."""
         return [] if self._file else self._events.read()
 
     @property
-    def lasting(self) -> list[dict[str, Any]]:
-        """The events without those that a resumed run took back: see docs/run-folder.md, rule 4."""
-        kept: list[dict[str, Any]] = []
+    def valid_events(self) -> list[dict[str, Any]]:
+        """The events without those that a resumed run has revoked (docs/run-folder.md, rule 4)."""
+        valid: list[dict[str, Any]] = []
         for event in self.events:
             step = _step(event)
             if event.get("event") == "resumed":
-                kept = [one for one in kept if str(one.get("event")) not in _TAKEN_BACK or _step(one) <= step]
-            kept.append(event)
-        return kept
+                valid = [past for past in valid if str(past.get("event")) not in _REVOCABLE or _step(past) <= step]
+            valid.append(event)
+        return valid
 
     @property
     def config(self) -> dict[str, Any]:
-        """The options of the run; empty where they cannot be read."""
+        """The options of the run; empty if they cannot be read."""
         if self._file:
-            options = (self._known("", _first_record, most=None) or {}).get("run")
+            options = (self._read_cached("", _first_record, most=None) or {}).get("run")
             return options if isinstance(options, dict) else {}
         identity = self.object(RUN_FILE) or {}
         name = str(identity.get("config") or CONFIG_FILE)
-        # The name comes from a file: it must not lead out of the folder.
+        # The name comes from a file, so it must not point outside the folder.
         return (self.object(name) if Path(name).name == name else None) or {}
 
     @property
     def metrics(self) -> dict[int, dict[str, float | None]]:
-        """Figures by step; lines of one step are merged, the later one wins. Of an evaluation its figures, at 0."""
+        """Figures by step. Lines of the same step are merged; later values win. An evaluation has step 0 only."""
         lines = [] if self._file else self._metrics.read()
-        lasting = self.lasting
+        events = self.valid_events
         state = (self._metrics.changes, self._events.changes)
         if self._merged is not None and self._merged[0] == state:
             return self._merged[1]
@@ -89,7 +89,7 @@ class RunFacts:
         for line in lines:
             if isinstance(line.get("step"), (int, float)):
                 steps.setdefault(_step(line), {}).update(_figures(line))
-        for event in lasting:
+        for event in events:
             if event.get("event") == "evaluation" and isinstance(event.get("figures"), dict):
                 figures = steps.setdefault(_step(event), {})
                 for name, value in _figures(event["figures"]).items():
@@ -98,32 +98,36 @@ class RunFacts:
         self._merged = (state, merged)
         return merged
 
-    @property
     def notes(self) -> list[str]:
-        """What could not be read of the small files."""
-        self.metrics  # noqa: B018  # files that nobody asked for yet have no notes
+        """Read the metrics and events, and return notes on unreadable content of all files read so far."""
+        self._read_records()
         with self._lock:
             found = [note for _, _, note in self._objects.values() if note]
         return found + self._events.notes + self._metrics.notes
 
+    def _read_records(self) -> None:
+        if not self._file:
+            self._events.read()
+            self._metrics.read()
+
     def object(self, name: str) -> dict[str, Any] | None:
-        """A file of one JSON object; ``None`` where it is not there or cannot be read."""
-        value = self._known(name, lambda path: json.loads(_text_of(path)))
+        """Return the JSON object in a file; ``None`` if it is missing or cannot be read."""
+        value = self._read_cached(name, lambda path: json.loads(_text_of(path)))
         return value if isinstance(value, dict) else None
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The figures of an evaluation that is a run of its own."""
+        """The figures of an evaluation run."""
         return None if self._file else self.object(SUMMARY_FILE)
 
     @property
     def card(self) -> str | None:
         """The model card."""
-        found = None if self._file else self._known(CARD_FILE, _text_of)
+        found = None if self._file else self._read_cached(CARD_FILE, _text_of)
         return found if isinstance(found, str) else None
 
-    def _known(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
-        """What is read of a file of the run, read again once the file is another one; of no name of the run itself."""
+    def _read_cached(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
+        """Read a file of the run, or return its cached content if it is unchanged. An empty name is the run itself."""
         path = self._path / name
         with self._lock:
             try:
@@ -134,7 +138,7 @@ class RunFacts:
                     return known[1]
                 value, note = None, ""
                 if most is not None and stat.st_size > most:
-                    note = f"{path.name} is larger than {most >> 20} MiB; it is left out."
+                    note = f"{path.name} is larger than {most >> 20} MiB and was skipped."
                 else:
                     value = read(path)
             except FileNotFoundError:
@@ -146,9 +150,9 @@ class RunFacts:
             return value
 
     def row(self) -> dict[str, Any]:
-        """What a list of runs shows, without what only the index knows."""
-        events, config, lasting = self.events, self.config, self.lasting
-        steps = [_step(event) for event in lasting] + list(self._steps())
+        """Return the row of the list of runs, without the values that come from the index."""
+        events, config, valid = self.events, self.config, self.valid_events
+        steps = [_step(event) for event in valid] + list(self._steps())
         state, error = self._state(events)
         return {
             "path": str(self._path),
@@ -162,8 +166,8 @@ class RunFacts:
             "error": error,
             "steps": max(steps, default=0),
             "planned_steps": _planned(config),
-            "evaluations": len({_step(one) for one in lasting if one.get("event") == "evaluation"}),
-            "checkpoints": len({_step(one) for one in lasting if one.get("event") == "checkpoint"}),
+            "evaluations": len({_step(event) for event in valid if event.get("event") == "evaluation"}),
+            "checkpoints": len({_step(event) for event in valid if event.get("event") == "checkpoint"}),
             "has_tokens": not self._file and (self._path / TOKENS).is_dir(),
         }
 
@@ -171,7 +175,7 @@ class RunFacts:
         return [] if self._file else [_step(line) for line in self._metrics.read()]
 
     def _last_figures(self) -> dict[str, float | None] | None:
-        """The last known pass rate, reward and share of tool errors: held out where there are any, else played."""
+        """Return the last pass rate, reward and share of tool errors: held-out values if any, else of the rollout."""
         metrics = self.metrics
         found: dict[str, float | None] = {}
         for name in ("pass_rate", "reward", "tool_error_share"):
@@ -216,7 +220,7 @@ class RunFacts:
             return 0.0
 
     def signature(self) -> tuple[Any, ...]:
-        """Something that differs once one of the small files has changed."""
+        """Return a value that changes whenever one of the small files changes."""
         names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE, CARD_FILE)
         found = []
         for path in [self._path] if self._file else [self._path / name for name in names]:
@@ -233,34 +237,34 @@ def _text_of(path: Path) -> str:
 
 
 def _first_record(path: Path) -> dict[str, Any]:
-    """The first line of a file of records; empty where it is none, of which the index has a note."""
-    line = next((line for piece in grown(path, 0) for _, line in piece.lines if line), None)
+    """Return the first record of a file; empty if it cannot be parsed (the index has a note about it)."""
+    line = next((line for piece in read_batches(path, 0) for _, line in piece.lines if line), None)
     try:
-        return parsed(line) if line else {}
+        return parse_line(line) if line else {}
     except RecordFormatError:
         return {}
 
 
-_TAKEN_BACK = frozenset({"checkpoint", "evaluation", "saved"})
+_REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """What runs share that differ in their seed and their places alone; for bands over seeds."""
+    """Return a digest that is equal for runs that differ only in seed and paths; used for bands over seeds."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:
-        text = ""  # nested too deeply for options that anybody wrote
+        text = ""  # nested too deeply to be real options
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def _without_places(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _without_places(one) for name, one in value.items() if name not in _PLACES}
+        return {name: _without_places(child) for name, child in value.items() if name not in _PLACES}
     return value
 
 
 def seed_of(config: Mapping[str, Any]) -> int | None:
-    """The seed of a run."""
+    """Return the seed of a run."""
     run = config.get("run")
     seed = run.get("seed") if isinstance(run, Mapping) else config.get("seed")
     return seed if isinstance(seed, int) else None
@@ -273,12 +277,12 @@ def _planned(config: Mapping[str, Any]) -> int | None:
 
 
 def _step(record: Mapping[str, Any]) -> int:
-    return whole(record.get("step"))
+    return as_int(record.get("step"))
 
 
 def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
     return {
-        name: real(value)
+        name: as_float(value)
         for name, value in line.items()
         if name != "step" and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
     }

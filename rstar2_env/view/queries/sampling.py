@@ -1,4 +1,4 @@
-"""What the sampler of a run made of it: which problems are hard now, and how that moved from step to step."""
+"""The sampler of a run: its draws by step, the problems that are currently hard, and its state in checkpoints."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.queries.rows import heads_of, short_question
+from rstar2_env.view.queries.rows import common_prefixes, short_question
 from rstar2_env.view.queries.run_facts import MOST_BYTES, RunFacts
 
 _HARDEST = 50
 _STATES = 3
-"""Checkpoints whose state is told: the newest."""
+"""Number of checkpoints whose state is returned: the newest ones."""
 _LONG = 50
-"""Entries of a list or mapping of a state that are told."""
+"""Maximum number of entries returned of a list or mapping in a state."""
 
 
 def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
-    """The sampler: its options, what each step drew, the problems that are hard now, its state in checkpoints.
+    """Return the options of the sampler, its draws by step, the hardest problems and its state in checkpoints.
 
     Args:
-        index: The run's.
-        facts: The run's small files.
+        index: Index of the run.
+        facts: Facts of the run.
     """
     name, options = part_of(facts.config, "sampler")
     with index.reading() as db:
-        moved = _moved(db)
+        history = _history(db)
         hardest = _hardest(db)
-    states = [_state(index, event) for event in facts.lasting if event.get("event") == "checkpoint"]
-    told = [one for one in states if one is not None][-_STATES:]
-    return {"name": name, "options": options, **moved, "hardest": hardest, "states": told}
+    states = [_state(index, event) for event in facts.valid_events if event.get("event") == "checkpoint"]
+    newest = [state for state in states if state is not None][-_STATES:]
+    return {"name": name, "options": options, **history, "hardest": hardest, "states": newest}
 
 
 def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of the part in a slot, of a run's options; empty where nobody says."""
+    """Return name and options of the part in a slot from the options of a run; empty if it is not specified."""
     parts = config.get("parts")
     part = parts.get(slot) if isinstance(parts, Mapping) else None
     if isinstance(part, str):
@@ -48,30 +48,30 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
-def _moved(db: sqlite3.Connection) -> dict[str, Any]:
-    """By step: groups that were all right, mixed, all wrong; new problems; and how hard those seen so far are."""
+def _history(db: sqlite3.Connection) -> dict[str, Any]:
+    """Return by step: all-correct, mixed and all-wrong groups, new problems, and the difficulty of seen problems."""
     last: dict[int, float] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
     steps: list[int] = []
     groups: dict[str, list[int]] = {"all_right": [], "mixed": [], "all_wrong": []}
     counts: dict[str, list[int]] = {name: [] for name in kinds}
     series: dict[str, list[Any]] = {"success": [], "new_problems": [], "refilled": []}
-    right, played = 0.0, 0
+    correct, played = 0.0, 0
     for step, round_, problem, success, count in db.execute(
         "SELECT step, round, problem, avg(correct), count(*) FROM episodes WHERE split = 'train' AND available"
         " GROUP BY step, round, grp ORDER BY step, round, grp"
     ):
         if not steps or steps[-1] != step:
             if steps:
-                _close(series, counts, kinds, right, played)
+                _finish_step(series, counts, kinds, correct, played)
             steps.append(step)
-            right, played = 0.0, 0
-            for one in groups.values():
-                one.append(0)
+            correct, played = 0.0, 0
+            for by_step in groups.values():
+                by_step.append(0)
             series["new_problems"].append(0)
             series["refilled"].append(0)
         groups["all_right" if success == 1 else "all_wrong" if success == 0 else "mixed"][-1] += 1
-        right, played = right + success * count, played + count
+        correct, played = correct + success * count, played + count
         series["new_problems"][-1] += problem not in last
         series["refilled"][-1] += round_ > 0
         if problem in last:
@@ -79,14 +79,14 @@ def _moved(db: sqlite3.Connection) -> dict[str, Any]:
         last[problem] = success
         kinds[_kind(success)] += 1
     if steps:
-        _close(series, counts, kinds, right, played)
+        _finish_step(series, counts, kinds, correct, played)
     return {"steps": steps, "groups": groups, **series, "counts": {"steps": steps, **counts}, "seen": len(last)}
 
 
-def _close(
-    series: dict[str, list[Any]], counts: dict[str, list[int]], kinds: Mapping[str, int], right: float, played: int
+def _finish_step(
+    series: dict[str, list[Any]], counts: dict[str, list[int]], kinds: Mapping[str, int], correct: float, played: int
 ) -> None:
-    series["success"].append(right / played if played else None)
+    series["success"].append(correct / played if played else None)
     for name, count in kinds.items():
         counts[name].append(count)
 
@@ -96,7 +96,7 @@ def _kind(success: float) -> str:
 
 
 def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The problems that went worst when they were last played."""
+    """Return the problems with the lowest success rates at their last step."""
     found = db.execute(
         "WITH last AS (SELECT problem, max(step) AS step, count(*) AS seen FROM episodes"
         " WHERE split = 'train' AND available GROUP BY problem)"
@@ -106,28 +106,33 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
         f" GROUP BY e.problem ORDER BY success, last.seen DESC, p.name LIMIT {_HARDEST}"
     )
     names = ("problem_id", "task", "question", "success", "seen", "last_step")
-    heads = heads_of(db)
+    heads = common_prefixes(db)
     rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     return [{**row, "question": short_question(row["question"], row["task"], heads)} for row in rows]
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The sampler's state in a checkpoint that is still there, with long lists cut."""
+    """Return the state of the sampler in an existing checkpoint, with long lists cut."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None
     path = (index.run / name).resolve()
-    # The name comes from a file: it must not lead out of the run.
+    # The name comes from a file, so it must not point outside the run.
     if index.run.resolve() not in path.parents:
         return None
     try:
         if path.stat().st_size > MOST_BYTES:
-            return {"step": event.get("step"), "file": name, "state": None, "note": "It is too large to be shown."}
+            return {
+                "step": event.get("step"),
+                "file": name,
+                "state": None,
+                "note": "The file is too large to be shown.",
+            }
         state = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        return None  # an older checkpoint, which was deleted
+        return None  # an older checkpoint that was deleted
     except (OSError, ValueError, RecursionError) as error:
-        return {"step": event.get("step"), "file": name, "state": None, "note": f"It cannot be read: {error}."}
+        return {"step": event.get("step"), "file": name, "state": None, "note": f"The file cannot be read: {error}."}
     return {"step": event.get("step"), "file": name, "state": _shortened(state), "note": None}
 
 
@@ -135,9 +140,9 @@ def _shortened(value: Any, depth: int = 0) -> Any:
     if depth > 12:
         return "…"
     if isinstance(value, dict):
-        found = {str(name): _shortened(one, depth + 1) for name, one in list(value.items())[:_LONG]}
+        found = {str(name): _shortened(child, depth + 1) for name, child in list(value.items())[:_LONG]}
         return found if len(value) <= _LONG else {**found, "…": f"{len(value) - _LONG} more"}
     if isinstance(value, list):
-        shown = [_shortened(one, depth + 1) for one in value[:_LONG]]
+        shown = [_shortened(child, depth + 1) for child in value[:_LONG]]
         return shown if len(value) <= _LONG else [*shown, f"… {len(value) - _LONG} more"]
     return value

@@ -1,4 +1,4 @@
-"""A search without FTS5: reads the episodes' lines from their files and looks for the words in them, as FTS5 would."""
+"""Search without FTS5: scans the files of episodes for words, with the same results as FTS5."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from collections.abc import Sequence
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parsed, words_of
-from rstar2_env.view.index.growing import grown
+from rstar2_env.view.index.facts import parse_line, searchable_text
+from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.queries.filters import WORD
 
 MOST_S = 60.0
-"""Seconds after which a search is given up."""
+"""Time limit of a search in seconds."""
 _TOKEN, _ACCENT = re.compile(r"[\w\ue000-\uf8ff]+"), re.compile(r"[\u0300-\u036f]")
 
 
-def scanned(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[int], q: str) -> list[int]:
-    """Those of some episodes whose text holds all words, whatever their case and accents.
+def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[int], q: str) -> list[int]:
+    """Return the given episodes whose text contains all words, ignoring case and accents.
 
     Raises:
-        ConfigurationError: It takes too long.
+        ConfigurationError: The search exceeds its time limit.
     """
     parts = [(_tokens(phrase or word), word.endswith("*")) for phrase, word in WORD.findall(q)]
     words = [text[:-1] if begins else text for text, begins in parts if len(text) > 1]
     wanted, found, until = set(numbers), set(), time.monotonic() + MOST_S
     for number, name in db.execute("SELECT id, name FROM files WHERE what = 'episodes'").fetchall():
         places = {
-            (start, at): one
-            for one, start, at in db.execute("SELECT id, start, at FROM episodes WHERE file = ?", (number,))
-            if one in wanted
+            (start, at): id_
+            for id_, start, at in db.execute("SELECT id, start, at FROM episodes WHERE file = ?", (number,))
+            if id_ in wanted
         }
         if not places:
             continue
         if time.monotonic() > until:
-            raise ConfigurationError("The search takes too long without FTS5: narrow it down with a filter first.")
+            raise ConfigurationError("The search takes too long without FTS5: add a filter.")
         path = index.run if index.run.is_file() else index.run / name
         try:
-            for piece in grown(path, 0):
+            for piece in read_batches(path, 0):
                 for place, line in piece.lines:
-                    one = places.get((place.start, place.at))
-                    if one is not None and line is not None and _holds(line, words):
-                        found.add(one)
+                    id_ = places.get((place.start, place.at))
+                    if id_ is not None and line is not None and _contains(line, words):
+                        found.add(id_)
         except OSError:
             continue
     return [number for number in numbers if number in found]
 
 
-def _holds(line: bytes, words: Sequence[str]) -> bool:
+def _contains(line: bytes, words: Sequence[str]) -> bool:
     try:
-        text = _tokens(words_of(parsed(line)))
+        text = _tokens(searchable_text(parse_line(line)))
     except RecordFormatError:
         return False
     return all(word in text for word in words)
 
 
 def _tokens(text: str) -> str:
-    """The words of a text, as the tokenizer of the index makes them, each between two zeros."""
+    """Tokenize a text like the index; the words are separated by NUL characters."""
     if not text.isascii():
         text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
     return f"\0{''.join(word + chr(0) for word in _TOKEN.findall(text.casefold()))}"

@@ -1,7 +1,7 @@
-"""The stages of a pipeline: which ended, which runs, which wait, what they measured, by the events of its folder.
+"""The stages of a pipeline: their states, durations and figures, from the events in the pipeline's folder.
 
-Every stage is in the list, also those that are no run of their own (data, traces, filters). Not covered: the runs of
-stages, which are answered for like any other.
+The list includes stages without a run folder (data, traces, filters). Not covered: the runs of stages, which are
+queried like any other run.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rstar2_env.view.index.facts import real
+from rstar2_env.view.index.facts import as_float
 
-_GOES_ON = frozenset({"running", "stopped"})
-"""States of a pipeline in which a stage that has not ended has the same."""
+_SHARED_STATES = frozenset({"running", "stopped"})
+"""States of a pipeline that its unfinished stage shares."""
 
 
 def stages_of(
@@ -21,17 +21,18 @@ def stages_of(
     state: str,
     runs: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """The stages in the order in which they began; then those that have not begun.
+    """Return the stages in the order of their start, followed by those that have not started.
 
     Args:
-        events: The events of the pipeline's folder.
-        config: Its options, with the ``stages`` that are planned.
+        events: Events of the pipeline.
+        config: Options of the pipeline, with the planned ``stages``.
         state: State of the pipeline.
-        runs: Of stages that are runs, by the name of their folder: ``run``, ``state``, ``error``, ``figures``.
+        runs: Run folders of stages, by name: ``run``, ``state``, ``error``, ``figures``.
 
     Returns:
-        Of each: ``name``, ``kind``, ``state`` (``finished``, ``running``, ``waiting``, …), ``seconds`` over all its
-        runs or ``None``, ``run`` or ``None``, ``figures`` by name, ``error`` or ``None``, ``started`` and ``updated``.
+        For each stage: ``name``, ``kind``, ``state`` (``finished``, ``running``, ``waiting``, …), ``seconds`` over all
+        attempts or ``None``, ``run`` or ``None``, ``figures`` by name, ``error`` or ``None``, ``started`` and
+        ``updated``.
     """
     planned = dict(_planned(config.get("stages")))
     found: dict[str, dict[str, Any]] = {}
@@ -52,18 +53,18 @@ def stages_of(
             found.pop(name, None)
         elif what == "failed":
             error = str(event.get("error", ""))
-        if name in found and (took := real(event.get("seconds"))) is not None:
+        if name in found and (took := as_float(event.get("seconds"))) is not None:
             found[name]["seconds"] = (found[name]["seconds"] or 0) + took
     for stage in found.values():
         if not stage["state"]:
-            present = stage is last
-            stage["state"] = state if present and (state in _GOES_ON or state == "failed") else "interrupted"
-            stage["error"] = error if present and state == "failed" else None
-    listed = [*found.values(), *({"name": name} for name in planned if not _begun(name, found))]
-    return [_told(stage, planned, runs) for stage in listed]
+            current = stage is last
+            stage["state"] = state if current and (state in _SHARED_STATES or state == "failed") else "interrupted"
+            stage["error"] = error if current and state == "failed" else None
+    listed = [*found.values(), *({"name": name} for name in planned if not _has_started(name, found))]
+    return [_stage_record(stage, planned, runs) for stage in listed]
 
 
-def _told(
+def _stage_record(
     stage: Mapping[str, Any], planned: Mapping[str, str], runs: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     name = str(stage["name"])
@@ -82,7 +83,7 @@ def _told(
 
 
 def _planned(stages: Any) -> Iterable[tuple[str, str]]:
-    """Names and kinds of stages; those of rounds by their names without the round's number."""
+    """Yield names and kinds of stages; stages of rounds by their names without the number of the round."""
     for name, options in stages.items() if isinstance(stages, dict) else ():
         if isinstance(options, dict) and "rounds" in options:
             yield from _planned(options.get("stages"))
@@ -90,6 +91,7 @@ def _planned(stages: Any) -> Iterable[tuple[str, str]]:
             yield str(name), str(options.get("kind", "")) if isinstance(options, dict) else ""
 
 
-def _begun(name: str, found: Mapping[str, Any]) -> bool:
-    """Whether a planned stage began, in a round or outside of one."""
-    return name in found or any(one.rpartition("-")[0] == name and one.rpartition("-")[2].isdecimal() for one in found)
+def _has_started(name: str, found: Mapping[str, Any]) -> bool:
+    """Whether a planned stage has started, by itself or in a round."""
+    parts = (started.rpartition("-") for started in found)
+    return name in found or any(base == name and number.isdecimal() for base, _, number in parts)

@@ -1,4 +1,4 @@
-"""The tokens of a row that trained, with their text where the run's tokenizer is on this disk."""
+"""The tokens of a training row, with their text if the run's tokenizer is available on this machine."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import list_in, parsed
-from rstar2_env.view.index.growing import Place
+from rstar2_env.view.index.facts import list_field, parse_line
+from rstar2_env.view.index.line_batches import LinePosition
 from rstar2_env.view.queries.episodes import tokens_place
 from rstar2_env.view.queries.rows import id_of, rows_of
 
 MOST_TOKENS = 20_000
 _FILE = "tokenizer.json"
 _WINDOW = 8
-"""Tokens before one that may belong to its text."""
+"""Number of preceding tokens that may affect the text of a token."""
 
 
 def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The tokens of an episode.
+    """Return the tokens of an episode.
 
     Args:
-        index: The run's.
-        config: The run's options, which name its model.
-        key: The episode.
+        index: Index of the run.
+        config: Options of the run, which name its model.
+        key: Key of the episode.
 
     Raises:
-        ConfigurationError: The key is none.
-        KeyError: There is no such episode, or its tokens were not kept.
-        EOFError: The file has changed since it was read; ask again.
+        ConfigurationError: The key is invalid.
+        KeyError: There is no such episode, or its tokens were not stored.
+        EOFError: The file has changed since it was indexed; retry.
     """
     with index.reading() as db:
         row = rows_of(db, [id_of(db, key)])[0]
@@ -40,7 +40,7 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
         raise KeyError(f"tokens of {key}")
     name, start, at, length = place
     try:
-        record = parsed(index.line(name, Place(start, at, length)))
+        record = parse_line(index.line(name, LinePosition(start, at, length)))
     except RecordFormatError as error:
         raise EOFError(f"{name} has changed: {error}") from error
     ids, prompt_ids = (_ids(record, name) for name in ("completion_ids", "prompt_ids"))
@@ -49,11 +49,11 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
     if cut:
         note = " ".join(filter(None, (note, f"The first {MOST_TOKENS} of {len(ids)} tokens are shown.")))
     ids = ids[:MOST_TOKENS]
-    texts = texts_of(tokenizer, ids) if tokenizer else [f"⟨{one}⟩" for one in ids]
+    texts = texts_of(tokenizer, ids) if tokenizer else [f"⟨{id_}⟩" for id_ in ids]
     columns = [_column(record, name, len(ids)) for name in ("mask", "logprobs", "advantages", "ratios")]
     names = ("text", "id", "mask", "logprob", "advantage", "ratio")
     return {
-        "tokens": [dict(zip(names, one, strict=True)) for one in zip(texts, ids, *columns, strict=True)],
+        "tokens": [dict(zip(names, values, strict=True)) for values in zip(texts, ids, *columns, strict=True)],
         "prompt": tokenizer.decode(prompt_ids[:MOST_TOKENS], skip_special_tokens=False) if tokenizer else None,
         "prompt_ids": len(prompt_ids),
         "note": note,
@@ -61,19 +61,19 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
 
 
 def texts_of(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """The text that each token adds to those before it.
+    """Return the text that each token adds to the preceding text.
 
-    A character of several tokens stands with the last of them; the others are empty.
+    A character made of several tokens is the text of the last one; the others are empty.
 
     Args:
-        tokenizer: A tokenizer of the library ``tokenizers``.
-        ids: The tokens.
+        tokenizer: Tokenizer from the library ``tokenizers``.
+        ids: Ids of the tokens.
     """
     texts, begin, shown = [], 0, ""
     for at in range(len(ids)):
         text = tokenizer.decode(ids[begin : at + 1], skip_special_tokens=False)
         if text.endswith("�") and at + 1 < len(ids) and at - begin < 4 * _WINDOW:
-            texts.append("")  # the character goes on in the next token
+            texts.append("")  # the character continues in the next token
             continue
         texts.append(text[len(shown) :])
         if at - begin >= _WINDOW:
@@ -85,31 +85,31 @@ def texts_of(tokenizer: Any, ids: Sequence[int]) -> list[str]:
 
 
 def _ids(record: Mapping[str, Any], name: str) -> list[int]:
-    """Tokens of a line: what a tokenizer takes, whole numbers of 32 bits."""
-    return [one for one in list_in(record, name) if isinstance(one, int) and 0 <= one < 2**32]
+    """Return the token ids in a line: unsigned integers of 32 bits, as tokenizers require."""
+    return [id_ for id_ in list_field(record, name) if isinstance(id_, int) and 0 <= id_ < 2**32]
 
 
 def _column(record: Mapping[str, Any], name: str, count: int) -> list[Any]:
-    """A value for each token; ``None`` where there is none."""
-    known = list_in(record, name)[:count]
+    """Return one value per token; missing values are ``None``."""
+    known = list_field(record, name)[:count]
     return known + [None] * (count - len(known))
 
 
 def _tokenizer(run: Path, config: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """The run's tokenizer, from its weights or from the model that it began with; else why there is none."""
+    """Load the tokenizer of the run, from its weights or its initial model; else return a note with the reason."""
     model = config.get("model")
-    named = model.get("path") if isinstance(model, Mapping) else model
+    model_path = model.get("path") if isinstance(model, Mapping) else model
     folders = [run / "final", run / "best", run, *sorted(run.glob("checkpoint-*"))[-1:]]
-    if isinstance(named, str) and named:
-        folders += [Path(named), run / named, run.parent / named]
+    if isinstance(model_path, str) and model_path:
+        folders += [Path(model_path), run / model_path, run.parent / model_path]
     for folder in folders:
         file = folder / _FILE
         try:
             if file.is_file():
                 return _loaded(file, file.stat().st_mtime_ns), None
-        except Exception as error:  # the library's own exceptions have no common type
-            return None, f"The tokenizer {file} cannot be loaded ({error}): tokens are shown by their ids."
-    return None, f"No {_FILE} was found in the run or where its model lies: tokens are shown by their ids."
+        except Exception as error:  # the exceptions of the library do not share a base class
+            return None, f"The tokenizer {file} cannot be loaded ({error}): tokens are shown as ids."
+    return None, f"No {_FILE} was found in the run or at the path of its model: tokens are shown as ids."
 
 
 @functools.lru_cache(maxsize=4)

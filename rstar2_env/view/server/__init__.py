@@ -1,6 +1,6 @@
-"""The viewer's server: answers as JSON over HTTP, and the page that shows them.
+"""The viewer's server: queries as JSON over HTTP, and the page that displays them.
 
-Covered: who may ask, what is served, starting and stopping. Not covered: the answers (``rstar2_env.view.answers``).
+Covered: access control, routes, starting and stopping. Not covered: the queries (``rstar2_env.view.answers``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The viewer's HTTP interface, as a Starlette application: answers as JSON below ``api/``, and the page's files.
+"""The HTTP interface of the viewer, as a Starlette application: JSON below ``api/``, and the files of the page.
 
-Answers are worked out in threads. Not covered: who may ask (``guard``), what is answered (``rstar2_env.view.answers``).
+Queries run in threads. Not covered: access control (``guard``), the queries (``rstar2_env.view.answers``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.answers import Answers
 from rstar2_env.view.following import Follower
-from rstar2_env.view.plain_json import dumped
-from rstar2_env.view.server.guard import Guard
+from rstar2_env.view.plain_json import to_json
+from rstar2_env.view.server.guard import RequestGuard
 from rstar2_env.view.server.options import ViewOptions
 from rstar2_env.view.server.page import PageFiles
 
@@ -32,18 +32,18 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(answers: Answers, follower: Follower, files: PageFiles, options: ViewOptions) -> ASGIApp:
-    """The application.
+    """Build the application.
 
     Args:
-        answers: What is answered.
-        follower: Who tells what changed.
-        files: The page.
-        options: Of the server.
+        answers: Query layer.
+        follower: Publishes changes.
+        files: Files of the page.
+        options: Options of the server.
     """
 
-    def says(answer: Callable[[Request], Any]) -> Endpoint:
+    def in_thread(query: Callable[[Request], Any]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(_answered, answer, request)
+            return await run_in_threadpool(_respond, query, request)
 
         return endpoint
 
@@ -56,58 +56,59 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
             if waits and not await request.is_disconnected():
                 await asyncio.sleep(_LOOK_S)
                 continue
-            told = changed if since else []
-            return _json({"cursor": cursor, "changed": told, "runs": runs and bool(since)})
+            return _json({"cursor": cursor, "changed": changed if since else [], "runs": runs and bool(since)})
 
     async def page(request: Request) -> Response:
-        return files.answer(request)
+        return files.respond(request)
 
-    def of(answer: Callable[..., Any], *names: str, asks: bool = False) -> Endpoint:
-        """The endpoint of an answer that takes these parts of the path and, if it asks, the rest of the address."""
+    def endpoint(query: Callable[..., Any], *names: str, with_query: bool = False) -> Endpoint:
+        """Make an endpoint that calls a query with path parameters and optionally the query parameters."""
 
         def call(request: Request) -> Any:
-            taken = [request.path_params[name] for name in names]
-            return answer(*taken, dict(request.query_params)) if asks else answer(*taken)
+            arguments = [request.path_params[name] for name in names]
+            return query(*arguments, dict(request.query_params)) if with_query else query(*arguments)
 
-        return says(call)
+        return in_thread(call)
 
     run = "/api/runs/{run:str}"
     routes = [
-        Route("/api/runs", of(answers.runs)),
+        Route("/api/runs", endpoint(answers.runs)),
         Route("/api/changes", changes),
-        Route("/api/compare", of(answers.compare, asks=True)),
-        Route("/api/difference", of(answers.difference, asks=True)),
-        Route(run, of(answers.run, "run")),
-        Route(f"{run}/metrics", of(answers.metrics, "run")),
-        Route(f"{run}/statuses", of(answers.statuses, "run", asks=True)),
-        Route(f"{run}/episodes", of(answers.episodes, "run", asks=True)),
-        Route(f"{run}/episodes/{{key:str}}", of(answers.episode, "run", "key")),
-        Route(f"{run}/episodes/{{key:str}}/tokens", of(answers.tokens, "run", "key")),
-        Route(f"{run}/groups", of(answers.groups, "run", asks=True)),
-        Route(f"{run}/groups/{{step:str}}/{{group:str}}", of(answers.group, "run", "step", "group", asks=True)),
-        Route(f"{run}/sampler", of(answers.sampler, "run")),
-        Route(f"{run}/problems", of(answers.problems, "run", asks=True)),
-        Route(f"{run}/problems/{{problem:path}}", of(answers.problem, "run", "problem", asks=True)),
+        Route("/api/compare", endpoint(answers.compare, with_query=True)),
+        Route("/api/difference", endpoint(answers.difference, with_query=True)),
+        Route(run, endpoint(answers.run, "run")),
+        Route(f"{run}/metrics", endpoint(answers.metrics, "run")),
+        Route(f"{run}/statuses", endpoint(answers.statuses, "run", with_query=True)),
+        Route(f"{run}/episodes", endpoint(answers.episodes, "run", with_query=True)),
+        Route(f"{run}/episodes/{{key:str}}", endpoint(answers.episode, "run", "key")),
+        Route(f"{run}/episodes/{{key:str}}/tokens", endpoint(answers.tokens, "run", "key")),
+        Route(f"{run}/groups", endpoint(answers.groups, "run", with_query=True)),
+        Route(
+            f"{run}/groups/{{step:str}}/{{group:str}}", endpoint(answers.group, "run", "step", "group", with_query=True)
+        ),
+        Route(f"{run}/sampler", endpoint(answers.sampler, "run")),
+        Route(f"{run}/problems", endpoint(answers.problems, "run", with_query=True)),
+        Route(f"{run}/problems/{{problem:path}}", endpoint(answers.problem, "run", "problem", with_query=True)),
         Route("/{name:path}", page),
     ]
-    return Guard(Starlette(routes=routes), options)
+    return RequestGuard(Starlette(routes=routes), options)
 
 
-def _answered(answer: Callable[[Request], Any], request: Request) -> Response:
+def _respond(query: Callable[[Request], Any], request: Request) -> Response:
     try:
-        return _json(answer(request))
+        return _json(query(request))
     except KeyError as error:
-        return _json({"error": f"There is no {str(error)[:200]} here."}, 404)
+        return _json({"error": f"{str(error)[:200]} does not exist."}, 404)
     except ConfigurationError as error:
         return _json({"error": str(error)}, 400)
     except RecursionError:
-        return _json({"error": "What the run's files hold here is nested too deeply to be shown."}, 400)
+        return _json({"error": "This content of the run is nested too deeply to be shown."}, 400)
     except (OSError, EOFError) as error:
-        return _json({"error": f"The run changed while it was read ({error}); ask again."}, 409)
+        return _json({"error": f"The run changed while it was read ({error}); try again."}, 409)
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    data = dumped(value).encode("utf-8", "replace")
+    data = to_json(value).encode("utf-8", "replace")
     if len(data) > _MOST_ANSWER:
-        return _json({"error": "The answer is too large to be sent."}, 413)
+        return _json({"error": "The response is too large to be sent."}, 413)
     return Response(data, status, {"Cache-Control": "no-store"}, "application/json; charset=utf-8")

@@ -1,9 +1,9 @@
-"""Who may ask the viewer's server, and what its answers forbid a browser.
+"""Access control of the viewer's server, and the security headers of its responses.
 
-Without a token only this machine may ask, by a name of this machine: a page elsewhere may let its own name resolve to
-127.0.0.1. With one, the link that holds it is answered with a cookie that no script can read and no other site can
-send. Covered: method, Host, Origin, token, length of addresses, headers of every answer. Not covered: encryption; use a
-tunnel (``ssh -L``) or a proxy.
+Without a token, only requests to a loopback name are accepted, because a foreign page can make its own name resolve to
+127.0.0.1. With a token, the link that contains it sets a cookie that scripts cannot read and other sites cannot send.
+Covered: method, Host, Origin, token, length of addresses, response headers. Not covered: encryption; use a tunnel
+(``ssh -L``) or a proxy.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ _HEADERS = (
 _MOST_ADDRESS = 8192
 
 
-class Guard:
-    """Passes a request on, or refuses it.
+class RequestGuard:
+    """Middleware that forwards or refuses requests.
 
     Args:
-        app: The application behind it.
-        options: The server's options, with the port that it has.
+        app: The guarded application.
+        options: Options of the server, with the actual port.
     """
 
     def __init__(self, app: ASGIApp, options: ViewOptions) -> None:
         self._app, self._options = app, options
         self._token = options.token.encode() if options.token else None
-        # Browsers keep the cookies of all ports of a host together.
+        # Browsers share cookies between all ports of a host, so the name includes the port.
         self._cookie = f"rstar2_view_{options.port}"
         own = {socket.gethostname(), socket.getfqdn(), options.host, *options.names}
         self._names = {name.lower().rstrip(".") for name in own}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
+        """Refuse the request, or forward it."""
         if scope["type"] != "http":
-            return  # no websockets; uvicorn answers them itself
+            return  # websockets are not supported; uvicorn rejects them itself
         request = Request(scope)
-        answer = self._refusal(request) or self._app
+        app = self._refusal(request) or self._app
         cookie = self._cookie_for(request)
 
         async def guarded(message: Message) -> None:
@@ -69,25 +69,25 @@ class Guard:
                 message = {**message, "headers": headers}
             await send(message)
 
-        await answer(scope, receive, guarded)
+        await app(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
         if request.method not in ("GET", "HEAD"):
-            return _said("This server only answers; it takes GET alone.", 405)
+            return _error("This server is read-only and accepts only GET.", 405)
         if len(request.scope.get("raw_path") or b"") + len(request.scope.get("query_string") or b"") > _MOST_ADDRESS:
-            return _said(f"An address may have {_MOST_ADDRESS} bytes.", 414)
+            return _error(f"The address is longer than {_MOST_ADDRESS} bytes.", 414)
         host = request.headers.get("host", "")
         if not self._is_ours(_name_in(f"//{host}")):
-            return _said(f"This server does not know itself as {host[:100]!r}: see --allow-host.", 403)
+            return _error(f"The host name {host[:100]!r} is not allowed: add it with --allow-host.", 403)
         origin = request.headers.get("origin")
         if origin is not None and _netloc(origin) != host.lower():
-            return _said("Only the viewer's own page may ask.", 403)
+            return _error("Only the viewer's own page may send requests.", 403)
         if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and (
             request.headers.get("sec-fetch-mode") != "navigate"
         ):
-            return _said("Only the viewer's own page may ask.", 403)
+            return _error("Only the viewer's own page may send requests.", 403)
         if self._token is not None and not self._shows_token(request):
-            return _said("This viewer asks for a token: open the link that `rstar2 view` printed.", 401)
+            return _error("This viewer requires a token: open the link that `rstar2 view` printed.", 401)
         return None
 
     def _is_ours(self, name: str) -> bool:
@@ -122,7 +122,7 @@ class Guard:
 
 
 def _netloc(origin: str) -> str:
-    """Host and port of an origin; empty for ``null`` and for what is none."""
+    """Return host and port of an origin; empty for ``null`` and for invalid origins."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -137,5 +137,5 @@ def _name_in(address: str) -> str:
         return ""
 
 
-def _said(text: str, status: int) -> Response:
+def _error(text: str, status: int) -> Response:
     return JSONResponse({"error": text}, status)

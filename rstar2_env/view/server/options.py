@@ -13,16 +13,16 @@ from rstar2_env.sandbox.serve.options import is_loopback
 
 @dataclass(frozen=True)
 class ViewOptions(CheckedOptions):
-    """Address and bounds of the server.
+    """Address and limits of the server.
 
     Attributes:
-        host: Address to listen on. With one that other machines reach, a token is asked for.
-        port: Port to listen on; 0 takes a free one.
-        token: What a browser must show once, in the link; ``None`` asks for none, on loopback alone.
-        names: Further names that this machine is called by, for the check of the header Host.
-        connections: Connections at once; a further one is closed at once.
-        header_s: Seconds that a request's header may take.
-        poll_s: Longest time that a request for changes is held.
+        host: Address to listen on. A token is required if other machines can reach it.
+        port: Port to listen on; 0 chooses a free port.
+        token: Token that a browser must present once, in the link; ``None`` requires no token, on loopback only.
+        names: Additional host names of this machine, accepted in the Host header.
+        connections: Maximum number of concurrent connections; further ones are closed.
+        header_s: Timeout for the header of a request.
+        poll_s: Maximum duration of a long-polling request for changes.
     """
 
     host: str = option("127.0.0.1", least=1)
@@ -41,23 +41,25 @@ class ViewOptions(CheckedOptions):
         """
         super().__post_init__()
         if self.token is not None and (len(self.token) < 16 or not self.token.isascii() or not self.token.isalnum()):
-            raise ConfigurationError("The token must have at least 16 letters and digits, since it stands in a link.")
+            raise ConfigurationError(
+                "The token must consist of at least 16 letters and digits, because it is part of a link."
+            )
         if self.token is None and not is_loopback(self.host):
-            raise ConfigurationError(f"{self.host!r} can be reached from other machines: it needs a token.")
+            raise ConfigurationError(f"{self.host!r} can be reached from other machines, so a token is required.")
 
     @classmethod
-    def of(cls, host: str, port: int, *, token: bool = False, names: tuple[str, ...] = ()) -> Self:
-        """Options with a token of their own, where the address or the user asks for one.
+    def create(cls, host: str, port: int, *, token: bool = False, names: tuple[str, ...] = ()) -> Self:
+        """Return options with a random token if the address or the user requires one.
 
         Args:
             host: Address to listen on.
             port: Port to listen on.
-            token: Ask for a token on loopback too.
-            names: Further names of this machine.
+            token: Require a token on loopback too.
+            names: Additional host names of this machine.
         """
         made = secrets.token_hex(24) if token or not is_loopback(host) else None
         return cls(host=host, port=port, token=made, names=names)
 
-    def at(self, port: int) -> Self:
-        """The same with the port that was taken."""
+    def with_port(self, port: int) -> Self:
+        """Return a copy with the actual port."""
         return replace(self, port=port)

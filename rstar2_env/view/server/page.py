@@ -1,4 +1,4 @@
-"""The files of the page: read once, served by name, never by a path of the request."""
+"""The files of the page: read once and served by name; paths of requests are never opened."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PageFiles:
     """The files of the page.
 
     Args:
-        folder: Where they are.
+        folder: Folder of the built page.
 
     Raises:
         ConfigurationError: The page has not been built.
@@ -51,12 +51,12 @@ class PageFiles:
                 tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
                 self._files[path.relative_to(folder).as_posix()] = _File(data, _TYPES[path.suffix], tag)
 
-    def answer(self, request: Request) -> Response:
-        """A file, or 304 where the browser has it."""
-        # The path as it came, and a name of a table: nothing of it reaches the file system.
+    def respond(self, request: Request) -> Response:
+        """Return a file, or status 304 if the browser has the current version."""
+        # The path is only a key of the table; it never reaches the file system.
         file = self._files.get(request.scope["path"].removeprefix("/") or INDEX)
         if file is None:
-            return JSONResponse({"error": "There is nothing here."}, 404)
+            return JSONResponse({"error": "Not found."}, 404)
         headers = {"Cache-Control": "no-cache", "ETag": file.tag}
         if request.headers.get("if-none-match") == file.tag:
             return Response(status_code=304, headers=headers)

@@ -20,26 +20,26 @@ from rstar2_env.view.library import Library
 from rstar2_env.view.server.options import ViewOptions
 
 _STOP_S = 3
-_OF_THE_PORT = frozenset({errno.EADDRINUSE, errno.EACCES})
-"""What is wrong with a port rather than with the address."""
+_PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
+"""Errors that concern the port rather than the address."""
 
 
 class ViewServer:
-    """Serves a page over runs until it is closed; it listens once it is made.
+    """Serves the page over runs until it is closed; listens from its construction on.
 
     Args:
-        roots: Folders of runs, or with runs below them, and single files of evaluations.
-        options: Of the server; by default loopback and a free port.
-        cache: Folder of indexes; by default the user's.
-        static: Folder of the built page; by default the one that ``make view`` builds.
+        roots: Run folders, folders that contain runs, and single files of evaluations.
+        options: Options of the server [default: loopback and a free port].
+        cache: Folder of indexes [default: in the user's cache folder].
+        static: Folder of the built page [default: the output of ``make view``].
 
     Attributes:
-        address: Where it listens, without the token.
-        answers: What it answers.
+        address: Address of the server, without the token.
+        answers: Query layer.
 
     Raises:
         MissingExtraError: The extra ``view`` is not installed.
-        ConfigurationError: The page has not been built, a path is no run, or the address cannot be listened on.
+        ConfigurationError: The page has not been built, a path is not a run, or the address is not available.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ViewServer:
         self._follower = Follower(library)
         self.answers = Answers(self._follower)
         self._listener = _listen(options)
-        self._options = options.at(self._listener.getsockname()[1])
+        self._options = options.with_port(self._listener.getsockname()[1])
         config = uvicorn.Config(
             build_app(self.answers, self._follower, files, self._options),
             lifespan="off",
@@ -78,7 +78,7 @@ class ViewServer:
         )
 
         class Server(uvicorn.Server):
-            """A server inside a program that has signals of its own."""
+            """A server that leaves signal handling to the program around it."""
 
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
@@ -92,23 +92,23 @@ class ViewServer:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Address of the server."""
         host = self._options.host
         return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{self._options.port}/"
 
     @property
     def link(self) -> str:
-        """What to open: the address, with the token if one is asked for."""
+        """Link to open: the address, with the token if one is required."""
         return self.address + (f"?token={self._options.token}" if self._options.token else "")
 
     def wait(self) -> None:
-        """Serve until it is closed, or Ctrl-C."""
+        """Block until the server is closed or Ctrl-C is pressed."""
         while self._thread.is_alive():
             self._thread.join(0.5)
 
     def close(self) -> None:
-        """End it."""
-        self._follower.close()  # first, so that requests which wait for a change are answered
+        """Stop the server."""
+        self._follower.close()  # first, to end requests that wait for changes
         self._server.should_exit = True
         self._thread.join(_STOP_S + 5)
         self._follower.library.close()
@@ -132,14 +132,14 @@ def _listen(options: ViewOptions) -> socket.socket:
     try:
         socket.getaddrinfo(host, options.port, family, socket.SOCK_STREAM)
         return socket.create_server((host, options.port), family=family)
-    except (OSError, UnicodeError) as error:  # the latter of a name that is too long
-        said = str(getattr(error, "strerror", None) or error)
-        if isinstance(error, OSError) and error.errno in _OF_THE_PORT:
+    except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long
+        reason = str(getattr(error, "strerror", None) or error)
+        if isinstance(error, OSError) and error.errno in _PORT_ERRORS:
             raise ConfigurationError(
-                f"Cannot listen on {options.host}:{options.port}: {said}. Choose another port.", option="port"
+                f"Cannot listen on {options.host}:{options.port}: {reason}. Choose another port.", option="port"
             ) from None
         raise ConfigurationError(
-            f"Cannot listen on {options.host}: {said}. Name an address that this machine has, such as 127.0.0.1, or "
-            "0.0.0.0 for all of them.",
+            f"Cannot listen on {options.host}: {reason}. Use an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
+            "for all addresses.",
             option="host",
         ) from None

@@ -1,4 +1,4 @@
-"""Columns of a table in a terminal, printed or walked: what each shows of a row, and how wide it may be."""
+"""Columns of terminal tables, printed or interactive: the cell of each row, and the width."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column.
+class TableColumn:
+    """A column of a terminal table.
 
     Attributes:
-        heading: Its heading.
-        cell: What it shows of a row: one line, harmless.
-        number: Whether it holds numbers, which stand to the right.
-        least: Characters that it may be cut to where the terminal is narrow; 0 if it is never cut.
-        spare: Whether it takes the room that the others leave, and is left out where that is too little.
+        heading: Heading of the column.
+        cell: Returns the cell of a row: one line of sanitized text.
+        number: Whether the cells are numbers, which are right-aligned.
+        least: Minimum width on a narrow terminal; 0 if the column is never cut.
+        spare: Whether the column uses only the remaining width, and is hidden if that is less than ``least``.
     """
 
     heading: str
@@ -29,8 +29,10 @@ class Column:
     spare: bool = False
 
 
-def printed(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
-    """A table to print, which folds what is too long."""
+def printable_table(
+    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]], title: str | None = None
+) -> Table:
+    """Make a table to print, with long cells folded."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         if column.number:
@@ -42,21 +44,21 @@ def printed(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title:
     return table
 
 
-def fitted(columns: Sequence[Column], wanted: Sequence[int], width: int) -> tuple[list[int], int]:
-    """Widths that fit, by the columns, 0 for one that is left out; and the characters between two of them.
+def fit_widths(columns: Sequence[TableColumn], wanted: Sequence[int], width: int) -> tuple[list[int], int]:
+    """Return widths that fit the terminal (0 for a hidden column), and the gap between columns.
 
-    Where room is short, the widest give first, each down to its least.
+    If space is short, the widest columns are cut first, down to their minimum widths.
 
     Args:
         columns: The columns.
-        wanted: Characters that each would take; 0 where it has nothing to show.
-        width: Characters of the terminal.
+        wanted: Preferred width of each column; 0 if the column is empty.
+        width: Width of the terminal in characters.
     """
-    widths = [0 if column.spare else one for column, one in zip(columns, wanted, strict=True)]
-    gap = 2 if sum(one + 2 for one in widths if one) <= width else 1
+    widths = [0 if column.spare else preferred for column, preferred in zip(columns, wanted, strict=True)]
+    gap = 2 if sum(each + 2 for each in widths if each) <= width else 1
 
     def left() -> int:
-        return width - sum(one + gap for one in widths if one)
+        return width - sum(each + gap for each in widths if each)
 
     while left() < 0:
         cut = [at for at, column in enumerate(columns) if column.least and widths[at] > column.least]

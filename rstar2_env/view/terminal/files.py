@@ -1,6 +1,6 @@
-"""A file of episodes in a terminal, whoever wrote it: a summary, or one episode of it.
+"""A file of episodes in a terminal: a summary, or one of its episodes.
 
-It may be a file of a run's folder, of an evaluation, of the wrapper that records episodes, or one JSON object.
+Supported are files from run folders, evaluations and the recording wrapper, and JSON files.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
-from rstar2_env.view.index.facts import COLUMNS, check_episode, facts_of, parsed
-from rstar2_env.view.index.growing import MOST_LINE, grown
-from rstar2_env.view.queries.rows import added, counts_in
+from rstar2_env.view.index.facts import COLUMNS, check_episode, facts_of, parse_line
+from rstar2_env.view.index.line_batches import MOST_LINE, read_batches
+from rstar2_env.view.queries.rows import parse_counts, sum_counts
 from rstar2_env.view.terminal.episodes import conversation
-from rstar2_env.view.terminal.harmless import one_line, shown
 from rstar2_env.view.terminal.overview import number
+from rstar2_env.view.terminal.sanitize import one_line, safe_text
 
 _NOTES = 10
 _FIELD = {"reward": "reward", "turns": "turns", "tokens": "policy_tokens"}
-"""The field of a record behind each mean of a summary."""
+"""Record field of each mean in the summary."""
 
 
 def show_file(file: Path, episode: int | None = None) -> RenderableType:
-    """An episode of a file; of a file with several, and none named, a summary of all.
+    """Show one episode of a file, or a summary if the file has several and none was selected.
 
     Args:
         file: The file.
-        episode: Which one, from 0; those that cannot be read count too.
+        episode: Number of the episode, from 0; unreadable records are counted too.
 
     Raises:
-        ConfigurationError: It cannot be read, holds no episode, or not that one.
+        ConfigurationError: The file cannot be read, or does not contain the episode or any episode.
     """
     notes: list[str] = []
     if episode is not None:
@@ -45,10 +45,10 @@ def show_file(file: Path, episode: int | None = None) -> RenderableType:
                     check_episode(record)
                 except RecordFormatError as error:
                     raise ConfigurationError(
-                        f"{file}, record {at}: {error}. Expected one as a run, an evaluation or a recording writes it."
+                        f"{file}, record {at}: {error}. Expected an episode from a run, an evaluation or a recording."
                     ) from None
                 return conversation(record, heading=f"episode {at} of {file}")
-        raise ConfigurationError(f"{file} has no episode {episode}{_said(notes)}.")
+        raise ConfigurationError(f"{file} does not contain episode {episode}{_joined(notes)}.")
     found, first = _Summary(), None
     for at, record in _records(file, notes):
         try:
@@ -59,20 +59,21 @@ def show_file(file: Path, episode: int | None = None) -> RenderableType:
         first = record if found.count == 1 else None
     if not found.count:
         raise ConfigurationError(
-            f"{file} holds no episode{_said(notes)}. Expected JSON lines (also .gz) of episodes, each with 'messages'."
+            f"{file} does not contain episodes{_joined(notes)}. Expected JSON lines (.jsonl or .jsonl.gz), each with "
+            "'messages'."
         )
     if first is not None:
-        return conversation(first, heading=f"the one episode of {file}")
-    return Group(found.table(file), *(shown(f"Note: {note}", "yellow") for note in notes))
+        return conversation(first, heading=f"the only episode of {file}")
+    return Group(found.table(file), *(safe_text(f"Note: {note}", "yellow") for note in notes))
 
 
 class _Summary:
-    """Adds up what a file holds, without keeping it."""
+    """Accumulates the figures of a file without storing its records."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._told: set[str] = set()
-        self._counted = self._right = self._calls = self._errors = 0
+        self._fields: set[str] = set()
+        self._counted = self._correct = self._calls = self._errors = 0
         self._sums = dict.fromkeys(_FIELD, 0.0)
         self._problems: set[str] = set()
         self._ends: Counter[str] = Counter()
@@ -84,33 +85,33 @@ class _Summary:
         facts = facts_of(record, "eval", 0, line)
         row = dict(zip(COLUMNS, facts.values, strict=True))
         self.count += 1
-        self._told.update(record)
+        self._fields.update(record)
         self._problems.add(facts.problem[0])
         self._ends[row["end"] or "unknown"] += 1
-        self._statuses.update(counts_in(row["statuses"]))
-        self._injected.update(counts_in(row["injected"]))
+        self._statuses.update(parse_counts(row["statuses"]))
+        self._injected.update(parse_counts(row["injected"]))
         if row["kept"] is not None:
             self._kept = (self._kept or 0) + row["kept"]
         if row["available"]:
             self._counted += 1
-            self._right += row["correct"]
+            self._correct += row["correct"]
             self._calls += row["calls"]
             self._errors += row["errors"]
             for name in self._sums:
                 self._sums[name] += row[name] or 0.0
 
     def table(self, file: Path) -> RenderableType:
-        table = Table(title=shown(one_line(file)), show_header=False, title_justify="left")
-        # What no record says is left out: a trace for a cold start has a reward, and no turns.
+        table = Table(title=safe_text(one_line(file)), show_header=False, title_justify="left")
+        # Fields that no record contains are omitted: cold-start traces have a reward but no turns.
         rows: dict[str, Any] = {
             "episodes": self.count,
             "kept": self._kept,
             "problems": len(self._problems),
-            "right": self._right / self._counted if self._counted and "correct" in self._told else None,
+            "correct": self._correct / self._counted if self._counted and "correct" in self._fields else None,
             **{
                 name: total / self._counted
                 for name, total in self._sums.items()
-                if self._counted and _FIELD[name] in self._told
+                if self._counted and _FIELD[name] in self._fields
             },
             "calls": self._calls,
             "share of failed calls": self._errors / self._calls if self._calls else None,
@@ -120,36 +121,36 @@ class _Summary:
                 table.add_row(name, number(value))
         for name, counts in (("ends", self._ends), ("statuses", self._statuses), ("injected", self._injected)):
             if counts:
-                told = ", ".join(f"{key} {count:,}" for key, count in added([(counts, 1)]).items())
-                table.add_row(name, shown(one_line(told, 1000)))
+                text = ", ".join(f"{key} {count:,}" for key, count in sum_counts([(counts, 1)]).items())
+                table.add_row(name, safe_text(one_line(text, 1000)))
         return table
 
 
 def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each record of a file that can be read, with its number; what cannot be read is noted."""
+    """Yield the readable records of a file with their numbers; add a note for each unreadable one."""
     if file.is_dir():
         raise ConfigurationError(f"{file} is a folder: `rstar2 view --text {file}` shows a run.")
     try:
         if file.suffix == ".json":
             record = json.loads(file.read_text("utf-8", "replace"))
-            for at, one in enumerate(record if isinstance(record, list) else [record]):
-                if isinstance(one, dict):
-                    yield at, one
+            for at, item in enumerate(record if isinstance(record, list) else [record]):
+                if isinstance(item, dict):
+                    yield at, item
                 else:
-                    _note(notes, f"record {at}: it is not a JSON object; it is left out")
+                    _note(notes, f"record {at}: it is not a JSON object; the record was skipped")
             return
         at = 0
-        for piece in grown(file, 0):
+        for piece in read_batches(file, 0):
             if piece.broken:
-                _note(notes, f"{piece.broken}; what comes before it was read")
+                _note(notes, f"{piece.broken}; the content before it was read")
             for _, line in piece.lines:
                 try:
                     if line is None:
                         raise RecordFormatError(f"it is longer than {MOST_LINE >> 20} MiB")
                     if line.strip():
-                        yield at, parsed(line)
+                        yield at, parse_line(line)
                 except RecordFormatError as error:
-                    _note(notes, f"line {at + 1}: {error}; it is left out")
+                    _note(notes, f"line {at + 1}: {error}; the line was skipped")
                 at += 1
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}.") from error
@@ -162,5 +163,5 @@ def _note(notes: list[str], text: str) -> None:
         notes.append(text)
 
 
-def _said(notes: list[str]) -> str:
+def _joined(notes: list[str]) -> str:
     return f" ({'; '.join(notes[:3])})" if notes else ""

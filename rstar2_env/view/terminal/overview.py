@@ -1,4 +1,4 @@
-"""The overview of runs in a terminal: how far each is, its figures as small curves, how calls and episodes went."""
+"""The overview of runs in a terminal: progress, figures as small curves, statuses of calls, ends of episodes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from rstar2_env.view.terminal.columns import Column, printed
-from rstar2_env.view.terminal.harmless import one_line, shown
+from rstar2_env.view.terminal.columns import TableColumn, printable_table
+from rstar2_env.view.terminal.sanitize import one_line, safe_text
 from rstar2_env.view.terminal.sparkline import sparkline
 
 _FIGURES = (
@@ -40,12 +40,12 @@ _FIGURES = (
 _EVENTS = 8
 _CURVE = 40
 _NARROW = 110
-"""Characters of a terminal below which the least and the most of a figure are left out, so that its curve has room."""
+"""Terminal width below which the minimum and maximum of a figure are omitted, to leave space for the curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """What is made for the width that it is shown in."""
+    """A renderable that is built for the width of the terminal."""
 
     make: Callable[[int], RenderableType]
 
@@ -54,12 +54,12 @@ class _Fitted:
 
 
 def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """A table of runs.
+    """Make a table of runs.
 
     Args:
-        rows: As ``Answers.runs`` has them.
+        rows: Rows from ``Answers.runs``.
     """
-    return printed(COLUMNS, rows)
+    return printable_table(COLUMNS, rows)
 
 
 def _steps(row: Mapping[str, Any]) -> str:
@@ -67,32 +67,32 @@ def _steps(row: Mapping[str, Any]) -> str:
 
 
 COLUMNS = (
-    Column("run", lambda row: shown(one_line(row["run"])), least=10),
-    Column("kind", lambda row: shown(one_line(row["kind"], 40)), least=6),
-    Column("recipe", lambda row: shown(one_line(row["recipe"], 60)), least=6),
-    Column("state", lambda row: Text(row["state"], _style(row["state"])), least=7),
-    Column("steps", lambda row: shown(_steps(row)), number=True),
-    Column("episodes", lambda row: shown(f"{sum(row['episodes'].values()):,}"), number=True),
-    Column("pass rate", lambda row: shown(number((row["figures"] or {}).get("pass_rate"))), number=True),
-    Column("updated", lambda row: shown(one_line(row["updated"] or "")[:16].replace("T", " "))),
+    TableColumn("run", lambda row: safe_text(one_line(row["run"])), least=10),
+    TableColumn("kind", lambda row: safe_text(one_line(row["kind"], 40)), least=6),
+    TableColumn("recipe", lambda row: safe_text(one_line(row["recipe"], 60)), least=6),
+    TableColumn("state", lambda row: Text(row["state"], _style(row["state"])), least=7),
+    TableColumn("steps", lambda row: safe_text(_steps(row)), number=True),
+    TableColumn("episodes", lambda row: safe_text(f"{sum(row['episodes'].values()):,}"), number=True),
+    TableColumn("pass rate", lambda row: safe_text(number((row["figures"] or {}).get("pass_rate"))), number=True),
+    TableColumn("updated", lambda row: safe_text(one_line(row["updated"] or "")[:16].replace("T", " "))),
 )
-"""What a table shows of a run, as ``Answers.runs`` has it."""
+"""Columns of the table of runs; the rows come from ``Answers.runs``."""
 
 
 def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
-    """The overview of one run.
+    """Show the overview of one run.
 
     Args:
-        run: As ``Answers.run`` has it.
-        metrics: As ``Answers.metrics`` has them.
+        run: Result of ``Answers.run``.
+        metrics: Result of ``Answers.metrics``.
     """
     parts: list[RenderableType] = [_head(run)]
-    parts += [shown(f"Note: {note}", "yellow") for note in run["notes"]]
+    parts += [safe_text(f"Note: {note}", "yellow") for note in run["notes"]]
     if metrics["series"]:
         parts.append(_Fitted(partial(_curves, metrics)))
     for split, figures in run["episode_figures"].items():
         if figures:
-            title = "episodes of training" if split == "train" else "held-out episodes of the last evaluation"
+            title = "training episodes" if split == "train" else "held-out episodes of the last evaluation"
             parts.append(_figures(title, figures))
     if run["stages"]:
         parts.append(_stages(run["stages"]))
@@ -107,16 +107,16 @@ def _head(run: Mapping[str, Any]) -> RenderableType:
         (one_line(run["name"]), "bold"),
         f"  {one_line(run['kind'])}  {one_line(run['recipe'])}  ",
         (run["state"], _style(run["state"])),
-        f"  step {run['steps']}{planned}  {run['episodes']['train']:,} episodes of training, "
+        f"  step {run['steps']}{planned}  {run['episodes']['train']:,} training episodes, "
         f"{run['episodes']['eval']:,} held out",
     )
-    return Group(line, shown(run["error"], "red")) if run["error"] else line
+    return Group(line, safe_text(run["error"], "red")) if run["error"] else line
 
 
 def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
     series = metrics["series"]
     names = [name for name in _FIGURES if name in series] or sorted(series)[:20]
-    headings = ("first", "last") if width < _NARROW else ("first", "last", "least", "most")
+    headings = ("first", "last") if width < _NARROW else ("first", "last", "min", "max")
     longest = max(map(len, names))
     room = min(_CURVE, max(10, width - min(longest, 40) - 12 * len(headings) - 8))
     table = Table(title="figures by step", title_justify="left")
@@ -128,9 +128,9 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
         known = [value for value in series[name] if value is not None]
         if known:
             ends = (known[0], known[-1], min(known), max(known))
-            # Of a figure that only some steps have, the others are no gaps.
+            # If most steps lack the figure, draw only the steps that have it, without gaps.
             curve = sparkline(known if len(known) < len(series[name]) / 2 else series[name], room)
-            table.add_row(shown(name), *map(number, ends[: len(headings)]), curve)
+            table.add_row(safe_text(name), *map(number, ends[: len(headings)]), curve)
     return table
 
 
@@ -141,7 +141,7 @@ def _figures(title: str, figures: Mapping[str, Any]) -> RenderableType:
         table.add_row(name.replace("_", " "), number(figures[name]))
     for name in ("ends", "statuses", "injected"):
         if figures[name]:
-            table.add_row(name, shown(", ".join(f"{key} {count:,}" for key, count in figures[name].items())))
+            table.add_row(name, safe_text(", ".join(f"{key} {count:,}" for key, count in figures[name].items())))
     return table
 
 
@@ -152,7 +152,10 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> RenderableType:
     for stage in stages:
         state = str(stage["state"])
         table.add_row(
-            shown(stage["name"]), shown(stage["kind"]), shown(state, _style(state)), shown(stage["run"] or "")
+            safe_text(stage["name"]),
+            safe_text(stage["kind"]),
+            safe_text(state, _style(state)),
+            safe_text(stage["run"] or ""),
         )
     return table
 
@@ -163,18 +166,18 @@ def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
         table.add_column(heading, overflow="fold")
     for event in events[-_EVENTS:]:
         more = {name: value for name, value in event.items() if name not in ("event", "time", "step", "versions")}
-        told = ", ".join(f"{name}={value}" for name, value in more.items())
+        details = ", ".join(f"{name}={value}" for name, value in more.items())
         table.add_row(
-            shown(one_line(event.get("time", ""), 40)),
-            shown(one_line(event.get("step", ""), 20)),
-            shown(one_line(event.get("event", ""), 40)),
-            shown(one_line(told)),
+            safe_text(one_line(event.get("time", ""), 40)),
+            safe_text(one_line(event.get("step", ""), 20)),
+            safe_text(one_line(event.get("event", ""), 40)),
+            safe_text(one_line(details)),
         )
     return table
 
 
 def number(value: float | None) -> str:
-    """A figure as a table shows it."""
+    """Format a figure for tables."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
@@ -185,11 +188,11 @@ def _style(state: str) -> str:
 
 
 def print_all(console: Console, parts: Sequence[RenderableType], *, pager: bool) -> None:
-    """Print, through a pager where a terminal is.
+    """Print, through a pager on a terminal.
 
     Args:
-        console: Where to.
-        parts: What.
+        console: Output console.
+        parts: Renderables to print.
         pager: Whether a pager may be used.
     """
     import os

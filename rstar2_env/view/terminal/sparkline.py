@@ -1,4 +1,4 @@
-"""Curves of a line's height."""
+"""Curves drawn in one line of text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None], width: int = 40) -> str:
-    """A curve of block characters, from the smallest value to the largest; a gap where nothing is known.
+    """Draw a curve of block characters, scaled from the smallest to the largest value; missing values are gaps.
 
     Args:
-        values: In order; ``None`` where nothing is known.
-        width: Characters at most; more values are averaged.
+        values: Values in order; ``None`` for a missing value.
+        width: Maximum number of characters; further values are averaged.
     """
     if len(values) > width:
         bounds = [round(at * len(values) / width) for at in range(width + 1)]

@@ -1,4 +1,4 @@
-"""The tokens of an episode in a terminal, coloured by how likely the policy found each."""
+"""The tokens of an episode in a terminal, coloured by their probability under the policy."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from rstar2_env.view.terminal.harmless import harmless, shown
+from rstar2_env.view.terminal.sanitize import safe_text, sanitize
 
 _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
-"""Least probability of each colour."""
+"""Minimum probability of each colour."""
 
 
 def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:
-    """What to show of them.
+    """Show the tokens of an episode.
 
     Args:
-        found: As ``Answers.tokens`` has them.
+        found: Result of ``Answers.tokens``.
     """
     tokens = found["tokens"]
-    trained = sum(bool(one["mask"]) for one in tokens)
+    trained = sum(bool(token["mask"]) for token in tokens)
     legend = Text(
-        f"{found['prompt_ids']:,} tokens of the prompt, {len(tokens):,} after it, {trained:,} of the policy: "
+        f"{found['prompt_ids']:,} prompt tokens, {len(tokens):,} completion tokens, {trained:,} from the policy: "
     )
     for at, (least, style) in enumerate(_SHADES):
         legend.append(f"p ≥ {least:g}  " if at + 1 < len(_SHADES) else "below  ", style)
     legend.append("masked", "dim")
     parts: list[RenderableType] = [legend]
     if found["note"]:
-        parts.append(shown(found["note"], "yellow"))
+        parts.append(safe_text(found["note"], "yellow"))
     if found["prompt"] is not None:
-        parts.append(Panel(shown(found["prompt"], "dim"), title="prompt", title_align="left"))
+        parts.append(Panel(safe_text(found["prompt"], "dim"), title="prompt", title_align="left"))
     text = Text()
-    for one in tokens:
-        text.append(harmless(one["text"]), _style(one))
+    for token in tokens:
+        text.append(sanitize(token["text"]), _style(token))
     parts.append(Panel(text, title="completion", title_align="left"))
     return parts
 

@@ -1,5 +1,5 @@
-"""``rstar2 view --text`` on a terminal: runs, the overview of one, its episodes and each of them, walked by keys.
+"""The interactive mode of ``rstar2 view --text``: lists of runs and episodes, overviews and episodes, used with keys.
 
-What is shown, filtered, sorted and searched comes from ``Answers``, as on the page and in print. This package is the
-only one that imports textual. No text of a run is read as markup: it reaches the screen as text made harmless.
+Rows, filters, sort orders and searches come from ``Answers``, as for the page and the printed view. Only this package
+imports textual. Text from a run is sanitized and never interpreted as markup.
 """

@@ -1,4 +1,4 @@
-"""``walk``: the program in the terminal, from its start to ``q``."""
+"""``walk``: the interactive terminal program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rstar2_env.view.terminal.walk.runs import OverviewScreen, RunsScreen
 from rstar2_env.view.terminal.walk.screen import RunScreen
 
 _LOOK_S = 0.5
-"""Seconds between two looks at what the follower found."""
+"""Interval between two queries of the follower for changes, in seconds."""
 
 
 class Walk(App[None], inherit_bindings=False):
-    """Walks the runs that a follower follows; the caller starts and ends it.
+    """The interactive program over the runs of a follower; the caller starts and closes the follower.
 
     Args:
-        follower: The follower.
+        follower: Keeps the indexes of the runs up to date.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -39,7 +39,7 @@ class Walk(App[None], inherit_bindings=False):
     ]
     CSS = """
     #head { height: 1; padding: 0 1; background: $panel; }
-    #asked { height: 1; display: none; }
+    #filters { height: 1; display: none; }
     ModalScreen { align: center middle; background: $background 40%; }
     .window { border: round $accent; background: $surface; padding: 0 1; width: 76; max-width: 100%; height: auto;
               max-height: 80%; }
@@ -57,7 +57,7 @@ class Walk(App[None], inherit_bindings=False):
         self._seen = ""
 
     def on_mount(self) -> None:
-        """Show the runs, and the overview of the only one."""
+        """Show the list of runs; if there is only one run, show its overview."""
         self._seen = self._follower.changes("")[0]
         self.push_screen(RunsScreen(self.answers))
         names = [run.name for run in self._follower.library.runs]
@@ -66,24 +66,24 @@ class Walk(App[None], inherit_bindings=False):
         self.set_interval(_LOOK_S, self._look)
 
     def _look(self) -> None:
-        """Have the screen that is seen show what changed; the others do when they are seen again."""
+        """Update the visible screen after changes; other screens update when they become visible."""
         self._seen, changed, listed = self._follower.changes(self._seen)
         screen = self.screen
         if isinstance(screen, RunScreen) and (
             listed or (changed if not screen.run_name else screen.run_name in changed)
         ):
-            screen.look()
+            screen.update_content()
 
 
 def walk(roots: Iterable[str | os.PathLike[str]], cache: Path | None = None) -> None:
-    """Walk runs in this terminal, until the user ends it.
+    """Run the interactive program in this terminal until the user quits.
 
     Args:
-        roots: Folders of runs, or with runs below them, and single files of evaluations.
-        cache: Folder of indexes; by default the user's.
+        roots: Run folders, folders that contain runs, and single files of evaluations.
+        cache: Folder of indexes [default: in the user's cache folder].
 
     Raises:
-        ConfigurationError: There is no run.
+        ConfigurationError: There are no runs.
     """
     library = Library(roots, cache)
     try:

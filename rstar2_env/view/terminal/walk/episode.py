@@ -1,4 +1,4 @@
-"""One episode: its conversation with the status of every call, and the tokens that trained."""
+"""The screen of one episode: the conversation with the status of every call, and the training tokens."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rstar2_env.view.terminal.walk.screen import RunScreen
 
 
 class EpisodeScreen(RunScreen[str]):
-    """One episode; ends with the key of the one that was shown last.
+    """The screen of one episode; its result is the key of the last episode shown.
 
     Args:
-        answers: What is known of the runs.
-        run: The run's name.
-        key: The episode.
-        asked: Filters, search and order of the table in which next and previous are meant.
+        answers: Query layer.
+        run: Name of the run.
+        key: Key of the episode.
+        params: Filters, search and sort order of the table that next and previous refer to.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,36 +33,36 @@ class EpisodeScreen(RunScreen[str]):
         Binding("t", "tokens", "Tokens"),
     ]
 
-    def __init__(self, answers: Answers, run: str, key: str, asked: Mapping[str, str]) -> None:
+    def __init__(self, answers: Answers, run: str, key: str, params: Mapping[str, str]) -> None:
         super().__init__(answers, run)
-        self.key, self._asked = key, dict(asked)
+        self.key, self._params = key, dict(params)
         self._tokens = False
         self._line: dict[str, Any] = {}
         self._place: dict[str, Any] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Lines, as they are printed too."""
+        """Lay out the lines, which are the same as in the printed view."""
         yield Lines()
 
-    def look(self) -> None:
-        """Say anew where in the table it stands; the episode itself no longer changes."""
+    def update_content(self) -> None:
+        """Update the position in the table; the episode itself does not change."""
         self._show(self.key)
 
     @work(exclusive=True)
     async def _show(self, key: str) -> None:
-        run, asked = self.run_name, self._asked
+        run, params = self.run_name, self._params
         if self._line.get("key") != key:
-            line = await self.known(lambda: self.answers.episode(run, key))
+            line = await self.run_query(lambda: self.answers.episode(run, key))
             if isinstance(line, str):
-                self.say(run, self.key, wrong=line)
+                self.set_head(run, self.key, wrong=line)
                 return
             self.key, self._line = key, line
             await self._draw()
-        place = await self.known(lambda: self.answers.place(run, key, asked))
+        place = await self.run_query(lambda: self.answers.place(run, key, params))
         self._place = {} if isinstance(place, str) else place
         at = self._place.get("place")
         more = "" if at is None else f"{at + 1:,} of {self._place['total']:,}"
-        self.say(run, key, more=more, wrong=place if isinstance(place, str) else "")
+        self.set_head(run, key, more=more, wrong=place if isinstance(place, str) else "")
         self.refresh_bindings()
 
     @work(exclusive=True)
@@ -74,11 +74,11 @@ class EpisodeScreen(RunScreen[str]):
         if not (self._tokens and self._line["has_tokens"]):
             lines.show(conversation(self._line, heading=self.key).renderables[1:], anew=True)
             return
-        found = await self.known(lambda: self.answers.tokens(self.run_name, self.key))
+        found = await self.run_query(lambda: self.answers.tokens(self.run_name, self.key))
         lines.show([Text(found, "red")] if isinstance(found, str) else token_lines(found), anew=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tokens are there where the run kept them; after the last episode there is no next one."""
+        """Enable the actions that apply: tokens if they were stored, next and previous if they exist."""
         if action == "tokens":
             return bool(self._line.get("has_tokens"))
         if action == "beside":
@@ -86,22 +86,22 @@ class EpisodeScreen(RunScreen[str]):
         return super().check_action(action, parameters)
 
     def _beside(self, which: str) -> str | None:
-        """The key of the next episode of the table, or the one before; of the run, where it is in the table no more."""
-        beside = self._line if self._place.get("place") is None else self._place
-        found: str | None = beside.get(which)
+        """Return the key of the next or previous episode of the table, or of the run if it left the table."""
+        source = self._line if self._place.get("place") is None else self._place
+        found: str | None = source.get(which)
         return found
 
     def action_beside(self, which: str) -> None:
-        """Show the next episode, or the one before."""
+        """Show the next or previous episode."""
         key = self._beside(which)
         if key is not None:
             self._show(key)
 
     def action_tokens(self) -> None:
-        """Show its tokens, or the conversation again."""
+        """Toggle between tokens and conversation."""
         self._tokens = not self._tokens
         self._draw_again()
 
     def action_back(self) -> None:
-        """Go back to the table, to this episode."""
+        """Return to the table, with the cursor on this episode."""
         self.dismiss(self.key)

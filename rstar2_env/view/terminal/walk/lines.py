@@ -1,4 +1,4 @@
-"""``Lines``: what rich can print, as lines that scroll; they are made in a thread, once for each width."""
+"""``Lines``: a scrollable view of rich renderables; the lines are rendered in a thread, once per width."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from textual.strip import Strip
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines of text.
+    """A scrollable view of lines.
 
     Attributes:
-        lines: The lines, for the width that the widget has.
+        lines: The lines at the current width of the widget.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,17 +43,17 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.lines: list[Strip] = []
 
     def show(self, parts: Sequence[RenderableType], *, anew: bool) -> None:
-        """Show something else.
+        """Replace the content.
 
         Args:
-            parts: What to show.
-            anew: Whether it is shown from its beginning.
+            parts: Renderables to show.
+            anew: Whether to scroll to the top.
         """
         self._parts = parts
         self._make(anew)
 
     def on_resize(self) -> None:
-        """Make the lines anew where the width is another."""
+        """Render the lines again if the width changed."""
         if self._parts and self.scrollable_content_region.width != self._width:
             self._make(False)
 
@@ -69,14 +69,14 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is in view."""
+        """Render one visible line."""
         at, width = self.scroll_offset.y + y, self.scrollable_content_region.width
         if at >= len(self.lines):
             return Strip.blank(width, self.rich_style)
         return self.lines[at].adjust_cell_length(width).apply_style(self.rich_style)
 
     def action_panel(self, by: int) -> None:
-        """Scroll to the next panel, which is a message of a conversation, or to the one before."""
+        """Scroll to the next or previous panel, that is, message of a conversation."""
         here = self.scroll_offset.y
         ahead = [at for at in self._panels if (at > here if by > 0 else at < here)]
         if ahead:
@@ -84,7 +84,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _lines_of(parts: Sequence[RenderableType], width: int) -> tuple[list[Strip], list[int]]:
-    """The lines of some parts, and where each panel of them begins."""
+    """Render parts to lines; also return the first line of each panel."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor", markup=False)
     lines: list[Strip] = []
     panels: list[int] = []

@@ -1,4 +1,4 @@
-"""``RowTable``: a table as long as it likes, of which only the pages in view are fetched and kept."""
+"""``RowTable``: a table of any length; only the visible pages are fetched and cached."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rstar2_env.view.terminal.columns import Column, fitted
-from rstar2_env.view.terminal.walk.asking import PROBLEMS, told
+from rstar2_env.view.terminal.columns import TableColumn, fit_widths
+from rstar2_env.view.terminal.walk.windows import PROBLEMS, error_text
 
 PAGE = 100
 _MOST_PAGES = 8
-"""Pages that are kept."""
+"""Maximum number of cached pages."""
 
-Row = Mapping[str, Any]
-Fetch = Callable[[int, int], tuple[list[Row], int]]
-"""Rows from an offset on, so many at most, and how many there are; called in a thread."""
+TableRow = Mapping[str, Any]
+Fetch = Callable[[int, int], tuple[list[TableRow], int]]
+"""Returns rows for an offset and a limit, and the total number of rows; called in a thread."""
 
 
 class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
     """A table with a cursor.
 
     Args:
-        columns: Its columns.
+        columns: Columns of the table.
         fetch: Fetches rows.
-        empty: What is said where there is no row.
+        empty: Text to show if there are no rows.
 
     Attributes:
         cursor: Number of the row under the cursor.
-        total: How many rows there are; ``None`` until that is known.
-        pages: The pages that are kept, by their numbers.
-        problem: Why no rows could be fetched.
+        total: Total number of rows; ``None`` until it is known.
+        pages: Cached pages by number.
+        problem: Error message if rows could not be fetched.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,39 +60,39 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
     """
 
     class Opened(Message):
-        """A row was chosen."""
+        """Message: a row was opened."""
 
-        def __init__(self, row: Row) -> None:
+        def __init__(self, row: TableRow) -> None:
             super().__init__()
             self.row = row
 
     class Fetched(Message):
-        """Rows came, or did not: ``total`` and ``problem`` tell."""
+        """Message: a fetch finished; see ``total`` and ``problem``."""
 
-    def __init__(self, columns: Sequence[Column], fetch: Fetch, empty: str) -> None:
+    def __init__(self, columns: Sequence[TableColumn], fetch: Fetch, empty: str) -> None:
         super().__init__()
         self._columns, self._fetch, self._empty = columns, fetch, empty
         self._wanted = [0] * len(columns)
         self._stale: set[int] = set()
-        self._asked, self._fetching = 0, False
+        self._request, self._fetching = 0, False
         self.cursor = 0
         self.total: int | None = None
-        self.pages: dict[int, list[Row]] = {}
+        self.pages: dict[int, list[TableRow]] = {}
         self.problem = ""
 
     def begin(self) -> None:
-        """Fetch other rows, and show the first of them."""
+        """Discard all rows, and fetch from the first row."""
         self.cursor, self.total, self.pages = 0, None, {}
         self._wanted = [0] * len(self._columns)
         self.scroll_to(y=0, animate=False, force=True)
         self._fetch_anew()
 
     def again(self, total: int | None = None, cursor: int | None = None) -> None:
-        """Fetch the rows in view again; until they are there, the old ones stay.
+        """Fetch the visible rows again; the old rows stay visible until then.
 
         Args:
-            total: How many rows there are now, if that is known.
-            cursor: Where the row under the cursor is now, if that is known.
+            total: New total number of rows, if known.
+            cursor: New number of the row under the cursor, if known.
         """
         if total is not None and cursor is not None:
             self._measure(total)
@@ -100,7 +100,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._fetch_anew()
 
     def _fetch_anew(self) -> None:
-        self._asked += 1
+        self._request += 1
         self._stale = set(self.pages)
         self._fill()
 
@@ -109,7 +109,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.virtual_size = Size(0, total + 1)
 
     def select(self, number: int) -> None:
-        """Put the cursor on a row."""
+        """Move the cursor to a row."""
         self.cursor = max(0, min(number, (self.total or 1) - 1))
         top, seen = self.scroll_offset.y, max(self.size.height - 1, 1)
         if self.cursor < top:
@@ -119,17 +119,17 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._fill()
         self.refresh()
 
-    def row(self, number: int) -> Row | None:
-        """A row, if it was fetched."""
+    def row(self, number: int) -> TableRow | None:
+        """Return a row; ``None`` if it was not fetched."""
         page = self.pages.get(number // PAGE, [])
         return page[number % PAGE] if number % PAGE < len(page) else None
 
     def on_resize(self) -> None:
-        """Fetch what has come into view."""
+        """Fetch rows that became visible."""
         self.select(self.cursor)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Fetch what has come into view."""
+        """Fetch rows that became visible."""
         super().watch_scroll_y(old_value, new_value)
         self._fill()
 
@@ -152,25 +152,25 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
     async def _fetch_missing(self) -> None:
         try:
             while (page := self._missing()) is not None:
-                asked = self._asked
+                request = self._request
                 try:
                     rows, total = await asyncio.to_thread(self._fetch, page * PAGE, PAGE)
                 except PROBLEMS as error:
-                    self.problem = told(error)
+                    self.problem = error_text(error)
                     self.post_message(self.Fetched())
                     return
-                if asked == self._asked:
+                if request == self._request:
                     self._take(page, rows, total)
         finally:
             self._fetching = False
 
-    def _take(self, page: int, rows: list[Row], total: int) -> None:
+    def _take(self, page: int, rows: list[TableRow], total: int) -> None:
         self.problem = ""
         self._measure(total)
         self.pages[page] = rows
         self._stale.discard(page)
-        near = sorted(self.pages, key=lambda one: abs(one - page))
-        self.pages = {one: self.pages[one] for one in near[:_MOST_PAGES]}
+        nearest = sorted(self.pages, key=lambda number: abs(number - page))
+        self.pages = {number: self.pages[number] for number in nearest[:_MOST_PAGES]}
         for at, column in enumerate(self._columns):
             widest = max((column.cell(row).cell_len for row in rows), default=0)
             self._wanted[at] = max(self._wanted[at], widest and max(widest, len(column.heading)))
@@ -179,7 +179,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Fetched())
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is in view: the headings above the rows."""
+        """Render one visible line: the headings or a row."""
         width = self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("row-table--heading")
@@ -197,7 +197,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _strip(self, cells: Sequence[Text], style: Style, width: int) -> Strip:
         line = Text(" ")
-        widths, gap = fitted(self._columns, self._wanted, width - 1)
+        widths, gap = fit_widths(self._columns, self._wanted, width - 1)
         for column, cell, room in zip(self._columns, cells, widths, strict=True):
             if room:
                 cell.truncate(room, overflow="ellipsis")
@@ -206,7 +206,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._line(line, style, width)
 
     def _line(self, text: Text, style: Style, width: int) -> Strip:
-        segments = [Segment(one.text, one.style) for one in text.render(self.app.console)]
+        segments = [Segment(part.text, part.style) for part in text.render(self.app.console)]
         return Strip(segments).adjust_cell_length(width).apply_style(style)
 
     def action_move(self, rows: int) -> None:
@@ -214,21 +214,21 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.select(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by what is in view."""
+        """Move the cursor by one page."""
         self.select(self.cursor + pages * max(self.size.height - 2, 1))
 
     def action_end(self, last: bool) -> None:
-        """Move the cursor to the first row or the last."""
+        """Move the cursor to the first or last row."""
         self.select((self.total or 1) - 1 if last else 0)
 
     def action_open(self) -> None:
-        """Choose the row under the cursor."""
+        """Open the row under the cursor."""
         row = self.row(self.cursor)
         if row is not None:
             self.post_message(self.Opened(row))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on a row; a second click chooses it."""
+        """Move the cursor to the clicked row; a second click opens it."""
         number = self.scroll_offset.y + event.y - 1
         if event.y and number < (self.total or 0):
             if number == self.cursor:

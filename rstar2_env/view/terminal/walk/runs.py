@@ -1,4 +1,4 @@
-"""The list of runs, and the overview of one."""
+"""The screens with the list of runs and with the overview of one run."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from rstar2_env.view.answers import Answers
 from rstar2_env.view.terminal.overview import COLUMNS, run_overview
 from rstar2_env.view.terminal.walk.episodes import EpisodesScreen
 from rstar2_env.view.terminal.walk.lines import Lines
-from rstar2_env.view.terminal.walk.rows import Row, RowTable
+from rstar2_env.view.terminal.walk.rows import RowTable, TableRow
 from rstar2_env.view.terminal.walk.screen import RunScreen, reading
 
 
 class RunsScreen(RunScreen[None]):
-    """The list of runs."""
+    """The screen with the list of runs."""
 
     def body(self) -> Iterable[Widget]:
-        """A table."""
+        """Lay out the table."""
         yield RowTable(COLUMNS, self._rows, "There are no runs.")
 
-    def look(self) -> None:
-        """Fetch the rows in view again."""
+    def update_content(self) -> None:
+        """Fetch the visible rows again."""
         self.query_one(RowTable).again()
 
-    def _rows(self, offset: int, limit: int) -> tuple[list[Row], int]:
+    def _rows(self, offset: int, limit: int) -> tuple[list[TableRow], int]:
         rows = self.answers.runs()["runs"]
         return rows[offset : offset + limit], len(rows)
 
     def on_row_table_fetched(self) -> None:
-        """Say how many there are."""
+        """Update the head with the number of runs."""
         table = self.query_one(RowTable)
-        self.say(more=f"{table.total or 0:,}", wrong=table.problem)
+        self.set_head(more=f"{table.total or 0:,}", wrong=table.problem)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
-        """Show one."""
+        """Open the selected run."""
         self.app.push_screen(OverviewScreen(self.answers, event.row["run"]))
 
 
 class OverviewScreen(RunScreen[None]):
-    """The overview of a run."""
+    """The screen with the overview of a run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,e", "episodes", "Episodes", key_display="⏎"),
@@ -56,36 +56,36 @@ class OverviewScreen(RunScreen[None]):
         self._names: list[str] = []
 
     def body(self) -> Iterable[Widget]:
-        """Lines, as they are printed too."""
+        """Lay out the lines, which are the same as in the printed view."""
         yield Lines()
 
-    def look(self) -> None:
-        """Show the run as it is now."""
+    def update_content(self) -> None:
+        """Show the current state of the run."""
         self._show(anew=False)
 
     @work(exclusive=True)
     async def _show(self, *, anew: bool) -> None:
         run = self.run_name
-        found = await self.known(lambda: (self.answers.run(run), self.answers.metrics(run), self.answers.runs()))
+        found = await self.run_query(lambda: (self.answers.run(run), self.answers.metrics(run), self.answers.runs()))
         if isinstance(found, str):
-            self.say(run, wrong=found)
+            self.set_head(run, wrong=found)
             return
         row, metrics, runs = found
-        self._names = [one["run"] for one in runs["runs"]]
+        self._names = [each["run"] for each in runs["runs"]]
         self.refresh_bindings()
-        self.say(run, more=reading(row))
+        self.set_head(run, more=reading(row))
         self.query_one(Lines).show(run_overview(row, metrics).renderables, anew=anew)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Beside the only run there is none."""
+        """Disable next and previous if there is only one run."""
         return len(self._names) > 1 if action == "beside" else super().check_action(action, parameters)
 
     def action_beside(self, by: int) -> None:
-        """Show the next run, or the one before."""
+        """Show the next or previous run."""
         if self.run_name in self._names:
             self.run_name = self._names[(self._names.index(self.run_name) + by) % len(self._names)]
             self._show(anew=True)
 
     def action_episodes(self) -> None:
-        """Show its episodes."""
+        """Show the episodes of the run."""
         self.app.push_screen(EpisodesScreen(self.answers, self.run_name))

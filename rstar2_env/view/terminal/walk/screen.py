@@ -1,4 +1,4 @@
-"""``RunScreen``: what the screens have in common: a head, the way back, the keys, and following the runs."""
+"""``RunScreen``: base class of the screens, with the head, navigation, the window of keys, and live updates."""
 
 from __future__ import annotations
 
@@ -15,90 +15,90 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from rstar2_env.view.answers import Answers
-from rstar2_env.view.terminal.harmless import one_line, shown
-from rstar2_env.view.terminal.walk.asking import PROBLEMS, Keys, told
+from rstar2_env.view.terminal.sanitize import one_line, safe_text
+from rstar2_env.view.terminal.walk.windows import PROBLEMS, KeysWindow, error_text
 
-Found = TypeVar("Found")
+ResultT = TypeVar("ResultT")
 
 
 class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
-    """A screen about a run, or about all.
+    """A screen about one run or about all runs.
 
     Args:
-        answers: What is known of the runs.
-        run: The run's name; empty for all.
+        answers: Query layer.
+        run: Name of the run; empty for all runs.
     """
 
     MORE: ClassVar[tuple[str, ...]] = ()
-    """What the list of keys says below them."""
+    """Additional lines below the list of keys."""
 
     def __init__(self, answers: Answers, run: str = "") -> None:
         super().__init__()
         self.answers, self.run_name = answers, run
 
     def compose(self) -> ComposeResult:
-        """The head, what the screen is about, the keys."""
+        """Lay out the head, the body and the footer with the keys."""
         yield Static(markup=False, id="head")
         yield from self.body()
         yield Footer(show_command_palette=False)
 
     def body(self) -> Iterable[Widget]:
-        """What the screen is about."""
+        """Return the widgets of the body."""
         raise NotImplementedError
 
-    def look(self) -> None:
-        """Show what the run holds now."""
+    def update_content(self) -> None:
+        """Show the current content of the run."""
         raise NotImplementedError
 
     def on_screen_resume(self) -> None:
-        """Show what changed while another screen was seen."""
-        self.look()
+        """Show changes that were made while another screen was visible."""
+        self.update_content()
 
-    def say(self, *names: str, more: str = "", wrong: str = "") -> None:
-        """Say in the head where this is.
+    def set_head(self, *names: str, more: str = "", wrong: str = "") -> None:
+        """Set the text of the head.
 
         Args:
-            *names: The way to here.
-            more: What else there is to say.
-            wrong: What went wrong; empty if nothing did.
+            *names: Path to this screen.
+            more: Additional information.
+            wrong: Error message; empty if there is no error.
         """
-        text = Text(" › ").join([Text("runs"), *(shown(one_line(name, 60), "bold") for name in names)])
+        text = Text(" › ").join([Text("runs"), *(safe_text(one_line(name, 60), "bold") for name in names)])
         text.append(f"   {more}" if more else "", "dim")
         text.append(f"   {one_line(wrong, 500)}" if wrong else "", "bold red")
         self.query_one("#head", Static).update(text)
 
-    async def known(self, question: Callable[[], Found]) -> Found | str:
-        """The answer to a question, asked in a thread; where there is none, the reason."""
+    async def run_query(self, question: Callable[[], ResultT]) -> ResultT | str:
+        """Run a query in a thread; return its result, or the message of its error."""
         try:
             return await asyncio.to_thread(question)
         except PROBLEMS as error:
-            return told(error)
+            return error_text(error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is no way back from the first screen."""
+        """Disable going back from the first screen."""
         return not (action == "back" and self.app.screen_stack[1:2] == [self])
 
     def action_back(self) -> None:
-        """Go back to the screen before."""
+        """Return to the previous screen."""
         self.dismiss()
 
     def action_keys(self) -> None:
-        """Show the keys."""
+        """Show the window of keys."""
         table = Table.grid(padding=(0, 2))
-        told_of: set[tuple[str, str]] = set()
+        listed: set[tuple[str, str]] = set()
         for bound in self.active_bindings.values():
-            one = bound.binding
-            if bound.enabled and one.description and not one.system and (one.action, one.description) not in told_of:
-                told_of.add((one.action, one.description))
-                table.add_row(Text(self.app.get_key_display(one), "bold"), Text(one.description))
-        self.app.push_screen(Keys(Group(table, *(Text(f"\n{line}") for line in self.MORE))))
+            key = bound.binding
+            if bound.enabled and key.description and not key.system and (key.action, key.description) not in listed:
+                listed.add((key.action, key.description))
+                table.add_row(Text(self.app.get_key_display(key), "bold"), Text(key.description))
+        self.app.push_screen(KeysWindow(Group(table, *(Text(f"\n{line}") for line in self.MORE))))
 
 
 def reading(row: dict[str, Any]) -> str:
-    """How far a run has been read, as long as that is not all.
+    """Return the reading progress of a run; empty when it is complete.
 
     Args:
-        row: As ``Answers.row`` has it.
+        row: Result of ``Answers.row``.
     """
     if row["indexing"]:
         return f"reading: {row['indexing']['done'] / max(1, row['indexing']['total']):.0%}"

@@ -151,7 +151,7 @@ def test_whole_groups_evenly_over_the_steps_are_chosen_and_the_rest_is_told(tmp_
     problem = data["responses"]["api/runs/run/problems/p4"]
     assert problem["seen"] == 80
     assert {row["key"] for row in problem["episodes"]} <= keys
-    assert "40 of 400 episodes: whole groups, evenly over the steps, since --episodes is 40" in data["note"]
+    assert "40 of 400 episodes (whole groups" in data["note"]
     assert data["responses"]["api/runs/run"]["episode_figures"]["train"]["episodes"] == 400
 
 
@@ -167,7 +167,7 @@ def test_the_room_that_training_leaves_is_for_held_out_episodes(tmp_path):
 
 def test_a_filter_says_which_episodes(tmp_path):
     write_run(tmp_path / "run")
-    data = export(tmp_path / "run", base=tmp_path, asked={"split": "train", "kept": "0"}).data
+    data = export(tmp_path / "run", base=tmp_path, params={"split": "train", "kept": "0"}).data
     rows = data["responses"]["api/runs/run/episodes"]["rows"]
     assert {row["kept"] for row in rows} == {False}
     assert len(rows) == 12
@@ -175,7 +175,7 @@ def test_a_filter_says_which_episodes(tmp_path):
 
 def test_a_page_that_is_not_built_is_told_how(tmp_path):
     write_run(tmp_path / "run", steps=1)
-    with pytest.raises(ConfigurationError, match=r"make view.*then install the package again"):
+    with pytest.raises(ConfigurationError, match=r"make view.*then reinstall the package"):
         write_export([tmp_path / "run"], tmp_path / "x.html", cache=tmp_path / "cache", static=tmp_path)
     assert not (tmp_path / "x.html").exists()
 
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_written_is_told_before_runs_are_read(tmp_path, mo
     static = write_page(tmp_path / "static")
     monkeypatch.setattr(Follower, "read_all", unread)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=rf"^{out} cannot be written: {told}.*Name a file in a folder"):
+    with pytest.raises(ConfigurationError, match=rf"^{out} cannot be written: {told}.*Choose a file in an existing"):
         write_export([tmp_path / "run"], Path(out), cache=tmp_path / "cache", static=static)
 
 

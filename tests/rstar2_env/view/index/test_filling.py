@@ -11,7 +11,7 @@ import pytest
 from run_sample import write_run
 
 from rstar2_env.view.index import RunIndex, filling
-from rstar2_env.view.index.facts import real, whole
+from rstar2_env.view.index.facts import as_float, as_int
 
 HUGE = 10**400
 LINE = {"problem_id": "q", "messages": [{"role": "user", "content": "step"}]}
@@ -36,15 +36,15 @@ def test_lines_that_come_while_words_are_taken_over_become_searchable(file, inde
     file.write_text(written(LINE))
     readings = []
 
-    def grown(path: Path, start: int):
+    def read_batches(path: Path, start: int):
         readings.append(start)
         if len(readings) == 2:  # the first was for the episodes, this one is for their words
             with path.open("a") as opened:
                 opened.write(written(LINE, LINE))
         return true_grown(path, start)
 
-    true_grown = filling.grown
-    monkeypatch.setattr(filling, "grown", grown)
+    true_grown = filling.read_batches
+    monkeypatch.setattr(filling, "read_batches", read_batches)
     index.refresh()
     assert readings == [0, 0]
     assert index.progress()[2:] == (1, 1)
@@ -80,12 +80,12 @@ def test_an_integer_of_any_size_in_an_episode_stops_nothing(file, index, name):
 
 
 def test_numbers_are_taken_within_what_the_index_holds():
-    assert [whole(one) for one in (7, 7.9, 2**62 - 1, 2**62, -HUGE, float("inf"), float("nan"), "7", None)] == [
+    assert [as_int(one) for one in (7, 7.9, 2**62 - 1, 2**62, -HUGE, float("inf"), float("nan"), "7", None)] == [
         *(7, 7, 2**62 - 1),
         *(0,) * 6,
     ]
-    assert whole(HUGE, None) is None
-    assert [real(one) for one in (7, -0.5, HUGE, float("inf"), float("nan"), "7", None)] == [7.0, -0.5, *(None,) * 5]
+    assert as_int(HUGE, None) is None
+    assert [as_float(one) for one in (7, -0.5, HUGE, float("inf"), float("nan"), "7", None)] == [7.0, -0.5, *(None,) * 5]
 
 
 def test_a_line_that_overflows_after_all_is_left_out_with_its_number(file, index, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_line_that_overflows_after_all_is_left_out_with_its_number(file, index
     file.write_text(written(LINE, LINE, LINE))
     index.refresh()
     assert index.query("SELECT line FROM episodes ORDER BY line") == [(0,), (2,)]
-    assert index.notes() == ["eval.jsonl, line 2: int too large to convert to float; it is left out."]
+    assert index.notes() == ["eval.jsonl, line 2: int too large to convert to float; the line was skipped."]
 
 
 @pytest.mark.parametrize("form", ['{"step": %s, "group": 1, "member": 0}', '{"member": 0, "group": 1, "step": %s}'])

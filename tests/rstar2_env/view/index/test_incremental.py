@@ -17,7 +17,7 @@ from run_sample import CONFIG, decisions_of, episode, groups_of, write_run
 
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.sources import sources_of
+from rstar2_env.view.index.line_files import line_files_of
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_what_an_episode_does_not_say_of_its_problem_stays_as_another_said_it(tm
 
 def test_the_newest_steps_are_read_first(tmp_path):
     write_run(tmp_path / "run", steps=3)
-    found = [(source.what, source.split, source.step) for source in sources_of(tmp_path / "run")]
+    found = [(source.what, source.split, source.step) for source in line_files_of(tmp_path / "run")]
     assert found == [
         *(("episodes", "eval", 3), ("episodes", "train", 3), ("episodes", "train", 2), ("episodes", "train", 1)),
         *(("episodes", "eval", 0), ("tokens", "train", 3), ("tokens", "train", 2), ("tokens", "train", 1)),
@@ -226,10 +226,10 @@ def test_an_answer_is_kept_until_the_run_changes(tmp_path, index_of):
         made.append(len(made))
         return made[-1]
 
-    assert [index.kept("count", answer) for _ in range(2)] == [0, 0]
+    assert [index.cached("count", answer) for _ in range(2)] == [0, 0]
     writer.train(9, groups_of(9))
     index.refresh()
-    assert [index.kept("count", answer) for _ in range(2)] == [1, 1]
+    assert [index.cached("count", answer) for _ in range(2)] == [1, 1]
 
 
 def test_a_damaged_index_is_made_anew(tmp_path, index_of):

@@ -14,7 +14,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries import problems
 from rstar2_env.view.queries.episodes import find_place, list_episodes, page_of
-from rstar2_env.view.queries.figures import of_splits
+from rstar2_env.view.queries.figures import figures_by_split
 from rstar2_env.view.queries.filters import SORTS, words_query
 from rstar2_env.view.queries.groups import list_groups
 from rstar2_env.view.queries.problems import find_problem, list_problems
@@ -248,7 +248,7 @@ def test_the_marks_of_held_out_episodes_are_neither_kept_nor_dropped(index, rows
 
 
 def test_figures_of_a_split_are_those_of_its_rows(index, rows):
-    found = of_splits(index)
+    found = figures_by_split(index)
     for split, own in (
         ("train", [row for row in rows if row["split"] == "train"]),
         ("eval", [row for row in rows if (row["split"], row["step"]) == ("eval", 5)]),

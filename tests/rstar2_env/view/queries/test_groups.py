@@ -9,7 +9,7 @@ from selected_runs import SELECTED, write_selected
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.selectors.base import SELECTORS
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.queries.figures import by_step
+from rstar2_env.view.queries.figures import figures_by_step
 from rstar2_env.view.queries.groups import find_group, list_groups
 
 
@@ -51,7 +51,7 @@ def test_groups_are_found_by_their_round_of_refill(chosen):
         found = list_groups(index, {"round": str(number), "limit": "1000"})
         assert sorted((row["step"], row["group"]) for row in found["rows"]) == sorted(wanted)
         assert {row["round"] for row in found["rows"]} == {number}
-        told = by_step(index, "train")
+        told = figures_by_step(index, "train")
         counts = dict(zip(told["steps"], told["rounds"][str(number)], strict=True))
         assert counts == {step: sum(one == step for one, _ in wanted) for step in run.steps}
     assert set(told["rounds"]) == {str(number) for number in rounds}

@@ -69,7 +69,7 @@ def test_an_evaluation_that_does_not_tell_its_options_has_none(tmp_path, line):
     file.write_text(line)
     facts = RunFacts(file)
     assert facts.config == {}
-    assert facts.notes == []
+    assert facts.notes() == []
     file.write_text(options_of(3))
     assert facts.config == {"agent": "agent 3"}
 
@@ -87,7 +87,7 @@ def test_notes_are_told_while_other_threads_read_more_files(tmp_path):
             with ThreadPoolExecutor(3) as threads:
                 reads = [threads.submit(facts.object, name) for name in names]
                 while not all(read.done() for read in reads):
-                    assert len(facts.notes) <= len(names)
-            assert len(facts.notes) == len(names)
+                    assert len(facts.notes()) <= len(names)
+            assert len(facts.notes()) == len(names)
     finally:
         sys.setswitchinterval(before)

@@ -26,7 +26,7 @@ def ask(tmp_path_factory):
 def locked(tmp_path_factory):
     base = tmp_path_factory.mktemp("locked")
     write_run(base / "runs" / "run")
-    options = ViewOptions.of("127.0.0.1", 0, token=True, names=("box.example",))
+    options = ViewOptions.create("127.0.0.1", 0, token=True, names=("box.example",))
     with viewed(base / "runs", base=base, options=options) as asker:
         yield asker
 
@@ -69,7 +69,7 @@ def test_a_link_on_a_page_of_others_leads_to_the_page(ask):
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_only_get_is_answered(ask, method):
     reply = ask("/api/runs", method)
-    assert (reply.status, reply.json["error"]) == (405, "This server only answers; it takes GET alone.")
+    assert (reply.status, reply.json["error"]) == (405, "This server is read-only and accepts only GET.")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_answers_are_no_pages(ask):
 def test_an_answer_that_no_page_could_hold_is_not_sent(ask, monkeypatch):
     monkeypatch.setattr("rstar2_env.view.server.app._MOST_ANSWER", 200)
     reply = ask("/api/runs/run/metrics")
-    assert (reply.status, reply.json["error"]) == (413, "The answer is too large to be sent.")
+    assert (reply.status, reply.json["error"]) == (413, "The response is too large to be sent.")
 
 
 def test_a_long_address_is_refused(ask):
@@ -174,8 +174,8 @@ def test_a_token_is_long_and_plain(token):
 
 
 def test_an_address_that_others_reach_has_a_token():
-    assert ViewOptions.of("0.0.0.0", 0).token
-    assert ViewOptions.of("127.0.0.1", 0).token is None
+    assert ViewOptions.create("0.0.0.0", 0).token
+    assert ViewOptions.create("127.0.0.1", 0).token is None
     with pytest.raises(ConfigurationError, match="other machines"):
         ViewOptions(host="0.0.0.0")
 
@@ -204,5 +204,5 @@ def test_a_hostile_run_comes_out_as_it_is_and_nothing_breaks(tmp_path):
 
 def test_a_page_that_is_not_built_is_told_how(tmp_path):
     write_run(tmp_path / "run")
-    with pytest.raises(ConfigurationError, match=r"make view.*then install the package again"):
+    with pytest.raises(ConfigurationError, match=r"make view.*then reinstall the package"):
         ViewServer([tmp_path / "run"], cache=tmp_path / "cache", static=tmp_path)

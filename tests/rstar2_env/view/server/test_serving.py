@@ -167,7 +167,7 @@ def test_a_file_that_changed_while_it_was_read_is_to_be_asked_for_again(tmp_path
         ask.read("run")
         monkeypatch.setattr(RunIndex, "line", changed)
         reply = ask("/api/runs/run/episodes/train-1-0")
-        assert (reply.status, "ask again" in reply.json["error"]) == (409, True)
+        assert (reply.status, "try again" in reply.json["error"]) == (409, True)
 
 
 def test_tokens_are_those_of_the_episodes_own_process_and_of_training_alone(tmp_path):
@@ -263,8 +263,8 @@ def test_a_run_without_episodes_has_answers_too(tmp_path, path):
 @pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1", "a" * 100, "two words"])
 def test_an_address_that_this_machine_has_not_is_no_matter_of_the_port(tmp_path, host):
     write_run(tmp_path / "run", steps=1)
-    told = rf"Cannot listen on {host}: .*Name an address that this machine has.*\(host=\.\.\.\)"
-    options = ViewOptions.of(host, 0)
+    told = rf"Cannot listen on {host}: .*Use an address of this machine.*\(host=\.\.\.\)"
+    options = ViewOptions.create(host, 0)
     with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
         pass
 
@@ -273,6 +273,6 @@ def test_a_port_that_is_taken_is_told(tmp_path):
     write_run(tmp_path / "run", steps=1)
     with viewed(tmp_path / "run", base=tmp_path) as ask:
         told = rf"Cannot listen on 127\.0\.0\.1:{ask.port}: Address already in use.*Choose another port"
-        options = ViewOptions.of("127.0.0.1", ask.port)
+        options = ViewOptions.create("127.0.0.1", ask.port)
         with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
             pass

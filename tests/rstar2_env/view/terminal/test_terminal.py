@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.terminal.episodes import conversation
 from rstar2_env.view.terminal.files import show_file
-from rstar2_env.view.terminal.harmless import harmless, one_line
+from rstar2_env.view.terminal.sanitize import one_line, sanitize
 from rstar2_env.view.terminal.sparkline import sparkline
 from rstar2_env.view.terminal.text_view import text_view
 
@@ -33,7 +33,7 @@ def printed(*parts, colours: bool = False) -> str:
 
 @pytest.mark.parametrize("sign", [*CONTROLS, *TURNING], ids=ascii)
 def test_no_control_reaches_the_terminal(sign):
-    shown = harmless(f"a{sign}b")
+    shown = sanitize(f"a{sign}b")
     assert sign not in shown
     assert shown.startswith("a")
     assert shown.endswith("b")
@@ -41,8 +41,8 @@ def test_no_control_reaches_the_terminal(sign):
 
 
 def test_lines_and_letters_stay():
-    assert harmless("a\r\nb\tc é 数 👩‍👩‍👧") == "a\nb\tc é 数 👩‍👩‍👧"
-    assert harmless("\ud800").encode() == b"?"
+    assert sanitize("a\r\nb\tc é 数 👩‍👩‍👧") == "a\nb\tc é 数 👩‍👩‍👧"
+    assert sanitize("\ud800").encode() == b"?"
     assert one_line("a\n b\x1b" + "x" * 300) == "a b␛" + "x" * 195 + "…"
 
 
@@ -91,7 +91,7 @@ def test_an_overview_tells_of_a_run(tmp_path):
     text = printed(*text_view([tmp_path / "run"], cache=tmp_path / "cache"))
     assert "grpo_roc" in text
     assert "step 4 of 4" in text
-    assert "36 episodes of training, 6 held out" in text
+    assert "36 training episodes, 6 held out" in text
     assert "eval/pass_rate" in text
     assert "answered 36" in text
 
@@ -100,13 +100,13 @@ def test_episodes_are_listed_and_one_is_shown(tmp_path):
     write_run(tmp_path / "run")
     cache = tmp_path / "cache"
     asked = {"split": "train", "kept": "0", "sort": "-step"}
-    text = printed(*text_view([tmp_path / "run"], episodes=2, asked=asked, cache=cache))
+    text = printed(*text_view([tmp_path / "run"], episodes=2, params=asked, cache=cache))
     assert "2 of 12 episodes" in text
     assert "train-4-0" in text
     shown = printed(*text_view([tmp_path / "run"], key="train-4-0", cache=cache))
     assert "é step 4 group 0 member 0" in shown
     assert "no: quota" in shown
-    with pytest.raises(ConfigurationError, match="no episode 'train-9-9'"):
+    with pytest.raises(ConfigurationError, match="does not contain episode 'train-9-9'"):
         text_view([tmp_path / "run"], key="train-9-9", cache=cache)
 
 
@@ -115,9 +115,9 @@ def test_several_runs_are_listed_and_one_must_be_named_for_more(tmp_path):
         write_run(tmp_path / "runs" / name, steps=1)
     cache = tmp_path / "cache"
     assert "training" in printed(*text_view([tmp_path / "runs"], cache=cache))
-    with pytest.raises(ConfigurationError, match="name one of"):
+    with pytest.raises(ConfigurationError, match="choose one of"):
         text_view([tmp_path / "runs"], episodes=3, cache=cache)
-    with pytest.raises(ConfigurationError, match=r"no run in .* run\.json"):
+    with pytest.raises(ConfigurationError, match=r"no runs in .* run\.json"):
         text_view([cache], cache=cache)
 
 
@@ -128,7 +128,7 @@ def test_a_file_is_summed_up_or_an_episode_of_it_shown(tmp_path):
     assert "episodes" in text
     assert "answered 9" in text
     assert "é step 2 group 1 member 1" in printed(show_file(file, 4))
-    with pytest.raises(ConfigurationError, match="has no episode 9"):
+    with pytest.raises(ConfigurationError, match="does not contain episode 9"):
         show_file(file, 9)
 
 
@@ -169,7 +169,7 @@ def test_what_cannot_be_read_is_noted_with_its_line(tmp_path):
     assert "line 2: it is not JSON" in text
     assert "line 3: it is not a JSON object" in text
     file.write_text("{}\n")
-    with pytest.raises(ConfigurationError, match="holds no episode"):
+    with pytest.raises(ConfigurationError, match="does not contain episodes"):
         show_file(file)
     with pytest.raises(ConfigurationError, match="is a folder"):
         show_file(tmp_path)
@@ -188,7 +188,7 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
     assert MARKUP in text
 
 
-@pytest.mark.parametrize(("written", "said"), [("", "holds no episode"), ('{"a": 1}\n', "line 1: it is no episode")])
+@pytest.mark.parametrize(("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: it is not an episode")])
 def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
     (tmp_path / "other.jsonl").write_text(written)
     with pytest.raises(ConfigurationError, match=said):
@@ -216,7 +216,7 @@ def test_a_record_that_is_no_episode_is_not_shown_as_one(tmp_path, record, suffi
     file = tmp_path / f"x{suffix}"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([record, good]) if suffix == ".json" else f"{json.dumps(record)}\n{json.dumps(good)}\n")
-    with pytest.raises(ConfigurationError, match=f"^{file}, record 0: it is no episode: it has no list 'messages'"):
+    with pytest.raises(ConfigurationError, match=f"^{file}, record 0: it is not an episode: .* list 'messages'"):
         show_file(file, 0)
     assert "What?" in printed(show_file(file, 1))
 
@@ -227,7 +227,7 @@ def test_what_is_no_record_of_a_list_counts_and_is_noted(tmp_path):
     file.write_text(json.dumps([3, good, good]))
     assert "record 0: it is not a JSON object" in printed(show_file(file))
     assert "What?" in printed(show_file(file, 2))
-    with pytest.raises(ConfigurationError, match=r"has no episode 0 \(record 0: it is not a JSON object"):
+    with pytest.raises(ConfigurationError, match=r"does not contain episode 0 \(record 0: it is not a JSON object"):
         show_file(file, 0)
 
 
@@ -235,7 +235,7 @@ def test_what_is_no_record_of_a_list_counts_and_is_noted(tmp_path):
 def test_as_many_episodes_are_listed_as_were_asked_for(tmp_path, asked):
     file, there = tmp_path / "x.jsonl", 2500
     file.write_text("".join(json.dumps({"messages": [], "reward": number}) + "\n" for number in range(there)))
-    text = printed(*text_view([file], episodes=asked, asked={"sort": "-reward"}, cache=tmp_path / "cache"))
+    text = printed(*text_view([file], episodes=asked, params={"sort": "-reward"}, cache=tmp_path / "cache"))
     keys = re.findall(r"eval-0-(\d+)", text)
     assert list(map(int, keys)) == list(range(there - 1, max(there - asked, 0) - 1, -1))
     assert f"{min(asked, there):,} of 2,500 episodes" in text

@@ -14,7 +14,7 @@ pytest.importorskip("textual", reason="textual is in the extra 'view'")
 from walked import walk
 
 from rstar2_env.view.answers import Answers
-from rstar2_env.view.terminal.columns import Column, fitted
+from rstar2_env.view.terminal.columns import TableColumn, fit_widths
 
 ROWS = 20_000
 LEAST = (0, 10, 0, 5, 9)
@@ -81,9 +81,9 @@ def test_the_cursor_moves_by_rows_and_pages_and_stays_within(tmp_path):
 
 @given(st.lists(st.integers(0, 60), min_size=5, max_size=5), st.integers(20, 200), st.integers(0, 200))
 def test_columns_fit_or_are_at_their_least(wanted, width, question):
-    columns = [Column(str(at), lambda row: Text(), least=least) for at, least in enumerate(LEAST)]
-    columns.append(Column("question", lambda row: Text(), least=20, spare=True))
-    widths, gap = fitted(columns, [*wanted, question], width)
+    columns = [TableColumn(str(at), lambda row: Text(), least=least) for at, least in enumerate(LEAST)]
+    columns.append(TableColumn("question", lambda row: Text(), least=20, spare=True))
+    widths, gap = fit_widths(columns, [*wanted, question], width)
     taken = sum(one + gap for one in widths if one)
     least = [min(one, least) if least else one for one, least in zip(wanted, LEAST, strict=True)]
     assert taken <= width or (widths[:5] == least and gap == 1)
@@ -95,6 +95,6 @@ def test_columns_fit_or_are_at_their_least(wanted, width, question):
 
 
 def test_the_widest_column_gives_first():
-    columns = [Column(str(at), lambda row: Text(), least=4) for at in range(3)]
-    assert fitted(columns, [6, 30, 12], 40) == ([6, 19, 12], 1)
-    assert fitted(columns, [6, 30, 12], 54) == ([6, 30, 12], 2)
+    columns = [TableColumn(str(at), lambda row: Text(), least=4) for at in range(3)]
+    assert fit_widths(columns, [6, 30, 12], 40) == ([6, 19, 12], 1)
+    assert fit_widths(columns, [6, 30, 12], 54) == ([6, 30, 12], 2)

@@ -54,7 +54,7 @@ def listed(run, cache, **asked):
 
 def test_the_overview_of_the_only_run_comes_first_with_its_curves(run, cache):
     async def act(walker):
-        await walker.until("36 episodes of training")
+        await walker.until("36 training episodes")
         await walker.until("figures by step")
         assert "eval/pass_rate" in walker.text
         assert re.search("eval/pass_rate .* ▁█ ", walker.text)
@@ -101,7 +101,7 @@ def test_the_table_is_filtered_by_the_filters_of_the_command_line(run, cache):
     ("typed", "told"),
     [
         ("step=x", "step must be a whole number, not 'x'."),
-        ("kepd=1", "there is no 'kepd'; there are"),
+        ("kepd=1", "there is no filter 'kepd'"),
         ("kept", "The filter must be NAME=VALUE&NAME=VALUE"),
         ("status=lost", "There is no status 'lost'"),
     ],
@@ -127,7 +127,7 @@ def test_the_name_of_a_filter_is_completed(run, cache):
         await walker.until("min_reward=")
         await walker.press("right")
         await walker.type("1")
-        await walker.press("enter", until="No episode is like that.")
+        await walker.press("enter", until="No matching episodes.")
         assert "filter split=eval&min_reward=1" in walker.text
 
     walk(act, run, cache=cache)
@@ -203,7 +203,7 @@ def test_an_episode_is_a_conversation_with_statuses_reward_answers_and_verdict(m
         await walker.press("enter", until="╭─ system")
         for part in ("╭─ user", "╭─ assistant", "value = ", "python_code_with_standard_io: exception", "NameError"):
             assert part in walker.whole
-        for part in ("not right", "reward", "answer", "gold answer", "different (number)"):
+        for part in ("not correct", "reward", "answer", "gold answer", "different (number)"):
             assert part in walker.whole
         await walker.press("tab")
         assert walker.lines[1].startswith("╭─ user"), "the next message is at the top"

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from rstar2_env.view.index import growing
-from rstar2_env.view.index.growing import grown, line_at
+from rstar2_env.view.index import line_batches
+from rstar2_env.view.index.line_batches import line_at, read_batches
 
 LINES = [f"line {number} {'x' * (number * 37 % 500)}".encode() for number in range(700)]
 
@@ -30,7 +30,7 @@ def members_of(lines, size):
 
 def read(path, start=0):
     lines, after = [], start
-    for piece in grown(path, start):
+    for piece in read_batches(path, start):
         lines += piece.lines
         after = piece.after if piece.after is not None else after
     return lines, after
@@ -50,7 +50,7 @@ def test_a_broken_end_is_left_out_and_read_once_it_is_whole(file):
     for cut in sorted(rng.sample(range(len(data)), 40)):
         file.write_bytes(data[:cut])
         first, after = read(file)
-        whole = [line for piece in grown(file, 0) if piece.after is not None for _, line in piece.lines]
+        whole = [line for piece in read_batches(file, 0) if piece.after is not None for _, line in piece.lines]
         assert whole == LINES[: len(whole)]
         file.write_bytes(data)
         rest, end = read(file, after)
@@ -64,13 +64,13 @@ def test_a_damaged_member_ends_what_is_read_and_is_told(tmp_path):
     data = write(file, members_of(LINES[:30], 10))
     first = len(gzip.compress(members_of(LINES[:30], 10)[0], mtime=0))
     file.write_bytes(data[: first + 20] + b"\xff" * 30 + data[first + 50 :])
-    pieces = list(grown(file, 0))
+    pieces = list(read_batches(file, 0))
     assert [line for piece in pieces if piece.after for _, line in piece.lines] == LINES[:10]
     assert f"byte {first} is damaged" in pieces[-1].broken
 
 
 def test_a_line_that_is_too_long_is_passed_over(file, monkeypatch):
-    monkeypatch.setattr(growing, "MOST_LINE", 1 << 20)
+    monkeypatch.setattr(line_batches, "MOST_LINE", 1 << 20)
     # Random, so that it is as long when it is compressed.
     long = random.Random(0).randbytes(3 << 20).replace(b"\n", b" ")
     write(file, [b"a\n", long + b"\nb\n", b"c\n"])
@@ -81,10 +81,10 @@ def test_a_line_that_is_too_long_is_passed_over(file, monkeypatch):
 
 
 def test_one_large_member_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(growing, "_PIECE", 1024)
+    monkeypatch.setattr(line_batches, "_PIECE", 1024)
     file = tmp_path / "x.jsonl.gz"
     write(file, [b"".join(line + b"\n" for line in LINES)])
-    pieces = list(grown(file, 0))
+    pieces = list(read_batches(file, 0))
     assert len(pieces) > 2
     assert [piece.after for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
     assert [line for piece in pieces for _, line in piece.lines] == LINES

@@ -1,4 +1,4 @@
-"""Which episodes of a run an export holds: whole groups, evenly over the run, as many as there is room for."""
+"""Choice of the episodes in an export: whole groups, evenly over the run, up to a maximum number."""
 
 from __future__ import annotations
 
@@ -12,39 +12,38 @@ from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
 _GOLDEN = 0.618
-"""About the golden ratio: parts of its multiples fall evenly between 0 and 1, however many there are."""
+"""Golden ratio: the fractional parts of its multiples are spread evenly over [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Some episodes of a run.
+class EpisodeChoice:
+    """The chosen episodes of a run.
 
     Attributes:
-        ids: Their numbers in the index, in the order of a list.
-        there: How many there are of those that were asked for.
-        why: What was left out and why, in words; empty where nothing was.
+        ids: Ids in the index, in list order.
+        available: Number of episodes that match the filter.
+        omitted: Sentence about omitted episodes, with the reason; empty if there are none.
     """
 
     ids: list[int]
-    there: int
-    why: str
+    available: int
+    omitted: str
 
 
-def choose(index: RunIndex, most: int, asked: Mapping[str, str]) -> Chosen:
-    """Choose episodes.
+def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> EpisodeChoice:
+    """Choose the episodes of a run to export.
 
-    Half of the room is for those of held-out problems, the other half for those of training; what one leaves, the
-    other takes.
+    Half of the slots are for held-out episodes, half for training episodes; unused slots go to the other half.
 
     Args:
-        index: The run's.
-        most: Episodes at most.
-        asked: A filter, as of the table of episodes.
+        index: Index of the run.
+        most: Maximum number of episodes.
+        params: Filter, as for the table of episodes.
 
     Raises:
-        ConfigurationError: A value of the filter is of another form.
+        ConfigurationError: A value of the filter is invalid.
     """
-    wanted = read_filter(asked)
+    wanted = read_filter(params)
     with index.reading() as db:
         picked = set(numbers_of(index, db, wanted, PLACE)) if wanted.q else None
         groups: dict[str, list[list[int]]] = {"train": [], "eval": []}
@@ -59,28 +58,30 @@ def choose(index: RunIndex, most: int, asked: Mapping[str, str]) -> Chosen:
                 groups.setdefault(place[0], []).append([])
                 last = place
             groups[place[0]][-1].append(number)
-    there = sum(len(group) for side in groups.values() for group in side)
-    if there <= most:
-        return Chosen([one for name in ("eval", "train") for group in groups[name] for one in group], there, "")
+    available = sum(len(group) for side in groups.values() for group in side)
+    if available <= most:
+        return EpisodeChoice(
+            [id_ for name in ("eval", "train") for group in groups[name] for id_ in group], available, ""
+        )
     held_out = _evenly(groups["eval"], max(most // 2, most - sum(map(len, groups["train"]))))
     trained = _evenly(groups["train"], most - len(held_out))
-    why = (
-        f"{len(held_out) + len(trained):,} of {there:,} episodes: whole groups, evenly over the steps, since "
-        f"--episodes is {most:,}"
+    omitted = (
+        f"{len(held_out) + len(trained):,} of {available:,} episodes (whole groups, spread evenly over the steps; "
+        f"--episodes is {most:,})"
     )
-    return Chosen(held_out + trained, there, why)
+    return EpisodeChoice(held_out + trained, available, omitted)
 
 
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Whole groups, evenly over a list, up to a number of episodes; a group that is larger than that is cut."""
+    """Choose whole groups evenly over a list, up to a number of episodes. A single larger group is cut."""
     if sum(map(len, groups)) <= most:
-        return [one for group in groups for one in group]
+        return [id_ for group in groups for id_ in group]
     if not groups or most <= 0:
         return []
     size = sum(map(len, groups)) / len(groups)
     count = max(1, min(len(groups), int(most / size)))
-    # Backwards, so that the last group, which tells how it ended, is always there; of each part another place, as the
-    # same place of every step may hold the same problem.
+    # Backwards, so that the last group, the end of the run, is always included. The offset within each part varies,
+    # because the same position of every step may hold the same problem.
     ends = [(at * len(groups)) // count for at in range(count + 1)]
     places = sorted(
         len(groups) - 1 - begin - int(at * _GOLDEN % 1 * (end - begin))

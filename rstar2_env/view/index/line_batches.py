@@ -1,7 +1,7 @@
-"""Reads files of lines that grow, from where the last reading ended, and single lines of them by their place.
+"""Reading of append-only files: new lines from an offset on, and single lines by position.
 
-What is whole is decided as ``rstar2_env.core.files.appended`` does: a line by its newline, a gzip member by its
-checksum. Memory is bounded: a file is read in pieces, and a line that is longer than ``MOST_LINE`` is passed over.
+Completeness is decided as in ``rstar2_env.core.files.appended`` does: a line by its newline, a gzip member by its
+checksum. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE`` are skipped.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import IO
 
 MOST_LINE = 64 << 20
-"""Bytes of the longest line that is read."""
+"""Maximum bytes of a line; longer lines are skipped."""
 _PIECE = 1 << 16
 _LINES = 256
-"""Lines that are handed over at once, at most."""
+"""Maximum number of lines in a batch."""
 _BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a line stands in its file.
+class LinePosition:
+    """Position of a line in its file.
 
     Attributes:
-        start: Offset in the file of the gzip member that holds it; of a plain file, of the line itself.
-        at: Offset in the decompressed member; of a plain file 0.
-        length: Its bytes, without its newline.
+        start: File offset of the gzip member that contains the line; in a plain file, of the line itself.
+        at: Offset in the decompressed member; 0 in a plain file.
+        length: Bytes of the line, without the newline.
     """
 
     start: int
@@ -36,53 +36,53 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Some lines.
+class LineBatch:
+    """A batch of lines.
 
     Attributes:
-        lines: Each with its place; ``None`` for one that is too long to be read.
-        after: Offset in the file after which reading may go on; ``None`` while a gzip member has not ended, so that
-            its lines do not count yet.
-        broken: Why reading cannot go on, if it cannot: what follows in the file is damaged.
+        lines: Position and content of each line; ``None`` instead of the content of a line that is too long.
+        after: File offset from which reading can continue; ``None`` inside a gzip member, whose lines do not count
+            before its end.
+        broken: Description of damage that prevents further reading; empty if there is none.
     """
 
-    lines: list[tuple[Place, bytes | None]]
+    lines: list[tuple[LinePosition, bytes | None]]
     after: int | None
     broken: str = ""
 
 
-def grown(path: Path, start: int) -> Iterator[Piece]:
-    """Every line of a file from an offset on, in pieces; a broken end is left out.
+def read_batches(path: Path, start: int) -> Iterator[LineBatch]:
+    """Yield the lines of a file from an offset on, in batches; an incomplete end is omitted.
 
     Args:
-        path: The file; with the suffix ``.gz`` it is gzip.
-        start: Where to begin: 0, or ``after`` of an earlier piece.
+        path: The file; with the suffix ``.gz`` it is read as gzip.
+        start: Offset to start from: 0, or ``after`` of an earlier batch.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         file.seek(start)
         yield from _members(file, start) if path.suffix == ".gz" else _plain(file, start)
 
 
-def line_at(path: Path, place: Place) -> bytes:
-    """A line by its place.
+def line_at(path: Path, place: LinePosition) -> bytes:
+    """Return a line by its position.
 
     Raises:
         OSError: The file cannot be read.
-        EOFError: The file is shorter or damaged by now.
+        EOFError: The file has become shorter or is damaged.
     """
     with path.open("rb") as file:
         file.seek(place.start)
         found = _inside(file, place) if path.suffix == ".gz" else file.read(place.length)
     if len(found) != place.length:
-        raise EOFError(f"{path} ends before its line.")
+        raise EOFError(f"{path} ends before the line.")
     return found
 
 
-def _inside(file: IO[bytes], place: Place) -> bytes:
-    """The bytes of a place in the gzip member that the file stands at; what comes before them is not kept."""
+def _inside(file: IO[bytes], place: LinePosition) -> bytes:
+    """Return the bytes at a position in the gzip member at the current file offset; earlier bytes are discarded."""
     reader, position, parts, wanted = zlib.decompressobj(wbits=31), 0, bytearray(), place.at + place.length
     while position < wanted and not reader.eof:
         raw = reader.unconsumed_tail or file.read(_PIECE)
@@ -97,8 +97,8 @@ def _inside(file: IO[bytes], place: Place) -> bytes:
     return bytes(parts)
 
 
-def _plain(file: IO[bytes], start: int) -> Iterator[Piece]:
-    lines: list[tuple[Place, bytes | None]] = []
+def _plain(file: IO[bytes], start: int) -> Iterator[LineBatch]:
+    lines: list[tuple[LinePosition, bytes | None]] = []
     held = 0
     while True:
         line = file.readline(MOST_LINE)
@@ -110,26 +110,26 @@ def _plain(file: IO[bytes], start: int) -> Iterator[Piece]:
                 length += len(rest)
             if not rest:
                 break
-            lines.append((Place(start, 0, length - 1), None))
+            lines.append((LinePosition(start, 0, length - 1), None))
         elif not line.endswith(b"\n"):
             break
         else:
-            lines.append((Place(start, 0, length - 1), line[:-1]))
+            lines.append((LinePosition(start, 0, length - 1), line[:-1]))
             held += length
         start += length
         if len(lines) >= _LINES or held >= _BYTES:
-            yield Piece(lines, start)
+            yield LineBatch(lines, start)
             lines, held = [], 0
     if lines:
-        yield Piece(lines, start)
+        yield LineBatch(lines, start)
 
 
 class _Splitter:
-    """Splits the text of one gzip member into lines with their places."""
+    """Splits the text of one gzip member into lines with their positions."""
 
     def __init__(self, start: int) -> None:
         self._start, self._at, self._rest, self._skipped = start, 0, bytearray(), 0
-        self.lines: list[tuple[Place, bytes | None]] = []
+        self.lines: list[tuple[LinePosition, bytes | None]] = []
         self.held = 0
 
     def add(self, part: bytes) -> None:
@@ -137,11 +137,11 @@ class _Splitter:
         while (end := part.find(b"\n", begin)) >= 0:
             if self._skipped:
                 length = self._skipped + end - begin
-                self.lines.append((Place(self._start, self._at, length), None))
+                self.lines.append((LinePosition(self._start, self._at, length), None))
             else:
                 line = bytes(self._rest) + part[begin:end]
                 length = len(line)
-                self.lines.append((Place(self._start, self._at, length), line))
+                self.lines.append((LinePosition(self._start, self._at, length), line))
                 self.held += length
             self._at += length + 1
             self._rest.clear()
@@ -152,13 +152,13 @@ class _Splitter:
         else:
             self._rest += part[begin:]
 
-    def take(self) -> list[tuple[Place, bytes | None]]:
+    def take(self) -> list[tuple[LinePosition, bytes | None]]:
         taken, self.lines, self.held = self.lines, [], 0
         return taken
 
 
-def _members(file: IO[bytes], start: int) -> Iterator[Piece]:
-    """The lines of gzip members, one after the other; the last piece of each says where it ends."""
+def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
+    """Yield the lines of consecutive gzip members; the last batch of each member has its end offset."""
     rest = b""
     while True:
         reader, splitter, read = zlib.decompressobj(wbits=31), _Splitter(start), 0
@@ -169,16 +169,16 @@ def _members(file: IO[bytes], start: int) -> Iterator[Piece]:
             try:
                 part = reader.decompress(raw, _PIECE * 16)
             except zlib.error as error:
-                yield Piece([], None, f"the gzip member at byte {start} is damaged ({error})")
+                yield LineBatch([], None, f"the gzip member at byte {start} is damaged ({error})")
                 return
             if not raw and not part and not reader.eof:
-                return  # not finished yet, or broken off by a kill
+                return  # still being written, or interrupted by a kill
             splitter.add(part)
             read += len(raw) - len(reader.unconsumed_tail) - len(reader.unused_data)
             if len(splitter.lines) >= _LINES or splitter.held >= _BYTES:
-                yield Piece(splitter.take(), None)
+                yield LineBatch(splitter.take(), None)
         start += read
-        yield Piece(splitter.take(), start)
+        yield LineBatch(splitter.take(), start)
         rest = reader.unused_data or b""
         if not rest:
             rest = file.read(_PIECE)

@@ -1,4 +1,4 @@
-"""The files of lines that an index is made of, and whether one is still the file that was read."""
+"""The files that an index is built from, and fingerprints to detect replaced files."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 from rstar2_env.core.run_folder.layout import EPISODES, TOKENS, step_files
 
 _PRINT = 1024
-"""Bytes at the beginning and before the end of what was read, by which a file is known again."""
+"""Bytes in the fingerprints of the beginning and the end of the content that was read."""
 _INTEGER = 2**63 - 1
 """The largest integer of SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LineFile:
     """One file of episodes or tokens.
 
     Attributes:
         path: The file.
-        name: Its name in the run: ``episodes/train-000003.jsonl.gz``.
+        name: Name within the run: ``episodes/train-000003.jsonl.gz``.
         what: ``episodes`` or ``tokens``.
         split: ``train`` or ``eval``.
-        step: Its step.
-        rank: The process that wrote it.
-        inode: Number of the file, its 63 lower bits: SQLite has no larger integers, and some file systems use all 64.
-        size: Its bytes.
-        mtime: When it was written last, in ns.
+        step: Training step of the file.
+        rank: Process that wrote the file.
+        inode: Lower 63 bits of the inode number: SQLite integers have 63 bits, some file systems use all 64.
+        size: Size in bytes.
+        mtime: Time of the last modification, in ns.
     """
 
     path: Path
@@ -41,36 +41,36 @@ class Source:
     mtime: int
 
 
-def sources_of(run: Path) -> list[Source]:
-    """The files of a run, those of episodes first, the newest steps first; of an evaluation's single file itself."""
+def line_files_of(run: Path) -> list[LineFile]:
+    """Return the files of a run: episodes before tokens, newest steps first. The file of an evaluation is its own."""
     if run.is_file():
         found = _source(run, run.name, "episodes", "eval", 0, 0)
         return [found] if found else []
     sources = []
     for what in (EPISODES, TOKENS):
-        named: dict[tuple[str, int, int], Source] = {}
+        named: dict[tuple[str, int, int], LineFile] = {}
         for file in step_files(run / what):
             found = _source(file.path, f"{what}/{file.path.name}", what, file.split, file.step, file.rank)
             if found:
-                # Of a file beside its compressed form one is left over; two would show every episode twice.
+                # Keep only one of a file and its compressed form, or every episode would appear twice.
                 named.setdefault((file.split, file.step, file.rank), found)
-        sources += sorted(named.values(), key=lambda one: (-one.step, one.split, one.rank))
+        sources += sorted(named.values(), key=lambda file: (-file.step, file.split, file.rank))
     return sources
 
 
-def _source(path: Path, name: str, what: str, split: str, step: int, rank: int) -> Source | None:
+def _source(path: Path, name: str, what: str, split: str, step: int, rank: int) -> LineFile | None:
     try:
         stat = path.stat()
     except OSError:
-        return None  # removed in between
-    return Source(path, name, what, split, step, rank, stat.st_ino & _INTEGER, stat.st_size, stat.st_mtime_ns)
+        return None  # deleted in the meantime
+    return LineFile(path, name, what, split, step, rank, stat.st_ino & _INTEGER, stat.st_size, stat.st_mtime_ns)
 
 
-def prints_of(path: Path, offset: int) -> tuple[bytes, bytes]:
-    """Digests of the beginning and of the end of the first ``offset`` bytes of a file.
+def fingerprints_of(path: Path, offset: int) -> tuple[bytes, bytes]:
+    """Return digests of the beginning and the end of the first ``offset`` bytes of a file.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         head = file.read(min(_PRINT, offset))

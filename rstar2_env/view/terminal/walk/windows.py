@@ -1,4 +1,4 @@
-"""Windows over a screen: a line to type, a list to choose from, the keys; and what is said of a failed question."""
+"""Modal windows: text input, a list of choices, the keys; and the messages of failed queries."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.terminal.harmless import harmless, shown
+from rstar2_env.view.terminal.sanitize import safe_text, sanitize
 
 PROBLEMS = (ConfigurationError, KeyError, EOFError, OSError, sqlite3.Error)
-"""What a question about a run may end with, while its files and its index change."""
+"""Errors of queries while the files of a run and its index change."""
 
 
-def told(error: BaseException) -> str:
-    """What to say of one, harmless."""
+def error_text(error: BaseException) -> str:
+    """Return the sanitized message of an error."""
     if isinstance(error, KeyError):
-        return harmless(f"It is no longer there: {error.args[0] if error.args else ''}")
-    return harmless(str(error) or type(error).__name__)
+        return sanitize(f"No longer available: {error.args[0] if error.args else ''}")
+    return sanitize(str(error) or type(error).__name__)
 
 
-class Ask(ModalScreen[str | None]):
-    """Asks for a line.
+class InputWindow(ModalScreen[str | None]):
+    """A window with one line of text input.
 
     Args:
-        title: What for.
-        value: What stands there at first.
-        helped: How it is written.
-        check: Raises ``ConfigurationError`` where the line is wrong; called in a thread.
-        suggester: Completes the line.
+        title: Title of the window.
+        value: Initial text.
+        helped: Help about the syntax.
+        check: Raises ``ConfigurationError`` if the text is invalid; called in a thread.
+        suggester: Completes the text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", show=False)]
@@ -57,31 +57,31 @@ class Ask(ModalScreen[str | None]):
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
-        """The line, and below it how it is written."""
+        """Lay out the input, and the help below it."""
         with Vertical(classes="window bottom") as window:
             window.border_title = self._heading
-            window.border_subtitle = "⏎ apply   esc cancel   empty: none"
+            window.border_subtitle = "⏎ apply   esc cancel   empty: clear"
             yield Input(self._value, suggester=self._suggester, select_on_focus=False)
             yield Static(self._helped, markup=False, id="helped")
             yield Static("", markup=False, id="wrong")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """End with the line, or say what is wrong with it."""
+        """Close the window with the text, or show the error in it."""
         try:
             await asyncio.to_thread(self._check, event.value)
         except PROBLEMS as error:
-            self.query_one("#wrong", Static).update(shown(told(error)))
+            self.query_one("#wrong", Static).update(safe_text(error_text(error)))
         else:
             self.dismiss(event.value)
 
 
-class Choose(ModalScreen[str | None]):
-    """Asks for one of some names.
+class ChoiceWindow(ModalScreen[str | None]):
+    """A window with a list of names to choose from.
 
     Args:
-        title: What for.
+        title: Title of the window.
         names: The names.
-        chosen: The one that is chosen now.
+        chosen: Currently selected name.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,backspace", "dismiss(None)", "Cancel", show=False)]
@@ -91,27 +91,27 @@ class Choose(ModalScreen[str | None]):
         self._heading, self._names, self._chosen = title, names, chosen
 
     def compose(self) -> ComposeResult:
-        """The names."""
+        """Lay out the list of names."""
         with Vertical(classes="window bottom") as window:
             window.border_title = self._heading
             window.border_subtitle = "⏎ choose   esc cancel"
             yield OptionList(*(Option(Text(name), id=name) for name in self._names))
 
     def on_mount(self) -> None:
-        """Begin at the one that is chosen now."""
+        """Highlight the selected name."""
         if self._chosen in self._names:
             self.query_one(OptionList).highlighted = self._names.index(self._chosen)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """End with it."""
+        """Close the window with the chosen name."""
         self.dismiss(event.option.id)
 
 
-class Keys(ModalScreen[None]):
-    """The keys of a screen.
+class KeysWindow(ModalScreen[None]):
+    """A window with the keys of a screen.
 
     Args:
-        parts: What to show.
+        parts: Content of the window.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -123,7 +123,7 @@ class Keys(ModalScreen[None]):
         self._parts = parts
 
     def compose(self) -> ComposeResult:
-        """The keys."""
+        """Lay out the keys."""
         with VerticalScroll(classes="window") as window:
             window.border_title = "Keys"
             window.border_subtitle = "esc close"

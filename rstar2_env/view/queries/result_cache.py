@@ -1,0 +1,43 @@
+"""A bounded cache of expensive query results."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+
+class ResultCache:
+    """A least-recently-used cache of results; thread-safe.
+
+    Args:
+        most: Maximum number of results.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return a cached result, or compute and cache it.
+
+        Args:
+            key: Key of the result, which includes the version of the data.
+            make: Computes the result.
+        """
+        with self._lock:
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+        made = make()
+        with self._lock:
+            self._results[key] = made
+            while len(self._results) > self._most:
+                self._results.popitem(last=False)
+        return made
+
+
+CACHE = ResultCache(16)
+"""Cache of sorted id lists of episodes, groups and problems, and of comparisons, by query."""
