@@ -85,7 +85,10 @@ def test_numbers_are_taken_within_what_the_index_holds():
         *(0,) * 6,
     ]
     assert as_int(HUGE, None) is None
-    assert [as_float(one) for one in (7, -0.5, HUGE, float("inf"), float("nan"), "7", None)] == [7.0, -0.5, *(None,) * 5]
+    assert [as_float(one) for one in (7, -0.5, HUGE, float("inf"), float("nan"), "7", None)] == [
+        *(7.0, -0.5),
+        *(None,) * 5,
+    ]
 
 
 def test_a_line_that_overflows_after_all_is_left_out_with_its_number(file, index, monkeypatch):

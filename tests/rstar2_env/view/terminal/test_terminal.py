@@ -188,7 +188,9 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
     assert MARKUP in text
 
 
-@pytest.mark.parametrize(("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: it is not an episode")])
+@pytest.mark.parametrize(
+    ("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: it is not an episode")]
+)
 def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
     (tmp_path / "other.jsonl").write_text(written)
     with pytest.raises(ConfigurationError, match=said):
