@@ -56,6 +56,7 @@ def test_survives_every_program(any_sandbox: Sandbox, record_property: Callable[
         except Exception as error:
             failed[case.name] = f"{type(error).__name__}: {error}"[:300]
     record_property("programs", len(programs))
+    record_property("that did not end as expected", ", ".join(failed) or "none")
     assert failed == {}
 
 
