@@ -129,10 +129,10 @@ def test_no_message_of_a_refused_push_has_the_token(hub, tmp_path):
         ("lab/small", READER, "may only read"),
         ("other/small", TOKEN, "belongs to ada, who is not a member of 'other'"),
         ("small", TOKEN, "expected ORG/NAME"),
-        ("lab/a b", TOKEN, "no name of a repository"),
-        ("lab/a--b", TOKEN, "no name of a repository"),
-        ("lab/a..b", TOKEN, "no name of a repository"),
-        ("lab/a.git", TOKEN, "no name of a repository"),
+        ("lab/a b", TOKEN, "not a repository name"),
+        ("lab/a--b", TOKEN, "not a repository name"),
+        ("lab/a..b", TOKEN, "not a repository name"),
+        ("lab/a.git", TOKEN, "not a repository name"),
     ],
 )
 def test_what_cannot_be_pushed_is_refused_before_anything_is_written(
@@ -151,7 +151,7 @@ def test_what_cannot_be_pushed_is_refused_before_anything_is_written(
 
 def test_a_public_repository_does_not_get_what_is_to_be_private(hub, tiny_model, tmp_path):
     hub.repositories["lab/small"] = Repository(private=False)
-    with pytest.raises(ConfigurationError, match="there already, and public"):
+    with pytest.raises(ConfigurationError, match="already exists and is public"):
         trainers.export_model(tiny_model, tmp_path / "out", push="lab/small", private=True)
 
 
