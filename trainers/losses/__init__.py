@@ -1,1 +1,1 @@
-"""The loss: terms that are added up, how they are averaged, and the correction for what the engine computes apart."""
+"""The loss: a sum of terms, an aggregation over rows, and a correction for engine-trainer mismatch."""

@@ -1,7 +1,7 @@
-"""Aggregations: the mean over what? ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
+"""Aggregations: how token losses are averaged: ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
 
-All count the real rows of the whole optimizer batch on all processes, so a gradient depends neither on how the rows are
-split into micro-batches and processes nor on rows that only keep processes in step.
+All count the real rows of the whole optimizer batch on all processes. The gradient therefore does not depend on how
+rows are divided into micro-batches and processes, nor on padding rows that only keep processes in step.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenMean(CheckedOptions):
-    """Every token weighs the same: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
+    """Every token has the same weight: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
 
-    Long episodes count by their length, so that what goes wrong in them is unlearned too: the usual choice.
+    Long episodes count by their length, so mistakes in them are unlearned too. This is the usual choice.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -35,10 +35,10 @@ class TokenMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class SeqMean(CheckedOptions):
-    """Every row weighs the same: the mean over rows of the mean over a row's tokens (GRPO, arXiv 2402.03300, Eq. 3).
+    """Every row has the same weight: the mean over rows of the mean over tokens (GRPO, arXiv 2402.03300, Eq. 3).
 
-    1 / (rows * tokens of the row). For losses of whole rows, such as ``ppo_clip:level=sequence``; with losses of tokens
-    it favours short right answers and long wrong ones.
+    1 / (rows * tokens of the row). For losses of whole rows, such as ``ppo_clip:level=sequence``; with token losses it
+    favours short correct answers and long wrong answers.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -48,10 +48,10 @@ class SeqMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class PromptMean(CheckedOptions):
-    """Every group weighs the same: the mean over groups of the mean over all tokens of the group.
+    """Every group has the same weight: the mean over groups of the mean over all tokens of the group.
 
-    1 / (groups * tokens of the group), SkyRL's ``prompt_mean``. For groups of unequal size, or problems whose episodes
-    are of very unequal length.
+    1 / (groups * tokens of the group), SkyRL's ``prompt_mean``. For groups of different sizes, or problems whose
+    episodes differ widely in length.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -68,9 +68,9 @@ class PromptMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class ConstLen(CheckedOptions):
-    """1 / (rows * length): a token's weight depends on no episode's length (Dr. GRPO, arXiv 2503.20783, section 3.2).
+    """1 / (rows * length): independent of the episodes' lengths (Dr. GRPO, arXiv 2503.20783, section 3.2).
 
-    With ``length=1`` it is the mean over rows of the sum over their tokens, as LUSPO and GVPO have it.
+    With ``length=1`` it is the mean over rows of the sum over their tokens, as in LUSPO and GVPO.
 
     Args:
         length: The constant, in tokens; usually the budget of an episode.

@@ -1,4 +1,4 @@
-"""``apo_dads``: a KL term that lets go of what is solved rarely (APO, arXiv 2506.21655)."""
+"""``apo_dads``: a KL term that is weaker for rarely solved problems (APO, arXiv 2506.21655)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApoDads(CheckedOptions):
-    """coef times k3, weighted where the advantage is positive by difficulty: APO's DADS (arXiv 2506.21655).
+    """coef times k3, weighted by difficulty if the advantage is positive: APO's DADS (arXiv 2506.21655).
 
-    With d the share of the group that is wrong, the weight is 1 - exp(-e (1 - d)) where A > 0: 0.907 for d = 1/8, 0.743
-    for 1/2, 0.288 for 7/8. It is 1 where A <= 0, and where all or none of the group are right. So right answers to hard
-    problems may move away from the reference model, and wrong ones stay close to it. Needs the column ``accuracy``,
-    which every row of a run has. Meant with the advantage ``apo_stcr``.
+    If d is the share of wrong episodes in the group, the weight is 1 - exp(-e (1 - d)) for A > 0: 0.907 for d = 1/8,
+    0.743 for 1/2, 0.288 for 7/8. It is 1 for A <= 0, and for groups that are all correct or all wrong. Correct answers
+    to hard problems may thus move away from the reference model, while wrong answers stay close to it. Needs the column
+    ``accuracy``, which every row of a run has. Use it with the advantage ``apo_stcr``.
 
     Args:
-        coef: Its weight in the loss, as that of ``kl``.
+        coef: Weight in the loss, as in ``kl``.
     """
 
     coef: float = option(1e-3, least=0)
@@ -42,7 +42,7 @@ class ApoDads(CheckedOptions):
         return weight * Kl(coef=self.coef)(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The divergence, without its weights, as ``kl`` has it."""
+        """Return the divergence without the weights, as in ``kl``."""
         return Kl().figures(tokens)
 
 

@@ -1,9 +1,9 @@
-"""What the loss is made of: terms, an aggregation over rows, and a correction of the engine's probabilities.
+"""The parts of the loss: terms, an aggregation over rows, and a correction of the engine's probabilities.
 
-The loss of an optimizer step is the sum, over all rows of all processes, of the row's weight (the aggregation) times
-the sum over its policy tokens of all terms added up, where terms that are policy gradients are multiplied by the
-correction. Terms about the environment's tokens are summed over those instead, with weights that the aggregation gives
-for their numbers. Its parts use the methods of the tensors that they are given, and import no torch.
+The loss of an optimizer step is a sum over all rows of all processes: the row's weight (from the aggregation) times the
+sum of all terms over its policy tokens. Policy gradient terms are multiplied by the correction. Terms about the
+environment's tokens are summed over those tokens instead, weighted by the aggregation with their counts. The parts only
+use methods of the given tensors and do not import torch.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 Need = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
-"""What a part of the loss may need that costs a pass of its own, or memory."""
+"""Inputs that a part of the loss may need and that cost an extra pass or memory."""
 ENVIRONMENT: Need = "environment"
-"""The need of a term that is about the environment's tokens: its losses count there, and not on the policy's."""
+"""The need of a term about the environment's tokens: its losses count on those tokens, not on the policy's."""
 Figures: TypeAlias = "dict[str, tuple[Tensor, Tensor]]"
 """Sum and count of each metric, scalars on the device: sums of micro-batches and processes add up, means do not."""
 
@@ -40,14 +40,14 @@ class Term(Protocol):
     """One term of the loss.
 
     Attributes:
-        needs: What it reads of ``Tokens`` beyond ``logp``, ``sampled``, ``advantage``, ``mask``, ``turn``, ``depth``
-            and ``columns``.
-            With ``"environment"`` it is about the tokens of the environment, and nothing on the policy's.
-        policy_gradient: Whether it is the advantage times something: it is then multiplied by the correction, and
-            nothing where the advantage is zero.
+        needs: Fields of ``Tokens`` that it reads in addition to ``logp``, ``sampled``, ``advantage``, ``mask``,
+            ``turn``, ``depth`` and ``columns``. A term with ``"environment"`` applies to the environment's tokens and
+            is zero on the policy's.
+        policy_gradient: Whether the term is proportional to the advantage. It is then multiplied by the correction, and
+            rows with advantage zero are skipped.
 
-    A policy gradient whose ratio is against ``sampled`` has the correction in it, and says ``corrected = False``: it is
-    not multiplied by another.
+    A policy gradient whose ratio is against ``sampled`` already contains the correction. It sets ``corrected = False``
+    and is not multiplied by the correction.
     """
 
     @property
@@ -61,20 +61,20 @@ class Term(Protocol):
         ...
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """Return the loss of each token, (B, T); what it is off the mask, or off the environment, does not count."""
+        """Return the loss of each token, (B, T); values off the mask, or off the environment's tokens, are ignored."""
         ...
 
 
 class Aggregation(Protocol):
-    """How the losses of tokens become one number: the weight of a token, which depends on its row."""
+    """Reduces token losses to one number: returns the weight of a token, which depends on its row."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """Return the weight of a policy token of each row.
 
         Args:
-            lengths: Policy tokens of each row of the optimizer batch on this process, (rows,); for terms about the
-                environment's tokens their numbers. Rows with an advantage of zero are among them, rows that only keep
-                processes in step are not; a row without such a token counts as none.
+            lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
+                about the environment's tokens, the number of those. Rows with advantage zero are included; padding rows
+                that keep processes in step are not. A row without such tokens does not count.
             groups: Number of the group that each row belongs to, unique over all processes, (rows,).
             ranks: The processes; all of them call together.
 
@@ -85,12 +85,12 @@ class Aggregation(Protocol):
 
 
 class Correction(Protocol):
-    """Weights of tokens that correct for what the engine computes otherwise than the trainer.
+    """Token weights that correct for differences between the engine's and the trainer's probabilities.
 
     Attributes:
-        needs: As of ``Term``; one that compares ``old`` with ``sampled`` needs ``"old"``.
+        needs: See ``Term``; a correction that compares ``old`` with ``sampled`` needs ``"old"``.
 
-    One whose weights depend on the advantage says ``reads_advantage = True``.
+    A correction whose weights depend on the advantage sets ``reads_advantage = True``.
     """
 
     @property
@@ -105,25 +105,25 @@ class Correction(Protocol):
 
 @runtime_checkable
 class Prepares(Protocol):
-    """Optional method of a term that compares a token with others of the whole optimizer batch.
+    """Optional method of a term that compares tokens across the whole optimizer batch.
 
-    For such a term, the log-probabilities of all rows are computed once more before each optimizer step.
+    For such a term, the log-probabilities of all rows are computed again before each optimizer step.
     """
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """Return columns, (tokens,) each, which ``Tokens.columns`` then has in every micro-batch.
+        """Return columns of shape (tokens,) that are added to ``Tokens.columns`` in every micro-batch.
 
         Args:
             batch: The policy's tokens of this process.
-            ranks: The processes; all of them call together, also those without a token.
-            rng: In the same state on every process.
+            ranks: The processes; all of them call this together, including those without tokens.
+            rng: Random generator, in the same state on every process.
         """
         ...
 
 
 @runtime_checkable
 class Measures(Protocol):
-    """Optional method of a part: metrics that it logs, and that ``observe`` is given."""
+    """Optional method of a part: metrics that are logged and passed to ``observe``."""
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return sum and count of each metric over the policy's tokens of a micro-batch."""
@@ -135,7 +135,7 @@ class Adapts(Protocol):
     """Optional methods of a part that changes from step to step; its state is saved with every checkpoint."""
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
-        """Learn the sums and counts of an optimizer step, those of ``figures`` added up over all processes."""
+        """Update from the sums and counts of ``figures`` in an optimizer step, over all processes."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -148,22 +148,22 @@ class Adapts(Protocol):
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[Need]:
-    """Everything that a loss needs."""
+    """Return all needs of a loss."""
     return frozenset[Need]().union(correction.needs, *(term.needs for term in terms))
 
 
 def is_corrected(term: Term) -> bool:
-    """Whether the correction multiplies a term."""
+    """Return whether the correction multiplies a term."""
     return term.policy_gradient and bool(getattr(term, "corrected", True))
 
 
 def prepared(
     terms: Sequence[Term], batch: BatchTokens, ranks: Ranks, rng: np.random.Generator
 ) -> dict[str, FloatArray]:
-    """The columns of all terms that prepare; see ``Prepares``.
+    """Return the columns prepared by all terms; see ``Prepares``.
 
     Raises:
-        ConfigurationError: Two terms prepare a column of the same name.
+        ConfigurationError: Two terms prepare columns with the same name.
     """
     columns: dict[str, FloatArray] = {}
     for term in terms:
@@ -180,12 +180,12 @@ def prepared(
 
 
 def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tensor:
-    """All terms about the policy's tokens added up, (B, T), 0 off the mask.
+    """Return the sum of all terms about the policy's tokens, (B, T), 0 off the mask.
 
     Args:
         tokens: The micro-batch.
         terms: The terms of the loss.
-        weights: What the correction gave for these tokens.
+        weights: The correction's weights for these tokens.
     """
     total = tokens.logp.new_zeros(tokens.logp.shape)
     for term in terms:
@@ -196,7 +196,7 @@ def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tens
 
 
 def environment_losses(tokens: Tokens, terms: Sequence[Term]) -> Tensor:
-    """All terms about the environment's tokens added up, (B, T), 0 elsewhere."""
+    """Return the sum of all terms about the environment's tokens, (B, T), 0 elsewhere."""
     total = tokens.logp.new_zeros(tokens.logp.shape)
     for term in terms:
         if ENVIRONMENT in term.needs:

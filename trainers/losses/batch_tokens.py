@@ -1,4 +1,4 @@
-"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare a token with the others."""
+"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare tokens across it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ class BatchTokens:
     """The policy's tokens of this process's rows, row after row; arrays are (tokens,), without a gradient.
 
     Attributes:
-        logp: Log-probability of each token under the weights that the step is about to train.
-        old: The same under the weights that the optimizer had when the rows were sampled.
-        sampled: The engine's log-probability of each token when it drew it.
+        logp: Log-probability of each token under the weights before this optimizer step.
+        old: Log-probability of each token under the trainer's weights when the rows were sampled.
+        sampled: The engine's log-probability of each token when it was sampled.
         advantage: Advantage of each token.
         row: Number of the row that each token belongs to, from 0, long.
-        groups: Number of the group that each row belongs to, unique over all processes, (rows,). Rows of a group are on
-            one process.
+        groups: Number of each row's group, unique over all processes, (rows,). All rows of a group are on one process.
     """
 
     logp: FloatArray
@@ -35,12 +34,12 @@ class BatchTokens:
 
     @classmethod
     def of(cls, rows: Sequence[Row], logp: Sequence[FloatArray], old: Sequence[FloatArray]) -> Self:
-        """Put the rows of an optimizer batch in line.
+        """Concatenate the policy's tokens of the rows of an optimizer batch.
 
         Args:
             rows: The rows.
-            logp: Log-probabilities of each row's completion under the weights as they are, (completion tokens,).
-            old: The same before the first update on these rows.
+            logp: Log-probabilities of each row's completion under the current weights, (completion tokens,).
+            old: Log-probabilities of each row's completion before the first update on these rows.
         """
         masks = [np.asarray(row.mask, dtype=bool) for row in rows]
 
@@ -65,10 +64,10 @@ class BatchTokens:
         return np.bincount(self.row, minlength=len(self.groups)).astype(np.int64)
 
     def keys(self) -> IntArray:
-        """What names each token on any division of the groups over processes, (tokens, 3).
+        """Return keys that identify each token independently of the division over processes, (tokens, 3).
 
         Returns:
-            Number of the group, of the row in its group, and of the token in its row.
+            Number of the group, number of the row in its group, and number of the token in its row.
         """
         member = np.array([number for _, number in self._rows()], dtype=np.int64)[self.row]
         lengths = self.lengths()
@@ -76,10 +75,10 @@ class BatchTokens:
         return np.stack([self.groups[self.row], member, token], axis=1)
 
     def marked(self, keys: IntArray) -> FloatArray:
-        """1 for each token of this process that is among the named ones, (tokens,).
+        """Return 1 for each token of this process whose key is given, else 0, (tokens,).
 
         Args:
-            keys: Keys of tokens of any process, (named, 3).
+            keys: Keys of tokens of any process, (keys, 3).
         """
         rows = {name: row for row, name in enumerate(self._rows())}
         first = self._first()
@@ -91,7 +90,7 @@ class BatchTokens:
         return found
 
     def _rows(self) -> list[tuple[int, int]]:
-        """Group and number in the group of each row."""
+        """Return each row's group, and its number in the group."""
         before: Counter[int] = Counter()
         found = []
         for group in self.groups.tolist():
@@ -100,16 +99,16 @@ class BatchTokens:
         return found
 
     def _first(self) -> IntArray:
-        """Position of each row's first token."""
+        """Return the position of each row's first token."""
         lengths = self.lengths()
         return np.cumsum(lengths) - lengths
 
 
 def with_columns(rows: Sequence[Row], columns: Mapping[str, FloatArray]) -> list[Row]:
-    """Copies of rows that have columns of ``BatchTokens`` beside their own, with 0 on the environment's tokens.
+    """Return copies of rows with additional columns, which are 0 on the environment's tokens.
 
     Args:
-        rows: The rows that the ``BatchTokens`` were made of.
+        rows: The rows from which the ``BatchTokens`` were created.
         columns: Further columns, (tokens,) each.
     """
     found = []

@@ -1,4 +1,4 @@
-"""``carft``: right answers of a group are drawn to one another, or to an expert's, and away from wrong ones."""
+"""``carft``: a contrastive term that pulls correct answers of a group together and away from wrong answers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 class Carft(CheckedOptions):
     """coef times InfoNCE of the embeddings of a group's answers (CARFT, arXiv 2508.15868).
 
-    For a row of a right answer, with s the cosine of its embedding and another's over ``temperature``: the mean over
-    the answers that it is to be like of -log(e^s / (e^s + sum over wrong answers of e^s')); 0 for other rows, and where
-    the group has none that is like it. What it is to be like are the group's expert answers (an annotated chain of
-    thought), and where there is none, the other right ones. An embedding is the mean of the last layer over the tokens
-    of the policy; the others' are those of the weights that sampled, without a gradient. Added to a policy gradient,
-    with a small weight. The projection head and the masks of the authors' code are left out: this is the general form.
+    Let s be the cosine similarity of two embeddings divided by ``temperature``. For a correct answer the loss is the
+    mean over its positives of -log(e^s / (e^s + sum over wrong answers of e^s')); it is 0 for other rows, and if the
+    group has no positives. The positives are the group's expert answers (annotated chains of thought) or, without any,
+    the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings of
+    other rows are those of the sampling weights, without a gradient. Add it to a policy gradient with a small weight.
+    The projection head and the masks of the authors' code are omitted: this is the general form.
 
     Args:
-        coef: Its weight in the loss.
-        temperature: Smaller ones look at the nearest answers alone.
+        coef: Weight in the loss.
+        temperature: Smaller values focus on the nearest answers.
     """
 
     coef: float = option(0.01, least=0)
@@ -46,7 +46,7 @@ class Carft(CheckedOptions):
         norms = embedding.norm(dim=-1, keepdim=True) * peers.norm(dim=-1)
         scaled = (embedding[:, None] * peers).sum(-1) / norms.clamp(min=1e-9) / self.temperature
         like, unlike = relations == LIKE, relations == UNLIKE
-        # A wrong answer counts against each right one; softplus of the difference is -log of the share.
+        # A wrong answer counts against each correct one; softplus of the difference is -log of the share.
         against = scaled.masked_fill(~unlike, -1e9).logsumexp(-1, keepdim=True)
         each = (against - scaled).logaddexp(scaled.new_zeros(())).masked_fill(~like, 0.0)
         row = each.sum(-1, keepdim=True) / like.sum(-1, keepdim=True).clamp(min=1)

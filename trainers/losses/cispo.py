@@ -1,4 +1,4 @@
-"""``cispo``: bounded importance weights on the log-probability, so that no token is left without a gradient."""
+"""``cispo``: bounded importance weights on the log-probability, so that every token keeps its gradient."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 class Cispo(CheckedOptions):
     """-sg(clip(ratio, 1 - low, 1 + high)) A log pi: CISPO (MiniMax-M1, arXiv 2506.13585, equations 4 and 5).
 
-    Where clipping the surrogate drops the gradient of rare tokens, which the policy's first update on them moves most,
-    this bounds their weight and keeps their gradient; for many updates a rollout. The paper has no lower bound and
-    tunes the upper one. The sources write the same bounds in three ways: TRL caps the ratio itself (its
+    Clipping the surrogate drops the gradient of rare tokens, which move most in the first update on them. This term
+    bounds their weight and keeps their gradient; it suits many updates per rollout. The paper has no lower bound and
+    tunes the upper bound. Implementations write the bounds in three ways: TRL caps the ratio itself (its
     ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips at 0.2 on both sides
-    (``low=0.2,high=0.2``), SkyRL has ``low=1,high=4``.
+    (``low=0.2,high=0.2``), SkyRL uses ``low=1,high=4``.
 
     Args:
         low: The weight is at least 1 - low; ``None`` sets no lower bound.
         high: The weight is at most 1 + high.
-        anchor: What the ratio is against; with ``"sampled"`` it contains the correction, and is not corrected again.
+        anchor: Denominator of the ratio; with ``"sampled"`` the ratio contains the correction and is not corrected
+            again.
     """
 
     low: float | None = option(None, least=0, most=1)
@@ -52,7 +53,7 @@ class Cispo(CheckedOptions):
         return -weight * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Shares of the policy's tokens whose weight is a bound."""
+        """Return the shares of the policy's tokens whose weight is at a bound."""
         ratio, count = self._ratio(tokens), tokens.mask.sum()
         bounded = {"clip/low": ratio < self._least, "clip/high": ratio > 1 + self.high}
         return {name: ((where & tokens.mask).sum(), count) for name, where in bounded.items()}

@@ -1,6 +1,6 @@
-"""``clip_cov``: the clipped surrogate, without a few of the tokens that drive the entropy down.
+"""``clip_cov``: the clipped surrogate without some of the tokens that reduce the entropy.
 
-Longer than most parts, since its tokens are chosen from the whole batch before the loss is computed.
+Longer than most parts, since the tokens are chosen from the whole batch before the loss is computed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ _COLUMN = "clip_cov"
 class ClipCov(CheckedOptions):
     """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617).
 
-    The entropy falls with the covariance of log pi and A over the tokens of the optimizer batch, to which a few tokens
-    give most. Of those whose own product, (log pi - mean)(A - mean), is between ``least`` and ``most``, ``share`` of
-    all tokens (at least one) are drawn, and do not train; those that the surrogate clips are not among them. Against
-    the collapse of the entropy in long runs. The draw is the run's own and the same on any number of processes.
+    The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
+    contribute most of it. From the tokens whose own product (log pi - mean)(A - mean) is between ``least`` and
+    ``most``, a random selection, as large as ``share`` of all tokens (at least one), is excluded from training. Tokens
+    that the surrogate clips are never selected. This prevents entropy collapse in long runs. The selection is the same
+    on any number of processes.
 
     Args:
-        share: Tokens left out, as a share of all.
-        least: Least covariance of a token that may be left out.
-        most: Largest covariance of a token that may be left out.
-        low: As of ``ppo_clip``.
-        high: As of ``ppo_clip``; the paper has 0.2.
+        share: Share of all tokens to exclude.
+        least: Minimum covariance of an excluded token.
+        most: Maximum covariance of an excluded token.
+        low: See ``ppo_clip``.
+        high: See ``ppo_clip``; the paper uses 0.2.
     """
 
     share: float = option(2e-4, least=0, most=1)
@@ -82,7 +83,7 @@ class ClipCov(CheckedOptions):
         return self._surrogate(tokens) * (1 - tokens.column(_COLUMN))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Those of ``ppo_clip``, and the share of the policy's tokens that are left out."""
+        """Return the figures of ``ppo_clip``, and the share of the policy's tokens that are excluded."""
         left_out = tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum()
         return self._surrogate.figures(tokens) | {"clip/dropped": (left_out, tokens.mask.sum())}
 

@@ -1,4 +1,4 @@
-"""Which rows of a group a contrastive term compares with which: what ``Tokens.relations`` holds."""
+"""Defines which rows of a group are positives and negatives of a contrastive term (``Tokens.relations``)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LIKE, UNLIKE, NEITHER = 1, -1, 0
 
 
 def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]:
-    """What the other rows of its group are to a row.
+    """Return the relation of a row to the other rows of its group.
 
-    A row of a right answer of the policy is to be like the expert's rows of its group, or where there is none like the
-    other right ones, and unlike the wrong ones. To other rows all others are neither.
+    For a correct answer of the policy, the positives are the expert's rows of its group or, without any, the other
+    correct rows; the negatives are the wrong rows. For all other rows, there are neither.
 
     Args:
-        rows: The rows of an optimizer batch, whole groups of them.
-        position: The row.
+        rows: The rows of an optimizer batch, in whole groups.
+        position: Position of the row.
 
     Returns:
-        Positions of the rows of the other episodes of its group, ascending, and what each is to it.
+        Positions of the rows of the other episodes in its group, ascending, and the relation of each.
     """
     row = rows[position]
     others = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoCorrection(CheckedOptions):
-    """The engine's probabilities are taken for the trainer's."""
+    """No correction: assumes that the engine's probabilities equal the trainer's."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
 
@@ -34,9 +34,9 @@ class Truncate(CheckedOptions):
     """min(ratio, cap): truncated importance sampling (TIS; Ionides 2008; https://fengyao.notion.site/off-policy-rl).
 
     Args:
-        level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens spread widely, so
-            that of a sequence mutes or caps most long episodes.
-        cap: Largest weight.
+        level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens vary widely, so the
+            ratio of a sequence suppresses or caps most long episodes.
+        cap: Maximum weight.
     """
 
     level: Level = "token"
@@ -51,12 +51,12 @@ class Truncate(CheckedOptions):
 
 @dataclass(frozen=True)
 class Mask(CheckedOptions):
-    """The ratio where it lies in [low, high], else 0: IcePop (Ring-1T, arXiv 2510.18855).
+    """The ratio if it is in [low, high], else 0: IcePop (Ring-1T, arXiv 2510.18855).
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence.
-        low: Smallest ratio that trains.
-        high: Largest ratio that trains.
+        low: Minimum ratio that trains.
+        high: Maximum ratio that trains.
     """
 
     level: Level = "token"
@@ -75,13 +75,13 @@ class Mask(CheckedOptions):
 class Geometric(CheckedOptions):
     """The geometric mean of the ratios of a turn or a sequence, in narrow bounds that do not depend on its length.
 
-    The bounds are those of SkyRL.
+    The default bounds are SkyRL's.
 
     Args:
         level: Whether the mean is over a turn or a sequence.
-        low: Smallest mean that trains.
-        high: Largest mean that trains.
-        mask: Drop a turn or sequence out of the bounds; otherwise its weight is the bound.
+        low: Minimum mean that trains.
+        high: Maximum mean that trains.
+        mask: Drop a turn or sequence outside the bounds; otherwise its weight is the bound.
     """
 
     level: Literal["turn", "sequence"] = "sequence"

@@ -1,4 +1,4 @@
-"""How strongly each token drives the entropy down: the covariance that ``clip_cov`` and ``kl_cov`` go by."""
+"""The covariance by which ``clip_cov`` and ``kl_cov`` select tokens: each token's contribution to entropy loss."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def covariances(batch: BatchTokens, ranks: Ranks) -> tuple[FloatArray, int]:
     """(log pi - its mean) (A - its mean) of each token, (tokens,), with the means over all tokens of all processes.
 
-    Its mean is the covariance that the entropy of a softmax policy falls with (arXiv 2505.22617).
+    Its mean is the covariance that determines the entropy decrease of a softmax policy (arXiv 2505.22617).
 
     Args:
         batch: The policy's tokens of this process.
         ranks: The processes.
 
     Returns:
-        The products, and how many tokens there are on all processes.
+        The products, and the number of tokens on all processes.
     """
     sums = ranks.sum(np.array([len(batch.logp), batch.logp.sum(), batch.advantage.sum()]))
     count, logp, advantage = sums / np.array([1, *[max(sums[0], 1)] * 2])

@@ -1,6 +1,6 @@
-"""``dppo``: a trust region in the probabilities themselves instead of their ratio.
+"""``dppo``: a trust region on probabilities instead of their ratio.
 
-Longer than most parts, since it has two divergences with bounds of their own.
+Longer than most parts, since it has two divergences with separate bounds.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 
 _LEAST = 1e-12
-"""Least probability of the tokens that were not drawn, so that its logarithm is finite."""
+"""Minimum probability of the tokens that were not drawn, so that its logarithm is finite."""
 _BOUNDS = {"tv": 0.15, "kl": 0.05}
-"""The authors' thresholds of each divergence."""
+"""The authors' threshold for each divergence."""
 
 
 @dataclass(frozen=True)
 class Dppo(CheckedOptions):
     """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
-    The divergence is that of two outcomes, the token that was drawn or another: their total variation, |pi - mu|, or
-    the Kullback-Leibler divergence of mu from pi. A token is dropped where the divergence is above its bound and the
-    advantage would drive it further: pi > mu and A > 0, or pi < mu and A < 0. A ratio condemns rare tokens, whose ratio
-    is large at once, and lets frequent ones go far; a divergence does neither. mu is what the engine said, so the ratio
-    contains the correction and is not corrected again.
+    The divergence compares two outcomes, the drawn token or any other token: the total variation |pi - mu|, or the
+    Kullback-Leibler divergence of mu from pi. A token is dropped if the divergence is above its bound and the advantage
+    would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on the ratio penalizes rare tokens, whose ratio
+    grows quickly, and lets frequent tokens move far; a bound on the divergence does neither. mu is the engine's
+    probability, so the ratio contains the correction and is not corrected again.
 
-    The authors' bounds are 0.15 (tv) and 0.05 (kl), the defaults; SkyRL and prime-rl (its default loss) have 0.2 (tv).
-    In verl ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
+    The defaults are the authors' bounds, 0.15 (tv) and 0.05 (kl); SkyRL and prime-rl (its default loss) use 0.2 (tv).
+    verl uses ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
 
     Args:
         divergence: ``"tv"`` or ``"kl"``.
-        low: Bound where the advantage is negative; ``None`` is the authors'.
-        high: Bound where the advantage is positive; ``None`` is the authors'.
-        cap: Largest weight of a token.
+        low: Bound for negative advantages; ``None`` for the authors' bound.
+        high: Bound for positive advantages; ``None`` for the authors' bound.
+        cap: Maximum weight of a token.
         either: Drop a token above its bound whatever the advantage: prime-rl's ``ipo``, with bounds of 0.1.
-        anchor: What stands for mu.
+        anchor: The probabilities used as mu.
     """
 
     divergence: Literal["tv", "kl"] = "tv"
@@ -70,7 +70,7 @@ class Dppo(CheckedOptions):
         return -weight.masked_fill(self._dropped(tokens), 0.0) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The share of the policy's tokens that are dropped."""
+        """Return the share of the policy's tokens that are dropped."""
         return {"clip/dropped": ((self._dropped(tokens) & tokens.mask).sum(), tokens.mask.sum())}
 
     def _dropped(self, tokens: Tokens) -> Tensor:

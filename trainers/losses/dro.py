@@ -1,4 +1,4 @@
-"""``dro``: a policy gradient that is held by the square of the log-ratio instead of clipping."""
+"""``dro``: a policy gradient regularized by the squared log-ratio instead of clipping."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 class Dro(CheckedOptions):
     """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107).
 
-    The square pulls every token back to the probability that it was drawn with, the more the further it has moved, so
-    that rows can be trained on many times without a bound to choose. It acts on rows without an advantage too, so it is
-    no policy gradient here: all rows are computed, and nothing is corrected. The paper compares with a reference
-    model and learns a value; Tinker compares with the engine's probabilities, verl with the trainer's
-    (``anchor=old``), and both take the advantage.
+    The square pulls every token back to its probability when it was sampled, more strongly the further it has moved, so
+    rows can be trained on many times without choosing a bound. It also acts on rows without an advantage, so it does
+    not count as a policy gradient here: all rows are computed, and nothing is corrected. The paper uses a reference
+    model and learns a value; Tinker uses the engine's probabilities, verl the trainer's (``anchor=old``), and both use
+    the advantage.
 
     Args:
-        beta: Weight of the square; 0.05 is Tinker's, verl has no default.
-        anchor: What the ratio is against.
+        beta: Weight of the square; 0.05 is Tinker's value, verl has no default.
+        anchor: Denominator of the ratio.
     """
 
     beta: float = option(0.05, above=0)

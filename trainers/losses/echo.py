@@ -1,4 +1,4 @@
-"""``echo``: cross-entropy of what a tool answered, so that the policy learns what its calls bring about."""
+"""``echo``: cross-entropy of tool results, so that the policy learns the effects of its calls."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Echo(CheckedOptions):
-    """-coef log pi on the tokens that a tool wrote: a world model beside the policy gradient (ECHO, arXiv 2605.24517).
+    """-coef log pi on tool tokens: a world model in addition to the policy gradient (ECHO, arXiv 2605.24517).
 
-    Every rollout teaches it, wrong ones too, and it costs no pass of its own. Its mean is that of the aggregation, over
-    the environment's tokens: with ``token_mean`` it is the mean cross-entropy of what was shown, as in prime-rl. The
-    tokens that the chat template puts around an answer are among them.
+    It learns from every rollout, including wrong ones, without an extra pass. The aggregation averages it over the
+    environment's tokens: with ``token_mean`` it is the mean cross-entropy of the observations, as in prime-rl. The
+    tokens that the chat template adds around a result are included.
 
     Args:
-        coef: Its weight in the loss; prime-rl's default (``roles.tool.alpha``).
-        tools: Learn answers to the policy's calls alone; else whatever the environment shows after its turns.
+        coef: Weight in the loss; the default is prime-rl's (``roles.tool.alpha``).
+        tools: Learn only results of the policy's calls; otherwise, all observations after its turns.
     """
 
     coef: float = option(0.1, least=0)
@@ -38,7 +38,7 @@ class Echo(CheckedOptions):
         return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean cross-entropy of the tokens that it learns, in nats."""
+        """Return the mean cross-entropy of the trained tokens, in nats."""
         learnt = self._learnt(tokens)
         return {"echo": ((-tokens.logp.detach()).masked_fill(~learnt, 0.0).sum(), learnt.sum())}
 

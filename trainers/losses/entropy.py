@@ -21,7 +21,7 @@ class Entropy(CheckedOptions):
     """-coef times the entropy of the distribution at each token (A3C, arXiv 1602.01783, section 4).
 
     Args:
-        coef: Its weight in the loss; a negative one lowers the entropy.
+        coef: Weight in the loss; a negative value lowers the entropy.
     """
 
     coef: float = 1e-3
@@ -34,23 +34,23 @@ class Entropy(CheckedOptions):
         return -self.coef * _entropy(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The entropy, in nats."""
+        """Return the entropy, in nats."""
         return {"entropy": (_total(tokens), tokens.mask.sum())}
 
 
 @dataclass
 class AdaptiveEntropy(CheckedOptions):
-    """An entropy bonus that acts while the entropy is at most a target: Skywork-OR1 (arXiv 2505.22312).
+    """An entropy bonus that acts only while the entropy is at most a target: Skywork-OR1 (arXiv 2505.22312).
 
-    After a step in which the mean entropy of all policy tokens was below the target, the coefficient grows by
-    ``delta``; above it, it shrinks by as much. A step goes by the entropy of the step before, so the first one has no
-    bonus.
+    After a step in which the mean entropy of all policy tokens was below the target, the coefficient increases by
+    ``delta``; if it was above, it decreases by ``delta``. A step uses the entropy of the previous step, so the first
+    step has no bonus.
 
     Args:
-        target: Entropy to hold, in nats.
-        delta: Change of the coefficient in one step.
+        target: Target entropy, in nats.
+        delta: Change of the coefficient per step.
         start: Coefficient of the first step.
-        most: Largest coefficient; the smallest is 0.
+        most: Maximum coefficient; the minimum is 0.
     """
 
     target: float = option(0.2, least=0)
@@ -64,7 +64,7 @@ class AdaptiveEntropy(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Check every option, and start.
+        """Check every option and set the initial state.
 
         Raises:
             ConfigurationError: One is out of its range.
@@ -74,7 +74,7 @@ class AdaptiveEntropy(CheckedOptions):
 
     @property
     def coef(self) -> float:
-        """The coefficient of this step: 0 while the entropy is above the target."""
+        """Coefficient of this step: 0 while the entropy is above the target."""
         return self._coef if self._active else 0.0
 
     def __call__(self, tokens: Tokens) -> Tensor:
@@ -82,7 +82,7 @@ class AdaptiveEntropy(CheckedOptions):
         return -self.coef * _entropy(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The entropy, in nats, and the coefficient."""
+        """Return the entropy, in nats, and the coefficient."""
         count = tokens.mask.sum()
         return {"entropy": (_total(tokens), count), "entropy_coef": (self.coef * count, count)}
 
@@ -107,7 +107,7 @@ class AdaptiveEntropy(CheckedOptions):
 
 def _entropy(tokens: Tokens) -> Tensor:
     if tokens.entropy is None:
-        raise ConfigurationError("An entropy term needs the entropy of each distribution; there is none.")
+        raise ConfigurationError("An entropy term needs the entropy of each distribution, which is missing.")
     return tokens.entropy
 
 

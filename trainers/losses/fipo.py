@@ -1,6 +1,6 @@
-"""``fipo``: the clipped surrogate, with tokens weighted by how the policy has moved on what follows them.
+"""``fipo``: the clipped surrogate, with tokens weighted by the policy's change on the tokens that follow.
 
-Longer than most parts, since what follows a token is summed with a decay before it is weighed.
+Longer than most parts, since it sums the following tokens with a decay before weighting.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 class Fipo(CheckedOptions):
     """ppo_clip times sg(clip(exp(sum over k >= t of gamma^(k - t) log ratio_k), 1 - below, 1 + above)): FIPO.
 
-    arXiv 2603.19835. A token whose future has become more probable since the rollout counts more, one whose future has
-    become less probable counts less: credit within a row without a model of values. gamma = 2^(-1 / half_life); the sum
-    is over the policy's tokens of the row, of which those with a ratio above ``dual`` are left out, and k - t counts
-    them. Where the advantage is negative and the ratio above ``safety``, the weight is in [0.8, 1]. In the first update
-    on a rollout all weights are 1. ms-swift has ``below=0`` unless ``fipo_clip_high_only`` is false.
+    arXiv 2603.19835. A token counts more if its following tokens have become more probable since the rollout, and less
+    if they have become less probable: credit assignment within a row without a value model. gamma = 2^(-1 / half_life).
+    The sum is over the policy's tokens of the row, without those whose ratio is above ``dual``; k - t counts policy
+    tokens. If the advantage is negative and the ratio above ``safety``, the weight is limited to [0.8, 1]. In the first
+    update on a rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is false.
 
     Args:
-        half_life: Tokens after which a token's part in the sum is half.
+        half_life: Distance in tokens at which a token's weight in the sum is halved.
         below: The weight is at least 1 - below.
         above: The weight is at most 1 + above.
-        safety: Ratio from which on a negative advantage is not amplified; ``None`` for none.
-        low: As of ``ppo_clip``.
-        high: As of ``ppo_clip``.
-        dual: As of ``ppo_clip``; 10 is the authors'.
+        safety: Ratio above which a negative advantage is not amplified; ``None`` for no limit.
+        low: See ``ppo_clip``.
+        high: See ``ppo_clip``.
+        dual: See ``ppo_clip``; 10 is the authors' value.
     """
 
     half_life: float = option(32.0, above=0, unit="tokens")
@@ -55,7 +55,7 @@ class Fipo(CheckedOptions):
         return self._surrogate(tokens) * self._weight(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Those of ``ppo_clip``, and the mean weight."""
+        """Return the figures of ``ppo_clip``, and the mean weight."""
         weight = self._weight(tokens).masked_fill(~tokens.mask, 0.0)
         return self._surrogate.figures(tokens) | {"fipo/weight": (weight.sum(), tokens.mask.sum())}
 
@@ -73,7 +73,7 @@ class Fipo(CheckedOptions):
         return weight.clamp(0.8, 1.0).where(unsafe, weight)
 
     def _future(self, values: Tensor, mask: Tensor) -> Tensor:
-        """The discounted sum from each policy token on, over the policy's tokens of its row."""
+        """Return the discounted sum over each policy token and the policy tokens after it in its row."""
         order = (~mask).byte().argsort(dim=-1, stable=True)  # the policy's tokens first, in their order
         total, step = values.masked_fill(~mask, 0.0).gather(-1, order), 1
         while step < total.shape[-1]:

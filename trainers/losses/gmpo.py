@@ -1,4 +1,4 @@
-"""``gmpo``: the geometric mean of ratios that are clipped token by token."""
+"""``gmpo``: the geometric mean of ratios that are clipped per token."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class Gmpo(CheckedOptions):
     """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673).
 
-    A log-ratio is clipped above at ``high`` where the advantage is positive, and below at ``-low`` elsewhere, and then
-    averaged over the row, so that a few tokens of extreme ratios neither dominate the objective, as in PPO's arithmetic
-    mean, nor take the whole row with them, as in ``ppo_clip:level=sequence``. Bounds are of the logarithm: the default
-    keeps a ratio in (e^-0.4, e^0.4), as in the paper. The gradient of a row is shared by its tokens that are not
-    clipped. With the aggregation ``seq_mean`` it is the paper's objective.
+    A log-ratio is clipped at ``high`` from above if the advantage is positive, and at ``-low`` from below otherwise,
+    and then averaged over the row. A few tokens with extreme ratios therefore neither dominate the objective, as in
+    PPO's arithmetic mean, nor exclude the whole row, as in ``ppo_clip:level=sequence``. The bounds apply to the
+    logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in the paper. The gradient of a row is divided among its
+    tokens that are not clipped. With the aggregation ``seq_mean`` it is the paper's objective.
 
     Args:
-        low: Largest log-ratio below 0, where the advantage is negative; ``None`` never clips there.
-        high: Largest log-ratio above 0, where the advantage is positive; ``None`` never clips there.
-        level: What the mean is over; the paper has rows.
+        low: Lower bound of the log-ratio is -low if the advantage is negative; ``None`` does not clip.
+        high: Upper bound of the log-ratio if the advantage is positive; ``None`` does not clip.
+        level: Whether the mean is over a turn or a row; the paper uses rows.
     """
 
     low: float | None = option(0.4, least=0)
@@ -46,7 +46,7 @@ class Gmpo(CheckedOptions):
         return -tokens.advantage * bounded_exp(tokens.pooled(clipped, self.level))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Shares of the policy's tokens that are clipped."""
+        """Return the shares of the policy's tokens that are clipped."""
         log_ratio, positive, count = tokens.log_ratio.detach(), tokens.advantage > 0, tokens.mask.sum()
         clipped = {
             "clip/low": (log_ratio < -(self.low or 0.0)) & ~positive & (self.low is not None),

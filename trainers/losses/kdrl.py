@@ -1,4 +1,4 @@
-"""``kdrl``: distillation beside reinforcement learning, on the policy's own tokens (KDRL, arXiv 2506.02208)."""
+"""``kdrl``: distillation combined with reinforcement learning, on the policy's own tokens (KDRL, arXiv 2506.02208)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 class Kdrl(CheckedOptions):
     """coef times k2 of KL(policy, teacher) at the tokens of wrong answers, added to a policy gradient (KDRL).
 
-    With d = log pi - log pi_teacher: k2 = d^2 / 2, whose gradient on tokens that the policy drew is that of the
-    divergence itself; the gradient of k3 is not (arXiv 2506.02208, section 3). Only wrong answers are drawn to the
-    teacher (the paper's reward-guided masking): right ones are rewarded already. The hook ``kl_schedule`` with
-    ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 a step to 1e-3. Needs ``model.teacher``, and the column
-    ``correct``, which every row of a run has.
+    With d = log pi - log pi_teacher: k2 = d^2 / 2. On tokens sampled from the policy, the gradient of k2 equals that of
+    the divergence in expectation; the gradient of k3 does not (arXiv 2506.02208, section 3). Only wrong answers are
+    pulled towards the teacher (the paper's reward-guided masking), since correct answers are already rewarded. The hook
+    ``kl_schedule`` with ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 per step to 1e-3. Needs
+    ``model.teacher`` and the column ``correct``, which every row of a run has.
 
     Args:
-        coef: Its weight in the loss; the paper begins with 5e-3.
-        estimator: As of ``kl``; the paper compares k2 with k3 and takes k2.
-        on: Whether the ``"wrong"`` answers are distilled, or ``"all"``.
+        coef: Weight in the loss; the paper starts with 5e-3.
+        estimator: See ``kl``; the paper compares k2 with k3 and uses k2.
+        on: Whether to distil only ``"wrong"`` answers or ``"all"``.
     """
 
     coef: float = option(5e-3, least=0)
@@ -49,20 +49,18 @@ class Kdrl(CheckedOptions):
         return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The divergence at all tokens, by k3, whichever estimator trains, and on which of them."""
+        """Return the divergence over all tokens, by k3, whichever estimator and tokens are trained."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 
 def to_teacher(tokens: Tokens) -> Tensor:
-    """Log-probability of each token under the policy less that under the teacher, (B, T), 0 off the mask.
+    """Return log pi - log pi_teacher of each token, (B, T), 0 off the mask.
 
     Raises:
-        ConfigurationError: There is no teacher.
+        ConfigurationError: The run has no teacher.
     """
     if tokens.teacher is None:
-        raise ConfigurationError(
-            "This loss needs the log-probabilities of a teacher; there are none. Name one: model.teacher=FOLDER."
-        )
+        raise ConfigurationError("This loss needs the log-probabilities of a teacher: set model.teacher=FOLDER.")
     return (tokens.logp - tokens.teacher).masked_fill(~tokens.mask, 0.0)
 
 

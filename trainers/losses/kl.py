@@ -1,6 +1,6 @@
-"""``kl``: the divergence from a reference model, by one of five estimators, which differ most in their gradients.
+"""``kl``: the divergence from a reference model, by one of five estimators, which differ mainly in their gradients.
 
-Longer than most parts, since five estimators share it, two of which have gradients of their own.
+Longer than most parts, since it has five estimators, two of them with special gradients.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased"]
 class Kl(CheckedOptions):
     """coef times an estimate of KL(policy, reference) at each token (Schulman, "Approximating KL divergence", 2020).
 
-    With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens that the policy drew itself, the
-    gradient of k2 is that of the divergence in expectation, that of k1 is zero, and that of k3 is another one, that of
+    With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens sampled from the policy, the
+    expected gradient of k2 is that of the divergence, that of k1 is zero, and that of k3 is the gradient of
     KL(reference, policy) (arXiv 2512.21852).
 
     Args:
-        coef: Its weight in the loss.
+        coef: Weight in the loss.
         estimator: ``"k1"``, ``"k2"``, ``"k3"``; ``"k3+"`` has the value of k3 and the gradient of k2 (verl);
             ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``, whose gradient is that of the divergence
             (DeepSeek-V3.2, arXiv 2512.02556).
@@ -53,7 +53,7 @@ class Kl(CheckedOptions):
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The divergence, by k3, whichever estimator trains."""
+        """Return the divergence by k3, whichever estimator is trained."""
         return measured("kl", tokens, _difference(tokens))
 
 
@@ -62,8 +62,8 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
     Args:
         tokens: The micro-batch.
-        difference: Log-probability under the policy less that under the other model, (B, T), 0 off the mask.
-        estimator: How.
+        difference: Log-probability under the policy minus that under the other model, (B, T), 0 off the mask.
+        estimator: Name of the estimator.
     """
     match estimator:
         case "k1":
@@ -79,13 +79,15 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
-    """The divergence over the policy's tokens by k3, as a metric of that name."""
+    """Return the divergence over the policy's tokens by k3, as a metric with the given name."""
     return {name: (_k3(difference.detach()).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
 
 
 def _difference(tokens: Tokens) -> Tensor:
     if tokens.reference is None:
-        raise ConfigurationError("The loss term kl needs the log-probabilities of a reference model; there are none.")
+        raise ConfigurationError(
+            "The loss term kl needs the log-probabilities of a reference model, which are missing."
+        )
     return (tokens.logp - tokens.reference).masked_fill(~tokens.mask, 0.0)
 
 

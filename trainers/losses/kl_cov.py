@@ -1,4 +1,4 @@
-"""``kl_cov``: hold the tokens that drive the entropy down close to what they were."""
+"""``kl_cov``: a KL penalty on the tokens that reduce the entropy most."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ _COLUMN = "kl_cov"
 class KlCov(CheckedOptions):
     """coef |log pi - log pi_old| on the tokens of the highest covariance: KL-Cov (arXiv 2505.22617).
 
-    The entropy falls with the covariance of log pi and A over the tokens of the optimizer batch, to which a few tokens
-    give most: the ``share`` of all tokens (at least one) with the largest product (log pi - mean)(A - mean) is held.
-    The paper adds it to a surrogate that is not clipped, ``ppo_clip:low=none,high=none``. It acts from the second
-    update on a rollout on. verl has a ``coef`` of 0.1 in its configuration, SkyRL a ``share`` of 0.2.
+    The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
+    contribute most of it. The penalty applies to the ``share`` of all tokens (at least one) with the largest product
+    (log pi - mean)(A - mean). The paper adds it to an unclipped surrogate, ``ppo_clip:low=none,high=none``. It takes
+    effect from the second update on a rollout. verl's configuration sets ``coef`` to 0.1, SkyRL's sets ``share`` to
+    0.2.
 
     Args:
-        share: Tokens that are held, as a share of all.
-        coef: Its weight in the loss.
+        share: Share of all tokens to penalize.
+        coef: Weight in the loss.
     """
 
     share: float = option(2e-4, least=0, most=1)
@@ -51,7 +52,7 @@ class KlCov(CheckedOptions):
         own = np.argsort(-covariance, kind="stable")[:held]
         told = ranks.gather((covariance[own], keys[own]))
         values, every = (np.concatenate([one[at] for one in told]) for at in (0, 1))
-        # Of equal ones the first, on any number of processes.
+        # Ties go to the first token, on any number of processes.
         order = np.lexsort((*every.T[::-1], -values))
         return {_COLUMN: batch.marked(every[order[:held]])}
 
@@ -60,7 +61,7 @@ class KlCov(CheckedOptions):
         return self.coef * tokens.column(_COLUMN) * tokens.log_ratio.abs()
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean distance of the tokens that are held."""
+        """Return the mean distance of the penalized tokens."""
         held = tokens.mask & (tokens.column(_COLUMN) > 0)
         distance = tokens.log_ratio.detach().abs().masked_fill(~held, 0.0)
         return {"kl_cov/distance": (distance.sum(), held.sum())}

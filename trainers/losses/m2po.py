@@ -24,18 +24,18 @@ _COLUMN = "m2po"
 
 @dataclass(frozen=True)
 class M2po(CheckedOptions):
-    """-ratio A, without the tokens of the largest log-ratios: M2PO (arXiv 2510.01161).
+    """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
-    As long as the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token
-    with the largest is left out; equal ones go together. Only outliers are lost, and none while the batch is close to
-    the policy, where clipping drops many informative tokens: for rows that are many updates old. The ratio is against
-    what sampled, so that it contains the correction and is not corrected again. AReaL counts all tokens, as the paper's
-    formula does; the authors' code only those that clipping could act on (``of=harmful``), and the rest stays.
+    While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
+    the largest value is excluded, together with its ties. Only outliers are lost, and none while the batch is close to
+    the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The ratio is
+    against the sampling probabilities, so it contains the correction and is not corrected again. AReaL counts all
+    tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on (``of=harmful``).
 
     Args:
-        threshold: The mean must be below it.
-        of: ``"all"`` tokens, or ``"harmful"`` ones: with A > 0 and a ratio above 1, or A < 0 and one below.
-        anchor: What the ratio is against.
+        threshold: Upper bound of the mean.
+        of: ``"all"`` tokens, or ``"harmful"`` tokens: A > 0 with a ratio above 1, or A < 0 with a ratio below 1.
+        anchor: Denominator of the ratio.
     """
 
     threshold: float = option(0.04, above=0)
@@ -59,7 +59,7 @@ class M2po(CheckedOptions):
         log_ratio = batch.logp - (batch.old if self.anchor == "old" else batch.sampled)
         counted = np.ones(len(log_ratio), dtype=bool) if self.of == "all" else log_ratio * batch.advantage > 0
         squares = log_ratio**2
-        # The largest is dropped only while the mean, and so the largest, is not below the threshold.
+        # The largest value is dropped only while the mean, and therefore the largest value, is not below the threshold.
         large = counted & (squares >= self.threshold)
         told = ranks.sum(np.array([squares[counted & ~large].sum(), np.count_nonzero(counted & ~large)]))
         candidates = np.sort(np.concatenate(ranks.gather(squares[large])))
@@ -73,7 +73,7 @@ class M2po(CheckedOptions):
         return -bounded_exp(tokens.log_ratio_to(self.anchor)) * tokens.advantage * (1 - tokens.column(_COLUMN))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The share of the policy's tokens that are left out."""
+        """Return the share of the policy's tokens that are excluded."""
         return {"clip/dropped": (tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
 
 

@@ -1,7 +1,6 @@
-"""How far engine and trainer are apart, and what a correction makes of it: in all, and by tool calls before a token.
+"""Metrics of the engine-trainer mismatch and its correction: overall, and by the number of tool calls before a token.
 
-Everything is a sum and a count, so it adds up over micro-batches, steps and processes; ``summary`` turns what was added
-up into metrics.
+All metrics are sums and counts that add up over micro-batches, steps and processes; ``summary`` converts them to means.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DEPTHS = ("depth_0", "depth_1", "depth_2", "depth_3_or_more")
-"""Tool calls before a token, as they stand in the names of metrics."""
+"""Ranges of the number of tool calls before a token, as used in metric names."""
 _WEIGHT, _SQUARE = "weight", "weight_squared"
 
 
@@ -29,7 +28,7 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
 
     Args:
         tokens: The micro-batch.
-        weights: What the correction gave for these tokens, (B, T).
+        weights: The correction's weights for these tokens, (B, T).
     """
     log_ratio = tokens.log_mismatch.clamp(-LARGEST_LOG, LARGEST_LOG)
     ratio = log_ratio.exp()
@@ -51,9 +50,9 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
 
 
 def summary(figures: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Means of what was added up, and ``mismatch/ess``: the effective share of the tokens, (sum w)^2 / (n sum w^2).
+    """Return means, and ``mismatch/ess``: the effective share of the tokens, (sum w)^2 / (n sum w^2).
 
-    What nobody observed is absent.
+    Metrics without observations are omitted.
     """
     means = {name: total / count for name, (total, count) in figures.items() if count}
     for name in list(means):

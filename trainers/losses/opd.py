@@ -1,4 +1,4 @@
-"""``opd``: on-policy distillation, a dense signal of a teacher at every token that the policy drew itself."""
+"""``opd``: on-policy distillation, a dense signal from a teacher at every token sampled from the policy."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ if TYPE_CHECKING:
 class Opd(CheckedOptions):
     """-coef sg(log pi_teacher - log pi) ratio: the reverse KL as an advantage of each token (arXiv 2306.08543).
 
-    On tokens that the policy drew its gradient is, in expectation, that of KL(policy, teacher); no reward is in it, so
-    every episode trains, whatever its group. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the
-    student's own texts; as a signal a token it is Tinker's on-policy distillation and prime-rl's ``opd``. A policy that
-    is its own teacher, told the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
+    On tokens sampled from the policy, its expected gradient is that of KL(policy, teacher). It does not use the reward,
+    so every episode trains, whatever its group. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the
+    student's own texts; as a signal per token it is Tinker's on-policy distillation and prime-rl's ``opd``. A policy
+    that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
     ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's
-    generalised Jensen-Shannon), which need the teacher's whole distribution.
+    generalized Jensen-Shannon), which need the teacher's whole distribution.
 
     Args:
-        coef: Its weight in the loss.
-        bound: Largest size of a token's log-ratio to the teacher; a few tokens of style, which a told teacher would
-            have written otherwise, else outweigh all others (arXiv 2601.18734). ``None`` bounds none.
-        drop_below: Leave out a token whose probability has fallen by more than this since it was drawn; prime-rl has
-            0.2. ``None`` leaves none out.
-        square: Weight of log(ratio)^2, which holds the policy to that which drew the tokens; prime-rl has 1e-3.
-        anchor: Whether the ratio is to the trainer's probabilities when the tokens were drawn, ``"old"``, or to the
-            engine's, ``"sampled"``.
+        coef: Weight in the loss.
+        bound: Maximum absolute value of a token's log-ratio to the teacher; without it, a few tokens of style, which a
+            teacher with the solution would write differently, can outweigh all others (arXiv 2601.18734). ``None`` for
+            no bound.
+        drop_below: Exclude a token whose probability has decreased by more than this since it was sampled; prime-rl
+            uses 0.2. ``None`` excludes none.
+        square: Weight of log(ratio)^2, which keeps the policy close to the sampling policy; prime-rl uses 1e-3.
+        anchor: Whether the ratio uses the trainer's probabilities at sampling time, ``"old"``, or the engine's,
+            ``"sampled"``.
     """
 
     coef: float = option(1.0, least=0)
@@ -65,7 +66,7 @@ class Opd(CheckedOptions):
         return self.coef * (loss + self.square * log_ratio.square())
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The divergence from the teacher, by k3."""
+        """Return the divergence from the teacher, by k3."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

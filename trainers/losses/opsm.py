@@ -1,4 +1,4 @@
-"""``opsm``: wrong answers that the policy has moved away from do not train."""
+"""``opsm``: excludes wrong answers that the policy has already moved away from."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 class OffPolicySequenceMask(CheckedOptions):
     """0 where A < 0 and the row's mean of log mu - log pi is above delta, else 1: OPSM (arXiv 2512.02556, equation 9).
 
-    The mean estimates the divergence of the policy from what sampled the row, be it by updates since or by what the
-    engine computes otherwise. A mistake that the policy would hardly make any more teaches it nothing, and unlearning
-    it further destabilizes; what was right trains in any case. For rows that are trained on several times. The paper
-    does not say its delta: 0.5 is the example in TRL's documentation, slime has 1e-4 against the trainer's own
-    probabilities (``anchor=old``).
+    The mean estimates the divergence of the policy from the sampling policy, due to updates or to engine-trainer
+    mismatch. A mistake that the policy would hardly repeat teaches it nothing, and unlearning it further destabilizes
+    training; correct answers always train. It suits rows that are trained on several times. The paper does not state
+    delta: 0.5 is the example in TRL's documentation, and slime uses 1e-4 against the trainer's own probabilities
+    (``anchor=old``).
 
     Args:
-        delta: Largest mean that trains, in nats a token.
-        anchor: What stands for mu.
-        level: What the mean is over; the paper has rows.
-        then: Another correction, whose weights are multiplied on: ``truncate``, ``(mask:low=0.3,level=turn)``.
+        delta: Maximum mean that trains, in nats per token.
+        anchor: The probabilities used as mu.
+        level: Whether the mean is over a turn or a row; the paper uses rows.
+        then: A further correction, whose weights are multiplied in: ``truncate``, ``(mask:low=0.3,level=turn)``.
     """
 
     delta: float = option(0.5, above=0)
@@ -44,7 +44,7 @@ class OffPolicySequenceMask(CheckedOptions):
 
         Raises:
             ConfigurationError: One is out of its range.
-            UnknownNameError: There is no correction of the name ``then``.
+            UnknownNameError: The correction ``then`` does not exist.
         """
         super().__post_init__()
         self._then()

@@ -1,6 +1,6 @@
-"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and further bounds on request.
+"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and optional further bounds.
 
-Longer than most parts, since the clips of four papers share it.
+Longer than most parts, since it implements the clips of four papers.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
 class PpoClip(CheckedOptions):
     """-min(ratio A, clip(ratio, 1 - low, 1 + high) A): PPO (arXiv 1707.06347, equation 7).
 
-    Ratios of sequences are GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071), whose bounds are some 3e-4 and
-    4e-4; those of turns are the same over each turn.
+    The ratio of a sequence is GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071), with bounds of about 3e-4 and
+    4e-4; the ratio of a turn is computed in the same way over the turn.
 
     Args:
-        low: A ratio is clipped below at 1 - low, where the advantage is negative; ``None`` never clips it there.
-        high: A ratio is clipped above at 1 + high, where the advantage is positive; ``None`` never clips it there. The
-            default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
-        two_sided: Largest ratio, whatever the sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
-        dual: Where the advantage is negative, the loss is at most this many times its size (dual clip, arXiv
+        low: A ratio is clipped from below at 1 - low if the advantage is negative; ``None`` does not clip.
+        high: A ratio is clipped from above at 1 + high if the advantage is positive; ``None`` does not clip. The
+        default
+            is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
+        two_sided: Maximum ratio for either sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
+        dual: If the advantage is negative, the loss is at most this many times its absolute value (dual clip, arXiv
             1912.09729, with 3).
         level: Whether a ratio belongs to a token, a turn or a sequence.
-        token_gradient: Let the ratio of a turn or a sequence have the gradient of the token's own log-probability:
-            GSPO-token (arXiv 2507.18071, section 4.3), for advantages of tokens; verl's form of GSPO. With one
-            advantage a row and the aggregation ``seq_mean`` it makes no difference.
-        anchor: What the ratio is against; with ``"sampled"`` it is the probability with which the token was drawn, by
-            whichever weights. It then contains the correction, and is not corrected again.
+        token_gradient: Give the ratio of a turn or a sequence the gradient of the token's own log-probability:
+            GSPO-token (arXiv 2507.18071, section 4.3), for token-level advantages; verl's form of GSPO. With one
+            advantage per row and the aggregation ``seq_mean`` it makes no difference.
+        anchor: Denominator of the ratio; ``"sampled"`` is the probability with which the engine drew the token. The
+            ratio then contains the correction and is not corrected again.
     """
 
     low: float | None = option(0.2, least=0, most=1)
@@ -70,7 +71,7 @@ class PpoClip(CheckedOptions):
         return -gain
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Shares of the policy's tokens that do not train: clipped below, above, or by the outer bound."""
+        """Return the shares of the policy's tokens that do not train: clipped below, above, or by the outer bound."""
         ratio, advantage = self._ratio(tokens).detach(), tokens.advantage
         least, most = self.bounds
         outer = min((bound for bound in (self.two_sided, self.dual) if bound is not None), default=math.inf)
@@ -84,7 +85,7 @@ class PpoClip(CheckedOptions):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest ratio that is not clipped."""
+        """Return the minimum and maximum ratio that is not clipped."""
         return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
 
     def _ratio(self, tokens: Tokens) -> Tensor:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reinforce(CheckedOptions):
-    """-A log pi: REINFORCE (Williams 1992). It has no ratio, so it is meant for one update a rollout."""
+    """-A log pi: REINFORCE (Williams 1992). It has no ratio, so it is meant for one update per rollout."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     policy_gradient: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""``rl_plus``: external solutions in the group, weighed by multiple importance sampling (RL-PLUS, arXiv 2508.00222)."""
+"""``rl_plus``: external solutions in the group, with multiple importance sampling (RL-PLUS, arXiv 2508.00222)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RlPlus(CheckedOptions):
-    """ppo_clip on the policy's own rows; -r (1 - sg pi)^gamma A on external ones, without a clip (RL-PLUS).
+    """ppo_clip on the policy's own rows; -r (1 - sg pi)^gamma A on external rows, without a clip (RL-PLUS).
 
-    r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, since nobody knows how probable the solution
-    was to who wrote it (arXiv 2508.00222, section 3.1; the released code puts 1 for the uniform part). It is .3077 for
-    pi = pi_old = .1, .8 for .5, 1 for 1, 1.5385 for pi = .5 and pi_old = .1, and never more than 4. (1 - pi)^gamma is
-    the paper's exploration: what the policy would hardly write itself counts most. External rows are those with the
-    column ``off_policy``, as of the rollout ``external``. Meant with the advantage ``policy_baseline``.
+    r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, because the probability of the solution
+    under its author's distribution is unknown (arXiv 2508.00222, section 3.1; the released code uses 1 for the uniform
+    part). It is .3077 for pi = pi_old = .1, .8 for .5, 1 for 1, 1.5385 for pi = .5 and pi_old = .1, and at most 4. (1 -
+    pi)^gamma is the paper's exploration factor: tokens that are improbable for the policy count most. External rows are
+    those with the column ``off_policy``, such as those of the rollout ``external``. Use it with the advantage
+    ``policy_baseline``.
 
     Args:
-        gamma: Exponent of the exploration; the released code has 0.5, and 0 is without.
-        low: As of ``ppo_clip``, on the policy's own rows.
-        high: As of ``ppo_clip``; ``None`` for both is the code's ``loss_remove_clip``.
+        gamma: Exponent of the exploration factor; the released code uses 0.5, and 0 disables it.
+        low: See ``ppo_clip``; applies to the policy's own rows.
+        high: See ``ppo_clip``; ``None`` for both is the code's ``loss_remove_clip``.
     """
 
     gamma: float = option(0.5, least=0)
@@ -40,14 +41,14 @@ class RlPlus(CheckedOptions):
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
-        # Probabilities; the numbers off the mask are any, and must not overflow.
+        # Probabilities; the values off the mask are arbitrary and must not overflow.
         now, old = (logp.clamp(-LARGEST_LOG, 0.0).exp() for logp in (tokens.logp, tokens.old))
         ratio = 2 * now / ((old + 1) / 2 + old)
         external = -ratio * (1 - now.detach()) ** self.gamma * tokens.advantage
         return external.where(tokens.column("off_policy") > 0.5, self._own(tokens))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Those of ``ppo_clip``, and the share of tokens that are external."""
+        """Return the figures of ``ppo_clip``, and the share of external tokens."""
         share = ((tokens.column("off_policy") > 0.5) & tokens.mask).sum()
         return {**PpoClip(low=self.low, high=self.high).figures(tokens), "external": (share, tokens.mask.sum())}
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class RolloutIs(CheckedOptions):
     """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else nothing: GLM-5 (arXiv 2602.15763).
 
-    The ratio is against the engine's own probability of the token, so that nothing has to be computed anew for the
-    weights that sampled; it contains the correction, and is not corrected again. For rollouts that run ahead of the
-    optimizer. Unlike clipping, it drops a token on either side whatever its advantage. The bounds are SkyRL's.
+    The ratio is against the engine's own probability of the token, so nothing has to be recomputed under the sampling
+    weights; it contains the correction and is not corrected again. It suits rollouts that run ahead of the optimizer.
+    Unlike clipping, it drops a token on either side whatever its advantage. The bounds are SkyRL's.
 
     Args:
         low: A token is dropped if its ratio is at most 1 - low.

@@ -1,4 +1,4 @@
-"""``rover``: regression of the policy towards values of the uniform policy (ROVER, arXiv 2509.24981)."""
+"""``rover``: regression of the policy towards the values of the uniform policy (ROVER, arXiv 2509.24981)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rover(CheckedOptions):
-    """(Q - y)^2, where a ratio to the old policy is the value Q: random policy valuation (ROVER, arXiv 2509.24981).
+    """(Q - y)^2, where the log-ratio to the old policy defines the value Q (ROVER, arXiv 2509.24981).
 
-    Q_t = rho (log pi(a_t) - log pi_old(a_t)), and y_t = r + rho (V_{t+1} - V_old_{t+1}), without a gradient, where V is
-    the mean over the vocabulary of the log-probabilities at the policy's next token, and nothing after its last. In a
-    deterministic tree, as text is, the best action under the value of the *uniform* policy is an optimal one, and a
-    softmax over these values keeps several solutions alive. r is the advantage, the same at every token: with
-    ``group_mean`` as in the paper, with ``group_norm`` as its authors do on math. The first update on a rollout is a
-    policy gradient, later ones are not. For those who want many different right answers.
+    Q_t = rho (log pi(a_t) - log pi_old(a_t)), and y_t = r + rho (V_{t+1} - V_old_{t+1}), without a gradient. V is the
+    mean over the vocabulary of the log-probabilities at the policy's next token, and 0 after its last token. In a
+    deterministic tree, such as text, the best action under the value of the *uniform* policy is optimal, and a softmax
+    over these values keeps several solutions alive. r is the advantage, equal at every token: with ``group_mean`` as in
+    the paper, with ``group_norm`` as in its authors' experiments on math. The first update on a rollout is a policy
+    gradient, later updates are not. Use it to obtain many different correct answers.
 
     Args:
         rho: Weight of the log-probabilities against the reward; the temperature of the softmax.
@@ -38,7 +38,7 @@ class Rover(CheckedOptions):
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
         if tokens.mean_logp is None or tokens.old_mean_logp is None:
-            raise ConfigurationError("The loss term rover needs means of log-probabilities; there are none.")
+            raise ConfigurationError("The loss term rover needs means of log-probabilities, which are missing.")
         following = tokens.following(tokens.mean_logp - tokens.old_mean_logp)
         return (self.rho * tokens.log_ratio - (tokens.advantage + self.rho * following)).square()
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Sapo(CheckedOptions):
     """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347), tau by the sign of A.
 
-    With p = sigmoid(tau (ratio - 1)) the gradient of a token is 4 p (1 - p) ratio A: that of the plain policy gradient
-    where the ratio is 1, and less the further it is from there. For when hard clipping loses too many tokens, as with
-    mixtures of experts; a larger tau fades sooner, and the default fades tokens with a negative advantage sooner.
+    With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: that of the plain policy gradient
+    at a ratio of 1, and smaller the further the ratio is from 1. Use it if hard clipping loses too many tokens, as with
+    mixtures of experts. A larger tau fades sooner; by default, tokens with a negative advantage fade sooner.
 
     Args:
-        positive: tau where the advantage is positive.
-        negative: tau elsewhere.
+        positive: tau for positive advantages.
+        negative: tau otherwise.
     """
 
     positive: float = option(1.0, above=0)
@@ -39,7 +39,7 @@ class Sapo(CheckedOptions):
         return -4 / tau * (tau * (bounded_exp(tokens.log_ratio) - 1)).sigmoid() * tokens.advantage
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean share of the plain policy gradient that is left: 4 p (1 - p)."""
+        """Return the mean remaining share of the plain policy gradient: 4 p (1 - p)."""
         gate = (self._tau(tokens) * (bounded_exp(tokens.log_ratio.detach()) - 1)).sigmoid()
         return {"sapo/gate": ((4 * gate * (1 - gate)).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
 

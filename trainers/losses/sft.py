@@ -1,4 +1,4 @@
-"""``sft``: cross-entropy of answers that an expert gave, or that the policy gave with help."""
+"""``sft``: cross-entropy of answers from an expert, or from the policy with help."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sft(CheckedOptions):
-    """-coef log pi on rows with 1 in the column ``off_policy``: supervision beside the policy gradient.
+    """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
 
     The term of Cog-Rethinker (arXiv 2510.15979), for the rollout ``decompose``, whose rows have no advantage; on rows
-    that have one it is added to what the other terms make of it. Its mean is that of the aggregation, over all rows.
+    with an advantage, it is added to the other terms. The aggregation averages it over all rows.
 
     Args:
-        coef: Its weight in the loss, the paper's lambda, whose value is not known.
+        coef: Weight in the loss; the paper's lambda, whose value is not published.
     """
 
     coef: float = option(0.1, least=0)
@@ -35,7 +35,7 @@ class Sft(CheckedOptions):
         return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean cross-entropy of the tokens that it learns, in nats."""
+        """Return the mean cross-entropy of the trained tokens, in nats."""
         learnt = self._learnt(tokens)
         return {"sft": ((-tokens.logp.detach()).masked_fill(~learnt, 0.0).sum(), learnt.sum())}
 

@@ -1,4 +1,4 @@
-"""``shaped_offpolicy``: refined answers beside sampled ones, by a shaped probability (Critique-GRPO)."""
+"""``shaped_offpolicy``: trains on refined and sampled answers together, with a shaped probability (Critique-GRPO)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 class ShapedOffpolicy(CheckedOptions):
     """-ratio A on sampled rows, without a clip; -f(pi) A on off-policy ones, f(pi) = pi / (pi + gamma).
 
-    Critique-GRPO (arXiv 2506.03106, section 3.3). No probability under which the off-policy row was written is in f: it
-    was drawn with a critique in its prompt, and trains without. The gradient, gamma pi / (pi + gamma)^2 times that of
-    log pi, is largest at pi = gamma (.25 at .1 with gamma = .1) and falls on both sides (.083 at .01 and at 1), so
-    that tokens that the policy would hardly write count more than in a plain ratio. Off-policy are the rows with the
-    column ``off_policy``, as of refined answers. The shaping is LUFFY's (arXiv 2504.14945).
+    Critique-GRPO (arXiv 2506.03106, section 3.3). f does not depend on the probability under which the off-policy row
+    was sampled: it was sampled with a critique in its prompt and trains without it. The gradient, gamma pi / (pi +
+    gamma)^2 times that of log pi, is largest at pi = gamma (.25 at .1 with gamma = .1) and decreases on both sides
+    (.083 at .01 and at 1), so improbable tokens count more than in a plain ratio. Off-policy rows are those with the
+    column ``off_policy``, such as refined answers. The shaping is LUFFY's (arXiv 2504.14945).
 
     Args:
-        gamma: Where f is one half.
-        low: As of ``ppo_clip``, on sampled rows; the authors clip neither side.
-        high: As of ``ppo_clip``.
+        gamma: Probability at which f is one half.
+        low: See ``ppo_clip``; applies to sampled rows. The authors clip neither side.
+        high: See ``ppo_clip``.
     """
 
     gamma: float = option(0.1, above=0)

@@ -1,4 +1,4 @@
-"""``Tokens``: what a loss sees of a micro-batch, one entry a completion token; built by a backend."""
+"""``Tokens``: the input of a loss for a micro-batch, one entry per completion token; built by a backend."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LARGEST_LOG = 20.0
-"""Bound of a log-ratio before it is exponentiated, on both sides, so that no token makes a loss infinite."""
+"""Bound of the absolute log-ratio before it is exponentiated, so that no token makes a loss infinite."""
 Level = Literal["token", "turn", "sequence"]
-"""What a ratio belongs to: each token, all tokens of a turn together, or all tokens of a row together."""
+"""The level of a ratio: per token, per turn, or per row."""
 Anchor = Literal["old", "sampled"]
-"""What the policy is compared with: itself when it sampled, as the trainer computes it or as the engine did."""
+"""The denominator of a ratio: the sampling policy as computed by the trainer, or by the engine."""
 
 
 @dataclass(slots=True)
@@ -24,31 +24,30 @@ class Tokens:
     """The completion tokens of B rows, the longest of which has T; tensors are (B, T), with any number off the mask.
 
     Attributes:
-        logp: Log-probability of each token under the weights that are trained, at the sampling temperature; has a
-            gradient.
-        old: The same under the weights that the optimizer had when the rows were sampled, without a gradient; the
-            value of ``logp`` in the first update on them.
-        sampled: The engine's log-probability of each token when it drew it, without a gradient.
+        logp: Log-probability of each token under the trained weights, at the sampling temperature; with a gradient.
+        old: Log-probability of each token under the trainer's weights when the rows were sampled, without a gradient;
+            the value of ``logp`` in the first update on the rows.
+        sampled: The engine's log-probability of each token when it was sampled, without a gradient.
         advantage: Advantage of each token.
-        mask: True where the policy chose the token; only these are in the loss.
-        turn: Number of the policy's turn, long; -1 where the policy did not choose the token.
+        mask: True for tokens sampled from the policy; only these are in the loss.
+        turn: Number of the policy's turn, long; -1 for tokens that the policy did not sample.
         depth: Number of tool calls before the token, long.
-        entropy: Entropy of the distribution from which each token was drawn, in nats, with a gradient; ``None`` where
-            no term needs it.
-        reference: Log-probability under the reference model, without a gradient; ``None`` where no term needs it.
-        teacher: Log-probability under a teacher, without a gradient; ``None`` where no term needs it.
-        mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` where
-            no term needs it.
-        old_mean_logp: The same under the weights of ``old``; ``None`` where no term needs ``mean_logp``.
-        answered: On the environment's tokens how many calls of the policy they answer (0 where the policy made none),
-            -1 elsewhere, long; ``None`` where no term needs ``environment``. Where it is given, ``logp`` is that of the
-            environment's tokens too.
-        embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` where
-            no term needs it.
-        peers: Embeddings of the other rows of each row's group under the weights of ``old``, (B, K, H), without a
-            gradient; ``None`` where no term needs ``embedding``.
-        relations: What each of these is to the row, (B, K): 1 for one to be like, -1 for one to be unlike, 0 for
-            neither; see ``contrast.relations``.
+        entropy: Entropy of the distribution from which each token was sampled, in nats, with a gradient; ``None`` if no
+            term needs it.
+        reference: Log-probability under the reference model, without a gradient; ``None`` if no term needs it.
+        teacher: Log-probability under a teacher, without a gradient; ``None`` if no term needs it.
+        mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` if no
+            term needs it.
+        old_mean_logp: ``mean_logp`` under the weights of ``old``; ``None`` if no term needs ``mean_logp``.
+        answered: For the environment's tokens, the number of the policy's calls that they answer (0 if the policy made
+            none); -1 elsewhere, long. ``None`` if no term needs ``environment``. If it is set, ``logp`` also covers the
+            environment's tokens.
+        embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` if no
+            term needs it.
+        peers: Embeddings of the other rows in each row's group under the weights of ``old``, (B, K, H), without a
+            gradient; ``None`` if no term needs ``embedding``.
+        relations: Relation of each peer to the row, (B, K): 1 for a positive, -1 for a negative, 0 for neither; see
+            ``contrast.relations``.
         columns: Further numbers of the rows, by name.
     """
 
@@ -72,29 +71,30 @@ class Tokens:
 
     @property
     def log_ratio(self) -> Tensor:
-        """Logarithm of the probability of each token now over that under ``old``; 0 off the mask."""
+        """Logarithm of the ratio of each token's current probability to that under ``old``; 0 off the mask."""
         return self.log_ratio_to("old")
 
     def log_ratio_to(self, anchor: Anchor) -> Tensor:
-        """Logarithm of the probability of each token now over that under ``old`` or ``sampled``; 0 off the mask."""
+        """Logarithm of the ratio of each token's probability to that under ``old`` or ``sampled``; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
 
-        It is 0 in rows that the policy did not draw after their own prompt too, where it says nothing of the engine.
+        It is also 0 in rows that the policy did not sample after their own prompt, where it does not measure the
+        engine.
         """
         return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)
 
     @property
     def off_policy(self) -> Tensor:
-        """True on the tokens that are no draws of the policy after their row's prompt: see ``Episode.off_policy``."""
+        """True for tokens not sampled from the policy after their row's prompt: see ``Episode.off_policy``."""
         column = self.columns.get("off_policy")
         return self.mask & (column > 0) if column is not None else self.mask & False
 
     def column(self, name: str) -> Tensor:
-        """One of ``columns``; zeros where the micro-batch has no token of the policy's.
+        """Return one of ``columns``; zeros if the micro-batch has no policy tokens.
 
         Raises:
             ConfigurationError: The rows have no such column.
@@ -110,23 +110,25 @@ class Tokens:
 
     @property
     def environment(self) -> Tensor:
-        """True on the tokens of the environment, of which only terms that need ``environment`` are told.
+        """True for the environment's tokens; only available if a term needs ``environment``.
 
         Raises:
             ConfigurationError: No term needs them.
         """
         if self.answered is None:
-            raise ConfigurationError('The tokens of the environment are there for terms that need "environment" alone.')
+            raise ConfigurationError(
+                'The tokens of the environment are only available to terms that need "environment".'
+            )
         return self.answered >= 0
 
     def following(self, values: Tensor) -> Tensor:
-        """What stands at the policy's next token of the row, over whatever the environment wrote between.
+        """Return the value at the policy's next token of the row, skipping tokens of the environment.
 
         Args:
             values: (B, T).
 
         Returns:
-            (B, T), 0 at the last token of the policy and off the mask.
+            (B, T), 0 at the policy's last token and off the mask.
         """
         number = self.mask.long().cumsum(-1).masked_fill(~self.mask, 0)
         rows, width = values.shape
@@ -134,12 +136,12 @@ class Tokens:
         return in_order.gather(1, number + 1).masked_fill(~self.mask, 0.0)
 
     def pooled(self, values: Tensor, level: Level, reduce: Literal["mean", "sum"] = "mean") -> Tensor:
-        """Values averaged or summed over each token, turn or sequence, and given back to every token of it.
+        """Average or sum values over each token, turn or sequence, and assign the result to each of its tokens.
 
         Args:
             values: (B, T).
-            level: What is taken together. Only tokens of the mask count.
-            reduce: Whether to divide by the number of tokens taken together.
+            level: The level to pool over. Only tokens of the mask count.
+            reduce: Whether to divide by the number of pooled tokens.
 
         Returns:
             (B, T), 0 off the mask.
@@ -163,5 +165,5 @@ class Tokens:
 
 
 def bounded_exp(log_ratio: Tensor) -> Tensor:
-    """The ratio of a log-ratio that is first bounded by ``LARGEST_LOG``, beyond which it has no gradient."""
+    """Exponentiate a log-ratio after bounding it by ``LARGEST_LOG``; outside the bound it has no gradient."""
     return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()

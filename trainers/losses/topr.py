@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class Topr(CheckedOptions):
     """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
 
-    What was right is learned however improbable it has become; what was wrong is unlearned only as long as the policy
-    still does it, so that no log-probability runs away. For rows that are trained on for long, up to wholly offline,
-    without a KL term. The ratio is of the whole row against what sampled it, as in the paper; ROLL has tokens, against
-    the trainer's probabilities (``level=token,anchor=old``).
+    Correct answers are learned however improbable they have become; wrong answers are unlearned only while the policy
+    still produces them, so log-probabilities do not diverge. It suits rows that are trained on many times, or fully
+    offline, without a KL term. The ratio is over the whole row against the sampling probabilities, as in the paper;
+    ROLL uses token ratios against the trainer's probabilities (``level=token,anchor=old``).
 
     Args:
-        level: What the ratio, a product, is over.
-        anchor: What the ratio is against; with ``"sampled"`` the term is not corrected.
+        level: The level of the ratio, which is a product over tokens.
+        anchor: Denominator of the ratio; with ``"sampled"`` the term is not corrected.
     """
 
     level: Level = "sequence"
@@ -48,7 +48,7 @@ class Topr(CheckedOptions):
         return -self._weight(tokens) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean weight of tokens with a negative advantage."""
+        """Return the mean weight of tokens with a negative advantage."""
         negative = tokens.mask & (tokens.advantage < 0)
         return {"topr/negative_weight": (self._weight(tokens).masked_fill(~negative, 0.0).sum(), negative.sum())}
 

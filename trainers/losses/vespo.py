@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 class Vespo(CheckedOptions):
     """-sg(phi(w)) A log pi, with phi(w) = w^k exp(k' (1 - w)): VESPO (arXiv 2602.10693).
 
-    w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so that rows on the policy
-    train as with ``reinforce``; far from 1 on either side phi fades to 0 without a bound to choose, which suits rows
-    that are many updates old. k and k' are ``k_...`` and ``decay_...``, by the sign of the advantage (TRL's
-    ``vespo_lambda_...`` is k'). The ratio contains the correction, and is not corrected again.
+    w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so on-policy rows train as
+    with ``reinforce``; far from 1 on either side, phi fades to 0 without choosing a bound, which suits rows that are
+    many updates old. k and k' are ``k_...`` and ``decay_...``, by the sign of the advantage (TRL's ``vespo_lambda_...``
+    is k'). The ratio contains the correction and is not corrected again.
 
     Args:
-        k_positive: Power of w where the advantage is positive.
-        decay_positive: Rate of the exponential there.
-        k_negative: Power of w elsewhere.
-        decay_negative: Rate of the exponential elsewhere.
-        level: What the product is over; the paper has rows.
+        k_positive: Exponent of w for positive advantages.
+        decay_positive: Rate of the exponential for positive advantages.
+        k_negative: Exponent of w otherwise.
+        decay_negative: Rate of the exponential otherwise.
+        level: The level of the product; the paper uses rows.
     """
 
     k_positive: float = option(2.0, least=0)
@@ -46,13 +46,13 @@ class Vespo(CheckedOptions):
         return -self._weight(tokens) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The mean weight."""
+        """Return the mean weight."""
         return {"vespo/weight": (self._weight(tokens).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
 
     def _weight(self, tokens: Tokens) -> Tensor:
         log = tokens.pooled(tokens.log_ratio_to("sampled").detach(), self.level, "sum")
         log = log.clamp(-LARGEST_LOG, LARGEST_LOG)
-        # In logarithms, since the factors alone leave the range of a number long before their product does.
+        # In logarithms, since the factors overflow long before their product does.
         away = 1 - log.exp()
         positive = self.k_positive * log + self.decay_positive * away
         negative = self.k_negative * log + self.decay_negative * away
