@@ -1,4 +1,4 @@
-"""Anchors: what makes two turns of a group the same state, for estimators that compare turns."""
+"""Anchors: define when two turns of a group have the same state, for estimators that compare turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
 
 Anchor: TypeAlias = Callable[[Episode, int], str]
-"""Of an episode and the number of one of its turns, a text: turns with the same text are in the same state."""
+"""Maps an episode and a turn number to a text: turns with the same text have the same state."""
 
 ANCHORS: Registry[Anchor] = Registry(
     "anchor",
@@ -20,12 +20,12 @@ ANCHORS: Registry[Anchor] = Registry(
 
 
 def observation(episode: Episode, turn: int) -> str:
-    """What the policy saw last before the turn: the whole state where an observation shows it, as in many games."""
+    """Return the last observation before the turn; in many games, it shows the whole state."""
     return episode.steps[turn].observation
 
 
 def history(episode: Episode, turn: int) -> str:
-    """All that the policy was shown so far, without its own words: the same results of the same number of calls."""
+    """Return all observations so far, without the policy's text: equal for equal results of equally many calls."""
     return "\0".join(step.observation for step in episode.steps[: turn + 1])
 
 

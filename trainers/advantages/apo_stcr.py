@@ -1,9 +1,9 @@
-"""``apo_stcr``: wrong episodes longer than the right ones are punished more: APO's STCR (arXiv 2506.21655).
+"""``apo_stcr``: penalizes wrong episodes more if they are longer than correct ones: APO's STCR (arXiv 2506.21655).
 
-A wrong episode that is longer than the mean length L of the group's correct ones gets A (2 - base^-(length - L)): up to
-twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. It is the half of Asymmetric Policy
-Optimization for negative episodes (``apo_dads``, a term of the loss, is the other). Choose it against overthinking:
-long answers that go wrong.
+A wrong episode that is longer than the mean length L of the group's correct episodes gets A (2 - base^-(length - L)):
+up to twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. It is the part of Asymmetric Policy
+Optimization for negative episodes (the other part is ``apo_dads``, a term of the loss). Use it against overthinking:
+long wrong answers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class ApoStcr(Wrapped):
-    """Another estimator's advantages, larger for wrong episodes that are long: APO's STCR (arXiv 2506.21655).
+    """Another estimator's advantages, increased for long wrong episodes: APO's STCR (arXiv 2506.21655).
 
-    Only negative advantages are changed, and none in a group without a correct episode.
+    Only negative advantages change; a group without a correct episode is left unchanged.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        base: How fast the factor grows with each token above the mean of the correct episodes.
+        base: Growth of the factor per token above the mean length of the correct episodes.
     """
 
     base: float = option(1.00001, above=1)

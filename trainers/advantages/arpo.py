@@ -1,9 +1,9 @@
-"""``arpo``: what branches of an episode share gets their mean advantage: ARPO (arXiv 2507.19849).
+"""``arpo``: tokens shared by branches of an episode get the branches' mean advantage: ARPO (arXiv 2507.19849).
 
-With ``hard`` attribution, a token that several branches of an episode have in common gets the mean of their advantages,
-and every other token that of its own episode. With ``soft`` attribution, each episode keeps its own on all tokens: a
-shared token is in several rows, so its advantages add up to the same. They differ where ratios are clipped. Choose it
-for a rollout that branches off after tool calls; without branches it changes nothing.
+With ``hard`` attribution, a token shared by several branches gets the mean of their advantages, and every other token
+gets the advantage of its own episode. With ``soft`` attribution, each episode keeps its advantage on all tokens: a
+shared token is in several rows, so its advantages add up to the same value. The two differ if ratios are clipped. Use
+it for a rollout that branches after tool calls; without branches it changes nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class Arpo(Wrapped):
-    """Another estimator's advantages, of shared tokens the mean over all branches: ARPO (arXiv 2507.19849).
+    """Another estimator's advantages; shared tokens get the mean over all branches: ARPO (arXiv 2507.19849).
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        attribution: ``"soft"``, the paper's default, leaves to each episode its own; ``"hard"`` takes the mean.
+        attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` uses the mean.
     """
 
     attribution: Literal["soft", "hard"] = "soft"

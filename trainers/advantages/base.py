@@ -1,16 +1,17 @@
-"""What an advantage estimator is: it turns the rewards of a batch's groups into the advantages of their episodes.
+"""The protocol of advantage estimators, which convert the rewards of groups to advantages of episodes.
 
-An estimator is given the episodes that train, group by group, and ``ranks`` for what it computes over the whole batch.
-Episodes that ended as ``unavailable`` or ``cancelled`` are never among them, so they affect no mean and no deviation.
+An estimator receives the episodes that train, by group, and ``ranks`` for statistics over the whole batch. Episodes
+that ended as ``unavailable`` or ``cancelled`` are never included, so they do not affect any mean or deviation.
 
-A class may say two things about itself:
+A class may have these attributes:
 
-- ``least`` (1 if it says nothing): how many episodes a group needs for its advantages to mean something. A smaller
-  group is rejected before the estimator sees it.
-- ``needs`` (nothing): what it reads of ``Episode.measured``, as ``AdvantageNeed`` names it. The trainer measures it in
-  passes of its own, before the estimator is called, of the episodes that train.
-- ``of_batch`` (``False``): its statistics are those of the whole batch, so the groups that a selector rejected, and
-  that no refill replaced, are among ``groups`` too. Nothing trains on what it returns for them.
+- ``least`` (default 1): the minimum number of episodes in a group. A smaller group is rejected before the estimator is
+  called.
+- ``needs`` (default none): the entries of ``Episode.measured`` that it reads, named as in ``AdvantageNeed``. The
+trainer
+  measures them for the episodes that train, in separate passes, before it calls the estimator.
+- ``of_batch`` (default ``False``): its statistics cover the whole batch, so ``groups`` also contains the groups that a
+  selector rejected and that no refill replaced. The advantages returned for these are not used.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ from ..selectors.base import EQUAL
 
 FloatArray = NDArray[np.float64]
 Advantages = list[list[float | FloatArray]]
-"""Of each group and episode one number, or one for each token of ``completion_ids``."""
+"""For each group and episode, one number, or one number per token of ``completion_ids``."""
 
 AdvantageNeed: TypeAlias = Literal["sum_squares", "answer"]
-"""What an estimator may need of the policy, at the temperature of the sampling: ``sum_squares``, at each token of
-``completion_ids`` the sum of the squared probabilities of the whole vocabulary (0 off the mask); ``answer``, before
-each turn the probability of the problem's gold answer after the estimator's text ``lead``, as the geometric mean over
-the answer's tokens."""
+"""Measurements of the policy that an estimator may need, at the sampling temperature. ``sum_squares``: at each token of
+``completion_ids``, the sum of the squared probabilities over the vocabulary (0 off the mask). ``answer``: before each
+turn, the probability of the problem's gold answer after the estimator's text ``lead``, as the geometric mean over the
+answer's tokens."""
 
 
 class Measure(Protocol):
-    """What a backend offers a collector: it measures the policy."""
+    """Measures the policy for a collector; provided by a backend."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set ``measured`` of every episode, as the estimator needs it; every process calls, with groups or without.
+        """Set ``measured`` of every episode, as the estimator needs it; all processes call it, even without groups.
 
         Raises:
-            ConfigurationError: It cannot be measured here.
+            ConfigurationError: The measurement is not possible in this run.
         """
         ...
 
 
 class Advantage(Protocol):
-    """Turns the rewards of the groups into advantages."""
+    """Converts the rewards of groups to advantages."""
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
         """Return the advantage of each episode of each group.
 
         Args:
-            groups: The episodes of this process that train, group by group. Another process may have more groups or
-                fewer, or none.
-            ranks: Reduces over all processes; each calls the estimator, and all make the same collective calls.
+            groups: The episodes of this process that train, by group. Other processes may have more, fewer or no
+                groups.
+            ranks: Reduces over all processes; every process calls the estimator and makes the same collective calls.
         """
         ...
 
@@ -76,10 +77,10 @@ ADVANTAGES: Registry[Callable[..., Advantage]] = Registry(
 
 
 def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
-    """What was measured of an episode, one number a token or a turn.
+    """Return a measurement of an episode, one number per token or per turn.
 
     Raises:
-        ConfigurationError: Nothing was.
+        ConfigurationError: The measurement is missing.
     """
     if need not in episode.measured:
         raise ConfigurationError(
@@ -90,12 +91,12 @@ def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
 
 
 def rewards(group: Sequence[Episode]) -> FloatArray:
-    """The rewards of a group, shape (episodes,)."""
+    """Return the rewards of a group, shape (episodes,)."""
     return np.array([episode.reward for episode in group], dtype=np.float64)
 
 
 def centred(values: FloatArray) -> FloatArray:
-    """The values less their mean; exact zeros where they are equal but for rounding.
+    """Subtract the mean from values; return exact zeros if they are equal up to rounding.
 
     Args:
         values: Rewards, shape (episodes,).
@@ -107,19 +108,19 @@ def centred(values: FloatArray) -> FloatArray:
 
 
 def deviation(values: FloatArray) -> float:
-    """The standard deviation over n - 1; 0 for fewer than two values."""
+    """Return the standard deviation with n - 1 degrees of freedom; 0 for fewer than two values."""
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def moments(values: FloatArray, ranks: Ranks) -> tuple[float, float]:
-    """The mean and the standard deviation over n - 1 of the values of all processes.
+    """Return the mean and the standard deviation (n - 1) of the values of all processes.
 
     Args:
-        values: Those of this process, shape (n,).
+        values: The values of this process, shape (n,).
         ranks: The processes.
 
     Returns:
-        Mean and deviation; both 0 without a value, the deviation 0 with one.
+        Mean and deviation; both are 0 if there are no values, and the deviation is 0 for one value.
     """
     total, count = ranks.sum(np.array([values.sum(), len(values)], dtype=np.float64))
     mean = float(total / max(count, 1.0))
@@ -129,10 +130,10 @@ def moments(values: FloatArray, ranks: Ranks) -> tuple[float, float]:
 
 
 def check_advantages(part: Advantage, groups: Sequence[Sequence[Episode]], values: Advantages) -> None:
-    """Check what an estimator returned.
+    """Check the result of an estimator.
 
     Raises:
-        ConfigurationError: It is not one finite number for each episode, or one for each of its tokens.
+        ConfigurationError: The result is not one finite number per episode or per token.
     """
     name = type(part).__name__
     if [len(group) for group in values] != [len(group) for group in groups]:
@@ -150,7 +151,7 @@ def check_advantages(part: Advantage, groups: Sequence[Sequence[Episode]], value
 
 
 def as_number(value: float | FloatArray, episode: Episode) -> float:
-    """An advantage as one number: of one for each token, the mean of the absolute ones of the policy's tokens."""
+    """Return an advantage as one number; for an array, the mean absolute value over the policy's tokens."""
     if not isinstance(value, np.ndarray) or not value.ndim:
         return float(value)
     return float(np.abs(value)[np.asarray(episode.mask, dtype=bool)].mean())

@@ -1,9 +1,10 @@
-"""``call_penalty``: turns whose calls did not run, or failed, get an advantage of their own, as in NeMo-RL.
+"""``call_penalty``: turns whose calls did not run or failed get a fixed advantage, as in NeMo-RL.
 
-The tokens of a turn with such a call get the number that is set for it (NeMo-RL's ``invalid_tool_call_advantage``, -5
-in its examples), or it is added to what another estimator gives them; all other tokens keep their advantage. It goes by
-the statuses of the calls, so it works in every environment with tools. Choose it where a policy keeps writing calls
-that do not parse. rStar2's authors found that a penalty for failing programs in the reward hurts, so that is off.
+The tokens of a turn with such a call get a fixed number (NeMo-RL's ``invalid_tool_call_advantage``, -5 in its
+examples), or the number is added to the advantage of another estimator; all other tokens keep their advantage. It
+depends only on the statuses of the calls, so it works in every environment with tools. Use it if a policy keeps writing
+calls that do not parse. rStar2's authors found that a reward penalty for failing programs hurts, so ``failed`` is off
+by default.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class CallPenalty(Wrapped):
-    """Another estimator's advantages, but for turns with malformed or failed calls, which get one of their own.
+    """Another estimator's advantages, except for turns with malformed or failed calls, which get a fixed advantage.
 
-    Injected faults are not the policy's and ``unavailable`` calls are nobody's: neither is penalized. Of several calls
-    in a turn, the lowest number counts. A selector that rejects groups of equal rewards leaves their penalties out.
+    Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
+    calls, the lowest number counts. If a selector rejects groups with equal rewards, their penalties are lost.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        malformed: For calls that did not run: malformed ones, unknown tools, arguments that do not fit; ``None`` leaves
-            them alone.
-        failed: For calls that ran into any other error; ``None`` leaves them alone.
+        malformed: Number for calls that did not run: malformed calls, unknown tools, invalid arguments; ``None`` does
+            not penalize them.
+        failed: Number for calls with any other error; ``None`` does not penalize them.
         how: Whether the number is ``"set"``, as in NeMo-RL, or ``"add"``-ed.
     """
 
@@ -64,7 +65,7 @@ class CallPenalty(Wrapped):
 
 
 def did_not_run(status: ToolStatus) -> bool:
-    """Whether a call was refused before anything ran: the policy wrote no valid call."""
+    """Return whether a call was rejected before anything ran, because it was not a valid call."""
     return status in (ToolStatus.MALFORMED, ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS)
 
 

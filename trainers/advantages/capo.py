@@ -1,12 +1,12 @@
-"""``capo``: the tokens of wrong steps earn less than the others: CAPO (arXiv 2508.02298).
+"""``capo``: the tokens of wrong steps earn less than other tokens: CAPO (arXiv 2508.02298).
 
 R_t = C [the episode is correct] - P [token t is in a wrong step], so {2, 1, 0, -1} with C = 2 and P = 1, and A_t = (R_t
-- mean) / (std + eps) over all policy tokens of the group. A judge says which steps are wrong. The paper asks a large
-language model, four times, and takes the steps that all its critiques name; the judge ``statuses`` is free: a turn
-whose call failed is a wrong step. Choose it to punish what went wrong inside right answers, and not what was right in
-wrong ones.
+- mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. The paper queries a
+large language model four times and uses the steps that all critiques name. The judge ``statuses`` needs no model: a
+turn with a failed call is a wrong step. Use it to penalize mistakes inside correct answers, but not correct steps in
+wrong answers.
 
-Longer than most parts, since steps are found and judged before tokens have values.
+Longer than most parts, since steps are found and judged before tokens get values.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .tokens import normalized, on_tokens
 
 @dataclass(frozen=True)
 class Capo(CheckedOptions):
-    """The outcome less a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
+    """The outcome minus a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
 
     Args:
-        judge: Says which steps are wrong: ``"statuses"``; a language model that is served somewhere,
+        judge: Decides which steps are wrong: ``"statuses"``; a served language model,
             ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own, ``./mine.py:Judge``.
-        vote: Which steps several critiques make wrong: the ``"intersection"`` names those of all, the ``"majority"``
-            those of more than half; the ``"average"`` takes the share of critiques as a degree.
-        correct: C, what each token of a correct episode earns.
-        penalty: P, what each token of a wrong step loses.
+        vote: How several critiques are combined: ``"intersection"`` uses steps that all critiques name, ``"majority"``
+            steps that more than half name; ``"average"`` uses the share of critiques as a degree.
+        correct: C, the value of each token of a correct episode.
+        penalty: P, the penalty on each token of a wrong step.
         eps: Added to the deviation.
     """
 
@@ -52,11 +52,11 @@ class Capo(CheckedOptions):
     _judge: StepJudge = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Make the judge.
+        """Create the judge.
 
         Raises:
-            ConfigurationError: It does not take its options.
-            UnknownNameError: There is none of that name.
+            ConfigurationError: An option of the judge is not valid.
+            UnknownNameError: The judge does not exist.
         """
         super().__post_init__()
         object.__setattr__(self, "_judge", make_inner(STEP_JUDGES, self.judge))
@@ -65,7 +65,7 @@ class Capo(CheckedOptions):
         """See ``Advantage``.
 
         Raises:
-            ConfigurationError: The judge named tokens that are not there.
+            ConfigurationError: The judge named tokens that do not exist.
         """
         episodes = [episode for group in groups for episode in group]
         found: Advantages = []
@@ -73,15 +73,17 @@ class Capo(CheckedOptions):
             critiques = threads.map(self._judge, episodes)  # in their order
             for group in groups:
                 values: Advantages = [[self.values(episode, next(critiques)) for episode in group]]
-                found += normalized([group], values, ONE, self.eps)  # by itself: a group is whole on its process
+                found += normalized(
+                    [group], values, ONE, self.eps
+                )  # on this process alone: a group is complete on its process
         return found
 
     def values(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
-        """What each token earns before it is normalized, shape (completion tokens,)."""
+        """Return the value of each token before normalization, shape (completion tokens,)."""
         return on_tokens(self.correct * episode.correct, episode) - self.penalty * self._wrong(episode, critiques)
 
     def _wrong(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
-        """The degree to which each token is in a wrong step."""
+        """Return the degree to which each token is in a wrong step."""
         named = []
         for critique in critiques:
             inside = on_tokens(0.0, episode)

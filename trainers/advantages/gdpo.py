@@ -1,10 +1,10 @@
-"""``gdpo``: every component of the reward is normalized on its own, and then they are added: GDPO (arXiv 2601.05242).
+"""``gdpo``: normalizes every reward component separately before adding them: GDPO (arXiv 2601.05242).
 
-A_c = (r_c - mean) / (std + eps) over the group for each component c, A = sum of weight_c A_c, and then A less its mean
-over its deviation in the batch. A sum of rewards that is normalized afterwards (which is ``group_norm``: TRL's
-``sum_then_normalize``) gives different mixtures with the same sum the same advantage; here they stay apart. Choose it
-for a reward of several components, such as correctness and format. Longer than most parts, since it checks the
-components of every episode and normalizes over all processes.
+A_c = (r_c - mean) / (std + eps) over the group for each component c; A = sum of weight_c A_c; then A is normalized over
+the batch. If the sum of rewards is normalized instead (``group_norm``: TRL's ``sum_then_normalize``), different
+mixtures with the same sum get the same advantage; here they differ. Use it for a reward with several components, such
+as correctness and format. Longer than most parts, since it checks the components of every episode and normalizes over
+all processes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .tokens import normalized, scaled
 class Gdpo(CheckedOptions):
     """The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
 
-    The components are those of the trainer's ``reward``; an episode for which one has no score gets nothing from it.
-    Their own ``weight`` cancels out, except for its sign: give ``weights`` here.
+    The components are those of the trainer's ``reward``. If a component has no score for an episode, it contributes 0.
+    The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
 
     Args:
-        weights: Factors on the normalized components, by name; 1 for those that are not named.
-        whiten: What the batch is: the ``"episodes"``, as in the paper and in TRL (``normalize_then_sum``), all policy
-            ``"tokens"``, as in verl, or ``"none"`` to leave this out.
+        weights: Factors on the normalized components, by name; 1 by default.
+        whiten: Normalization over the batch: over ``"episodes"``, as in the paper and in TRL
+            (``normalize_then_sum``), over all policy ``"tokens"``, as in verl, or ``"none"``.
         eps: Added to the deviations; 1e-4 as in TRL (verl adds 1e-6).
     """
 
@@ -46,7 +46,7 @@ class Gdpo(CheckedOptions):
 
     @property
     def components(self) -> Sequence[str]:
-        """Components of the reward that it was told of; a trainer refuses names that its reward does not have."""
+        """Names of the configured components; a trainer rejects names that its reward does not have."""
         return tuple(self.weights)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
@@ -89,7 +89,7 @@ class Gdpo(CheckedOptions):
 
 
 def _components(episode: Episode) -> dict[str, float]:
-    """What the trainer scored; ``return/<name>`` is what the environment told apart of its own return."""
+    """Return the trainer's scores, without ``return/<name>``, the environment's own components of its return."""
     own = {name: value for name, value in episode.rewards.items() if not name.startswith("return/")}
     return own or {"return": episode.reward}
 

@@ -1,11 +1,11 @@
 """``gigpo``: episodes against their group, and turns against those from the same state: GiGPO (arXiv 2505.10978).
 
-A_t = A_E + omega A_S. A_E is the reward of the episode less the mean of its group. A_S is the discounted return of the
-turn, the sum of gamma^k r_(t+k), less the mean of all turns of the group that began in the same state, its anchor; 0
-for a turn whose anchor is unique. With ``normalize`` both are divided by their deviations. The paper has groups of 8,
-KL 0.01, and subtracts 0.1 from the reward of an invalid action. Choose it for long episodes in which states recur, such
-as games and web pages; with omega 0 it is ``group_mean``, or ``group_norm``. Longer than most parts, since turns are
-matched to their anchors, exactly or by likeness.
+A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its group. A_S is the discounted return of the
+turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
+it is 0 for a turn with a unique anchor. With ``normalize``, both are divided by their deviations. The paper uses groups
+of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which states
+recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``. Longer than most parts,
+since turns are matched to their anchors, exactly or by similarity.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ class Gigpo(CheckedOptions):
     Args:
         omega: Weight of the turns' advantages.
         gamma: Discount for each turn.
-        normalize: Divide by the deviations; the released code leaves that out unless told otherwise.
-        over: Mean and deviation of the rewards over ``"episodes"``, as in the paper, or over ``"turns"``, where long
-            episodes weigh more, as in the released code.
-        anchor: What makes two turns the same state: ``"observation"``, what the policy saw last; ``"history"``, all
-            that it was shown; or your own function of (episode, turn), as ``./mine.py:name``.
-        similarity: States whose texts are similar to at least this degree are one; 1 demands equal ones. The released
-            code has 0.95, and 0.9 for search, where it is used.
-        invalid: Subtracted from the reward of a turn with a call that did not run.
+        normalize: Divide by the deviations; the released code does not by default.
+        over: Compute mean and deviation of the rewards over ``"episodes"``, as in the paper, or over ``"turns"``, which
+            gives long episodes more weight, as in the released code.
+        anchor: Defines the state of a turn: ``"observation"``, the last observation; ``"history"``, all observations;
+        or
+            your own function of (episode, turn), as ``./mine.py:name``.
+        similarity: Minimum similarity of the texts of two equal states; 1 requires equal texts. The released code uses
+            0.95, and 0.9 for search.
+        invalid: Penalty subtracted from the reward of a turn with a call that did not run.
         eps: Added to the deviations.
     """
 
@@ -57,10 +58,10 @@ class Gigpo(CheckedOptions):
     _anchor: Anchor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find the anchor.
+        """Look up the anchor.
 
         Raises:
-            UnknownNameError: There is none of that name.
+            UnknownNameError: The anchor does not exist.
         """
         super().__post_init__()
         found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor
@@ -104,7 +105,7 @@ class Gigpo(CheckedOptions):
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """The places of the states, those that are one together."""
+    """Return the positions of the states, grouped by equal states."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # in an order that is not that of the episodes
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

@@ -1,8 +1,8 @@
-"""``gpg``: the reward less the group's mean, scaled up for groups without a difference: GPG (arXiv 2504.02546).
+"""``gpg``: the reward minus the group's mean, scaled up to compensate for uniform groups: GPG (arXiv 2504.02546).
 
-A = a (r - mean) with a = B / (B - M), where B counts the episodes of the batch and M those of groups whose rewards are
-all equal: these have no gradient, and would shrink that of the others in a mean over all. The loss is the plain policy
-gradient, without a clip or a KL term. Choose it instead of refilling rejected groups, to keep the size of the step.
+A = a (r - mean) with a = B / (B - M), where B counts the episodes of the batch and M the episodes of groups with equal
+rewards. These have no gradient and would shrink the mean gradient of the batch. The loss is the plain policy gradient,
+without a clip or a KL term. Use it instead of refilling rejected groups, to keep the size of the step.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .base import ADVANTAGES, Advantages, centred, rewards
 class Gpg(CheckedOptions):
     """B / (B - M) (r - mean), where M of B episodes have no gradient: GPG (arXiv 2504.02546).
 
-    The batch is that of all processes, with the groups that a selector rejected. The paper's divisor of the advantage
-    is 1, so there is none here.
+    The batch covers all processes and includes the groups that a selector rejected. The paper's divisor of the
+    advantage is 1, so it is omitted.
 
     Args:
-        count: What makes B - M: the episodes of groups that are ``"mixed"``, as in the paper, or those with a reward
-            that is ``"nonzero"``, as in verl.
+        count: Definition of B - M: the episodes of ``"mixed"`` groups, as in the paper, or the episodes with a
+            ``"nonzero"`` reward, as in verl.
     """
 
     least: ClassVar[int] = 2

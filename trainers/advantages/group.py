@@ -1,4 +1,4 @@
-"""Group-relative advantages: how much better an episode did than the rest of its group."""
+"""Group-relative advantages: compare an episode's reward with those of its group."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, moment
 class GroupNorm(CheckedOptions):
     """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
 
-    Every problem weighs the same whatever the scale of its rewards, and rare successes weigh most: the usual choice,
-    for rewards of any kind.
+    Every problem has the same weight whatever the scale of its rewards, and rare successes have the largest weight.
+    This is the usual choice, for rewards of any kind.
 
     Args:
         eps: Added to the deviation; 1e-4 as in TRL (verl adds 1e-6).
@@ -38,8 +38,8 @@ class GroupNorm(CheckedOptions):
 class GroupMean(CheckedOptions):
     """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
-    Without the division, problems that are nearly always or never solved do not weigh more than others; for rewards of
-    one scale, such as right or wrong.
+    Without the division, problems that are nearly always or never solved do not get more weight than others. Use it for
+    rewards with a common scale, such as correct or wrong.
     """
 
     least: ClassVar[int] = 2
@@ -53,7 +53,7 @@ class GroupMean(CheckedOptions):
 class LeaveOneOut(CheckedOptions):
     """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
-    The baseline does not hold the episode's own reward, so that the gradient of small groups is not too small; else as
+    The baseline excludes the episode's own reward, so the gradient of small groups is not too small; otherwise as
     ``group_mean``.
     """
 
@@ -68,13 +68,14 @@ class LeaveOneOut(CheckedOptions):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    One deviation for all problems of a step, so that a group of nearly equal rewards is not blown up; for rewards of
-    several values, and small groups. The batch is that of all processes, with the groups that a selector rejected.
+    It uses one deviation for all problems of a step, so that groups with nearly equal rewards are not amplified; for
+    rewards with several values, and small groups. The batch covers all processes and includes the groups that a
+    selector rejected.
 
     Args:
         eps: Added to the deviation.
-        of: Whether the deviation is that of the ``"raw"`` rewards, as in TRL, or of those ``"centred"`` on the means of
-            their groups; the paper can be read both ways.
+        of: Compute the deviation of the ``"raw"`` rewards, as in TRL, or of the rewards ``"centred"`` on the means of
+            their groups; the paper allows both readings.
     """
 
     least: ClassVar[int] = 2
@@ -91,7 +92,7 @@ class GroupMeanBatchStd(CheckedOptions):
 
 
 def _over(values: FloatArray, divisor: float) -> FloatArray:
-    """The quotient; zeros where the divisor is 0, since then there is nothing to divide either."""
+    """Return the quotient, or zeros if the divisor is 0, since the numerator is then 0 too."""
     return values / divisor if divisor else np.zeros_like(values)
 
 

@@ -1,4 +1,4 @@
-"""``igpo``: each turn earns what it adds to the probability of the gold answer."""
+"""``igpo``: each turn earns the increase of the gold answer's probability."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .tokens import on_turns
 
 @dataclass(frozen=True)
 class Igpo(CheckedOptions):
-    """Information gain of each turn, normalised over the group and summed to the end (IGPO, arXiv 2510.14967).
+    """Information gain of each turn, normalized over the group and summed to the end (IGPO, arXiv 2510.14967).
 
-    With p_t the probability of the gold answer after turn t, as the geometric mean over its tokens, turn t earns
-    p_t - p_{t-1}, and the last turn the episode's reward. These are normalised together, over all turns of all episodes
-    of the group: A_t = (r_t - mean) / (std + eps), with the deviation over n - 1; the advantage of every token of turn
-    t is the sum over k >= t of gamma^(k-t) A_k. Turns count, not tokens, so credit flows back over what a tool wrote,
-    and the mean is that of the whole group (the authors' code stops at what is masked, and takes a mean for each turn's
-    number). Needs problems with a gold answer, and a forward pass a turn. For search and other tools that bring the
-    answer closer before it is given.
+    Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns
+    p_t - p_{t-1}, and the last turn earns the episode's reward. These are normalized over all turns of all episodes of
+    the group: A_t = (r_t - mean) / (std + eps), with n - 1 degrees of freedom; the advantage of every token of turn t
+    is the sum over k >= t of gamma^(k-t) A_k. The sum is over turns, not tokens, so credit flows back across tool
+    output, and the mean is over the whole group (the authors' code stops at masked tokens, and uses a mean per turn
+    number). It needs problems with a gold answer, and one forward pass per turn. Use it for search and other tools that
+    bring the answer closer before it is given.
 
     Args:
-        lead: Text between the history and the gold answer: how the policy would give it.
+        lead: Text between the history and the gold answer, as the policy would write it.
         gamma: Discount of later turns.
-        weight: Of the turns' gains against the rewards.
+        weight: Weight of the turns' gains relative to the rewards.
         eps: Added to the deviation.
     """
 
@@ -56,7 +56,7 @@ class Igpo(CheckedOptions):
         return [on_turns(self._to_the_end(own), episode) for episode, own in zip(group, parts, strict=True)]
 
     def _turns(self, episode: Episode) -> FloatArray:
-        """What each turn earns."""
+        """Return the earnings of each turn."""
         gains = np.diff(measured(episode, "answer")) * self.weight
         return np.append(gains, episode.reward) if episode.steps else np.zeros(0)
 

@@ -1,9 +1,9 @@
-"""``maxrl``: the reward less the group's mean, over the mean: MaxRL (arXiv 2602.02710).
+"""``maxrl``: the reward minus the group's mean, divided by the mean: MaxRL (arXiv 2602.02710).
 
-A = (r - mean) / mean. Summed over the group, this is the mean score of the successful episodes alone, less the mean
-score of all of them: an unbiased gradient of the log-likelihood of a success, cut off after as many terms as the group
-has episodes. The weight of a problem grows as 1 / pass rate, where GRPO's grows as 1 / deviation: choose it to learn
-from problems that are rarely solved, with large groups.
+A = (r - mean) / mean. Summed over the group, this is the mean score function of the successful episodes minus that of
+all episodes: an unbiased gradient of the log-likelihood of success, truncated after as many terms as the group has
+episodes. The weight of a problem grows as 1 / pass rate, whereas GRPO's grows as 1 / deviation. Use it to learn from
+rarely solved problems, with large groups.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .base import ADVANTAGES, Advantages, FloatArray, centred, rewards
 
 @dataclass(frozen=True)
 class MaxRl(CheckedOptions):
-    """(r - mean) / mean: a problem weighs the more the rarer it is solved, MaxRL (arXiv 2602.02710).
+    """(r - mean) / mean: rarely solved problems get more weight: MaxRL (arXiv 2602.02710).
 
-    It is derived for rewards of 0 and 1. A group whose mean is not positive gets zeros, as in prime-rl (SkyRL divides
-    by a small number).
+    It is derived for rewards of 0 and 1. If the mean of a group is not positive, all its advantages are zero, as in
+    prime-rl (SkyRL divides by a small number).
     """
 
     least: ClassVar[int] = 2

@@ -1,9 +1,9 @@
-"""``opo``: the reward less a baseline in which long episodes weigh more: OPO (arXiv 2505.23585).
+"""``opo``: the reward minus a baseline weighted by length: OPO (arXiv 2505.23585).
 
 A = r - b with b = sum(length r) / sum(length) over the group, where the length counts the policy's tokens. It is the
-baseline of least variance where the squared gradient of an episode grows with its length. The paper trains exactly on
-policy: one update a rollout, no clip, no KL term and no entropy bonus. Choose it where the lengths of right and wrong
-episodes differ a lot.
+minimum-variance baseline if the squared gradient of an episode grows with its length. The paper trains exactly
+on-policy: one update per rollout, without clip, KL term or entropy bonus. Use it if the lengths of correct and wrong
+episodes differ widely.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .base import ADVANTAGES, Advantages, FloatArray, centred, rewards
 
 @dataclass(frozen=True)
 class Opo(CheckedOptions):
-    """R - the mean reward weighted by length, the baseline of least variance: OPO (arXiv 2505.23585)."""
+    """R - the mean reward weighted by length, the minimum-variance baseline: OPO (arXiv 2505.23585)."""
 
     least: ClassVar[int] = 2
 

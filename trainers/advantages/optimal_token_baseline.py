@@ -1,6 +1,6 @@
-"""``optimal_token_baseline``: a baseline of its own for every token, weighted by how uncertain the way to it was.
+"""``optimal_token_baseline``: a separate baseline per token position, weighted by the uncertainty up to it.
 
-Longer than most parts, since a group of unequal rows needs its baselines place by place.
+Longer than most parts, since a group with rows of different lengths needs a baseline per position.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, me
 
 @dataclass(frozen=True)
 class OptimalTokenBaseline(CheckedOptions):
-    """R - B_t, with the baseline of least variance at each token (OTB, arXiv 2602.07078).
+    """R - B_t, with the minimum-variance baseline at each token (OTB, arXiv 2602.07078).
 
     B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
-    of 1 - 2 pi + sum over the vocabulary of p^2: the squared length of the gradient of log pi with respect to the
-    logits. So episodes that have been through many uncertain tokens count more. The sums of p^2 take a forward pass of
-    their own over the episodes that train; pi is the engine's probability of the token. For long episodes and small
-    groups, where a mean over the group leaves much variance. A group whose rewards are equal has nothing to learn.
+    of 1 - 2 pi + sum over the vocabulary of p^2: the squared norm of the gradient of log pi with respect to the logits.
+    Episodes with many uncertain tokens so far therefore count more. The sums of p^2 need an extra forward pass over the
+    episodes that train; pi is the engine's probability of the token. Use it for long episodes and small groups, where a
+    mean over the group leaves much variance. A group with equal rewards has zero advantages.
 
     Args:
-        count: What t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes with
-            tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both are
-            the same.
-        zero_tail: Where only the longest episode has a t-th token, the baseline is 0, as in verl, and its whole reward
-            trains; else it is the episode's own reward, and nothing trains there.
+        count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
+            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
+            are equal.
+        zero_tail: If only the longest episode has a t-th token, use the baseline 0, as in verl, so its whole reward
+            trains; otherwise the baseline is the episode's own reward, and the advantage is 0 there.
     """
 
     least: ClassVar[int] = 2
@@ -51,7 +51,7 @@ class OptimalTokenBaseline(CheckedOptions):
             return [0.0] * len(group)
         places = [self._places(episode) for episode in group]
         width = max((int(own[-1]) + 1 for own in places if len(own)), default=0)
-        # A row an episode, a column a place; 0 where the episode has no token of the policy there.
+        # One row per episode, one column per position; 0 if the episode has no policy token there.
         weights, there = np.zeros((len(group), width)), np.zeros((len(group), width), dtype=bool)
         for row, (episode, own) in enumerate(zip(group, places, strict=True)):
             weights[row, own] = np.cumsum(_uncertainty(episode))
@@ -66,13 +66,13 @@ class OptimalTokenBaseline(CheckedOptions):
         ]
 
     def _places(self, episode: Episode) -> np.ndarray:
-        """Where each of the policy's tokens stands, ascending."""
+        """Return the position of each policy token, ascending."""
         chosen = np.flatnonzero(episode.mask)
         return chosen if self.count == "all" else np.arange(len(chosen))
 
 
 def _uncertainty(episode: Episode) -> FloatArray:
-    """1 - 2 pi + sum of p^2 at each of the policy's tokens, at least 0 whatever engine and trainer compute apart."""
+    """Return 1 - 2 pi + sum of p^2 at each policy token, at least 0 even if engine and trainer differ."""
     chosen = np.asarray(episode.mask, dtype=bool)
     probability = np.exp(np.asarray(episode.logprobs, dtype=np.float64)[chosen])
     found: FloatArray = np.maximum(1 - 2 * probability + measured(episode, "sum_squares")[chosen], 0.0)
@@ -80,7 +80,7 @@ def _uncertainty(episode: Episode) -> FloatArray:
 
 
 def _plain_mean(returns: FloatArray, there: np.ndarray) -> FloatArray:
-    """The mean of those that have a token at each place: where every token so far was certain."""
+    """Return the unweighted mean over the episodes with a token at each position, if all tokens so far were certain."""
     mean: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
     return mean
 

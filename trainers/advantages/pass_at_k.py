@@ -1,11 +1,11 @@
-"""``pass_at_k``: what an episode adds to the best of k (arXiv 2503.19595, arXiv 2505.15201, arXiv 2508.10751).
+"""``pass_at_k``: an episode's contribution to the best of k (arXiv 2503.19595, arXiv 2505.15201, arXiv 2508.10751).
 
-A_i = the mean, over all choices of k - 1 others of the group, of max(r_i, the best of them) - the best of them. With k
-= the group, that is the best reward less the second best for the best episode, and 0 for all others: verl's
-``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, what is
-subtracted is the mean best reward of all choices of k episodes: Pass@k Training's analytical advantage. Choose it where
-many attempts will be made at each problem, and to keep the policy's answers diverse. Longer than most parts, since
-three papers share it, whose baselines differ.
+A_i = the mean of max(r_i, best of the others) - best of the others, over all choices of k - 1 others from the group. If
+k is the group size, this is the best reward minus the second best for the best episode, and 0 for all others: verl's
+``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, the mean
+best reward over all choices of k episodes is subtracted: Pass@k Training's analytical advantage. Use it if many
+attempts will be made at each problem, and to keep the policy's answers diverse. Longer than most parts, since it
+implements three papers with different baselines.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, reward
 
 @dataclass(frozen=True)
 class PassAtK(CheckedOptions):
-    """What an episode adds to the best reward of k: the baseline is the best of the k - 1 others (arXiv 2503.19595).
+    """An episode's contribution to the best of k; the baseline is the best of the k - 1 others (arXiv 2503.19595).
 
-    With ``k`` below the size of the group, it is the mean over all choices of the others, the leave-one-out estimator
-    of PKPO (arXiv 2505.15201).
+    If ``k`` is below the group size, it is the mean over all choices of the others, the leave-one-out estimator of PKPO
+    (arXiv 2505.15201).
 
     Args:
-        k: Attempts of which the best counts, at least 2; ``None``, and a number above the size of the group, is the
-            size of the group.
-        baseline: The best of the ``"others"``, or the mean over ``"all"`` choices of k episodes, with or without this
-            one (Pass@k Training, arXiv 2508.10751); then k must be below the size of the group.
-        normalize: Divide by a deviation: that of the group's rewards over n - 1, as verl does unless told otherwise;
-            with ``baseline=all`` that of the best rewards of all choices of k, as Pass@k Training does.
+        k: Number of attempts of which the best counts, at least 2; ``None`` or a number above the group size means the
+            group size.
+        baseline: The best of the ``"others"``, or the mean over ``"all"`` choices of k episodes, including this one or
+            not (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
+        normalize: Divide by a deviation: that of the group's rewards (n - 1), as verl does by default; with
+            ``baseline=all``, that of the best rewards over all choices of k, as Pass@k Training does.
         eps: Added to that deviation.
     """
 
@@ -74,7 +74,7 @@ class PassAtK(CheckedOptions):
             return gains
         order = np.argsort(values, kind="stable")
         best = values[order]
-        # Of k - 1 others the best is the j-th of them in so many of the cases.
+        # Probability that the best of k - 1 others is the j-th one.
         others = _chances(count - 1, k - 1)
         worse = np.concatenate([[0.0], np.cumsum(others)])  # that they are all worse than this one
         if self.baseline == "others":
@@ -91,7 +91,7 @@ class PassAtK(CheckedOptions):
 
 
 def _chances(count: int, k: int) -> FloatArray:
-    """The chance that the j-th of so many, from the worst, is the best of k of them."""
+    """Return the probability that the j-th of n values, from the worst, is the best of k of them."""
     return np.array([math.comb(j, k - 1) / math.comb(count, k) for j in range(count)])
 
 

@@ -1,4 +1,4 @@
-"""``policy_baseline``: rewards less the mean of the policy's own episodes, where others are in the group too."""
+"""``policy_baseline``: rewards minus the mean of the policy's own episodes, for groups that also have others."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from .base import ADVANTAGES, Advantages, FloatArray, rewards
 class PolicyBaseline(CheckedOptions):
     """R - mean of the episodes whose source is the policy: RL-PLUS (arXiv 2508.00222).
 
-    An expert's solution, which is nearly always right, would raise the mean, and the policy's own right answers would
-    then earn little. In a group without any episode of the policy's, all count. Without others it is ``group_mean``.
+    An expert's solution, which is nearly always correct, would raise the mean, and the policy's own correct answers
+    would then earn little. In a group without episodes of the policy, all episodes count. Without others it equals
+    ``group_mean``.
     """
 
     least: ClassVar[int] = 2

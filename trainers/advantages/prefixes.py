@@ -1,4 +1,4 @@
-"""The tokens that the episodes of a group share because one branched off another."""
+"""Tokens that episodes of a group share because one branched off another."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rstar2_env.core.episode import Episode
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of an episode that it has in common with others.
+    """A prefix that an episode shares with others.
 
     Attributes:
         length: Number of tokens of ``completion_ids``.
-        members: Positions in the group of all episodes that begin with them, ascending.
+        members: Positions in the group of all episodes with this prefix, ascending.
     """
 
     length: int
@@ -22,11 +22,11 @@ class Prefix:
 
 
 def shared_prefixes(group: Sequence[Episode]) -> list[list[Prefix]]:
-    """Of each episode, the prefixes that it shares with others of the group, the shortest first.
+    """Return for each episode the prefixes that it shares with others of the group, shortest first.
 
-    Only the places at which an episode branched off (``Episode.parent``) end a prefix: two episodes that happen to
-    begin alike share nothing. It goes by the tokens before the branch and not by the parent's position, so that it
-    holds for what a selector left of a group.
+    A prefix ends only where an episode branched off (``Episode.parent``): two episodes that start with the same tokens
+    by chance share nothing. The comparison uses the tokens before the branch and not the parent's position, so it also
+    works for the part of a group that a selector kept.
 
     Args:
         group: The episodes of a group, or some of them.

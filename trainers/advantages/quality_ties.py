@@ -1,10 +1,10 @@
-"""``quality_ties``: where all answers of a group are right, how clean the calls were decides; the reward stays.
+"""``quality_ties``: if all answers of a group are correct, the quality of the calls decides; the reward is unchanged.
 
 With the penalties p of Resample-on-Correct (the share of failed calls, 0.5 without a call, and a broken or repeated
-answer tag) the advantage of an episode in such a group is -scale (p - mean) / (std + eps); in every other group it is
-that of another estimator. Correctness comes first and quality second, so that no call is ever paid for with an answer:
-unlike a penalty in the reward, or ``call_penalty``, which act in all groups. Part of our own, meant with the selector
-of the same name, on top of GRPO-RoC (arXiv 2508.20722).
+answer tag), the advantage of an episode in such a group is -scale (p - mean) / (std + eps); in every other group it is
+that of another estimator. Correctness comes first and quality second, so a cleaner call is never preferred over a
+correct answer. A penalty in the reward, or ``call_penalty``, would act in all groups. This is our own part, for use
+with the selector of the same name, on top of GRPO-RoC (arXiv 2508.20722).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Another estimator's advantages, but of groups that are all right, in which cleaner episodes are better.
+    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes are better.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        scale: How much such a group weighs; 1 is as much as a group of right and wrong answers.
+        scale: Weight of such a group; 1 equals the weight of a group with correct and wrong answers.
         eps: Added to the deviation of the penalties.
     """
 

@@ -1,8 +1,8 @@
-"""``rae``: the reward less a running mean of the rewards of its role: RAE of SPIRAL (arXiv 2506.24119).
+"""``rae``: the reward minus a running mean of the rewards of its role: RAE of SPIRAL (arXiv 2506.24119).
 
-A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this one; a role is
-``Episode.task``. It needs no group, and its means are in checkpoints. Choose it for self-play and mixtures of games,
-where the mean reward of a group says little and that of a role drifts slowly.
+A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this step; the role is
+``Episode.task``. It needs no group, and its means are saved in checkpoints. Use it for self-play and mixtures of games,
+where the mean reward of a group is not informative and that of a role drifts slowly.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .base import ADVANTAGES, Advantages
 
 @dataclass
 class Rae(CheckedOptions):
-    """The reward less a running mean of the rewards of its role, one for each task: SPIRAL (arXiv 2506.24119).
+    """The reward minus a running mean of the rewards of its role, one per task: SPIRAL (arXiv 2506.24119).
 
-    A step moves the mean as its episodes would one after the other, on average over their orders: with n of them, by
-    1 - decay^n of the way to their mean reward. It begins at 0.
+    A step updates the mean as its episodes would one after the other, on average over their orders: n episodes move it
+    by 1 - decay^n of the distance to their mean reward. It starts at 0.
 
     Args:
-        decay: Weight of the mean so far against one more episode.
+        decay: Weight of the previous mean relative to one more episode.
         update: Whether a step's rewards enter the mean ``"first"``, as in the paper, or ``"last"``, after its
             advantages were computed, as in the released code and in prime-rl; then the first step has no baseline.
     """
@@ -46,7 +46,7 @@ class Rae(CheckedOptions):
         return [[episode.reward - used.get(episode.task, 0.0) for episode in group] for group in groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """The mean of each role."""
+        """Return the mean of each role."""
         return {"means": dict(self._means)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

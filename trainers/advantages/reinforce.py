@@ -1,4 +1,4 @@
-"""``reinforce``: the reward itself, or less the mean of the batch."""
+"""``reinforce``: the reward itself, or minus the mean of the batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .base import ADVANTAGES, Advantages, moments, rewards
 
 @dataclass(frozen=True)
 class Reinforce(CheckedOptions):
-    """The reward less a baseline that is the same for all episodes: REINFORCE (Williams 1992).
+    """The reward minus a baseline that is equal for all episodes: REINFORCE (Williams 1992).
 
-    It needs no group: an episode that is alone in its group trains like any other.
+    It needs no group: a single episode in a group trains like any other.
 
     Args:
         baseline: ``"none"``, or the mean reward of the ``"batch"``, over all processes.
@@ -35,7 +35,7 @@ class Reinforce(CheckedOptions):
         values = [rewards(group) for group in groups]
         mean, spread = moments(np.concatenate([*values, np.zeros(0)]), ranks)
         if self.baseline == "batch" and spread <= EQUAL * abs(mean):
-            return [[0.0] * len(group) for group in groups]  # equal rewards, whose mean may be rounded
+            return [[0.0] * len(group) for group in groups]  # equal rewards, whose mean may have rounding errors
         baseline = mean if self.baseline == "batch" else 0.0
         return [[float(value - baseline) for value in group] for group in values]
 

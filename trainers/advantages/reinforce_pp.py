@@ -1,10 +1,10 @@
 """``reinforce_pp``: returns of tokens, normalized over the batch: REINFORCE++ (arXiv 2501.03262).
 
-A_t = (G_t - mean) / (std + eps) over all policy tokens of the batch, where G_t adds up the rewards of this turn and the
-later ones, discounted by gamma for each policy token between. Tokens of the environment neither end a return nor
-discount it, so the first turn of an episode is credited with what the last one earns. With ``baseline=group`` the mean
-reward of the group is subtracted first (REINFORCE++-baseline). The paper's KL penalty is a term of the loss here.
-Choose the plain form for one episode a problem, the other for groups.
+A_t = (G_t - mean) / (std + eps) over all policy tokens of the batch, where G_t is the sum of the rewards of this turn
+and later turns, discounted by gamma per policy token in between. Tokens of the environment neither end nor discount a
+return, so the first turn of an episode is credited with the reward of the last one. With ``baseline=group``, the mean
+reward of the group is subtracted first (REINFORCE++-baseline). The paper's KL penalty is a term of the loss here. Use
+the plain form for one episode per problem, and the baseline for groups.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .tokens import normalized, turn_rewards
 
 @dataclass(frozen=True)
 class ReinforcePp(CheckedOptions):
-    """Returns of tokens less their mean in the batch, over their deviation: REINFORCE++ (arXiv 2501.03262).
+    """Returns of tokens, normalized over the batch: REINFORCE++ (arXiv 2501.03262).
 
     Args:
-        baseline: ``"none"``, or the mean reward of the ``"group"`` before anything else, as in REINFORCE++-baseline.
-        gamma: Discount for each token that the policy wrote.
+        baseline: ``"none"``, or the mean reward of the ``"group"``, subtracted first, as in REINFORCE++-baseline.
+        gamma: Discount per policy token.
         eps: Added to the deviation.
     """
 
@@ -40,7 +40,7 @@ class ReinforcePp(CheckedOptions):
 
     @property
     def least(self) -> int:
-        """An episode can be alone in its group, unless the group is the baseline."""
+        """A group may have a single episode, unless the group is the baseline."""
         return 2 if self.baseline == "group" else 1
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:

@@ -1,4 +1,4 @@
-"""Judges of steps: which tokens of an episode belong to wrong steps, whatever its outcome."""
+"""Judges of steps: find the tokens of an episode that belong to wrong steps, independently of its outcome."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
 
 Critique: TypeAlias = Sequence[tuple[int, int]]
-"""The wrong steps that one critique found: where the tokens of each begin and end in ``completion_ids``."""
+"""The wrong steps of one critique: start and end of each in ``completion_ids``."""
 StepJudge: TypeAlias = Callable[[Episode], Sequence[Critique]]
-"""Returns one critique of an episode, or several that are voted on. With an attribute ``workers`` it is called from as
-many threads at the same time, else for one episode after the other."""
+"""Returns one critique of an episode, or several to vote on. If it has an attribute ``workers``, it is called from that
+many threads concurrently, else sequentially."""
 
 STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
     "step judge",
@@ -24,7 +24,7 @@ STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
 
 
 class Statuses:
-    """A turn with a call that is an error is a wrong step. It costs nothing and needs no model."""
+    """A turn with a failed call is a wrong step. It needs no model."""
 
     def __call__(self, episode: Episode) -> list[Critique]:
         """See ``StepJudge``."""

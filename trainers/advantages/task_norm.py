@@ -1,9 +1,9 @@
-"""``task_norm``: the advantages of another estimator, normalized task by task: AgentRL (arXiv 2510.04206).
+"""``task_norm``: the advantages of another estimator, normalized per task: AgentRL (arXiv 2510.04206).
 
-A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch that belong to the same task, ``Episode.task``. A
-task whose advantages are large, or whose episodes are long, then moves the weights no more than the others. Choose it
-for mixtures of environments. Over ``reinforce:baseline=none`` it is the task-relative REINFORCE++ of Multi-Agent
-Evolve, where the roles are the tasks.
+A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch with the same task, ``Episode.task``. A task with
+large advantages or long episodes then does not move the weights more than other tasks. Use it for mixtures of
+environments. With ``reinforce:baseline=none`` it is the task-relative REINFORCE++ of Multi-Agent Evolve, where the
+roles are the tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TaskNorm(Wrapped):
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        eps: Added to the deviation, which is that over n - 1.
+        eps: Added to the deviation, which has n - 1 degrees of freedom.
     """
 
     eps: float = option(1e-4, least=0)
@@ -57,7 +57,7 @@ class TaskNorm(Wrapped):
 
 
 def _by_task(ranks: Ranks, found: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Sums by task over all processes, which need not have the same tasks."""
+    """Return sums by task over all processes, which may have different tasks."""
     total: dict[str, float] = {}
     for own in ranks.gather(found):
         for task, value in own:

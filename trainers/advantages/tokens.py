@@ -1,4 +1,4 @@
-"""Advantages of tokens: one number for each token of an episode, from those of its turns or of the whole episode."""
+"""Token-level advantages, from the advantages of turns or of whole episodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .base import Advantages, FloatArray
 
 
 def on_tokens(value: float | FloatArray, episode: Episode) -> FloatArray:
-    """An advantage as an array of its own, one number for each token, shape (completion tokens,)."""
+    """Return an advantage as a new array with one number per token, shape (completion tokens,)."""
     return np.full(len(episode.completion_ids), value, dtype=np.float64)
 
 
 def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArray:
-    """One number for each turn, on the tokens of the turn; 0 on the environment's, shape (completion tokens,)."""
+    """Assign one number per turn to the turn's tokens; 0 on the environment's tokens, shape (completion tokens,)."""
     found = np.zeros(len(episode.completion_ids))
     for turn, value in zip(episode.steps, values, strict=True):
         found[turn.start : turn.stop] = value
@@ -28,10 +28,10 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 
 
 def turn_rewards(episode: Episode) -> FloatArray:
-    """What each turn earned, shape (turns,); it adds up to the reward of the episode.
+    """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
-    What the components of a trainer's reward add to the environment's own is paid at the end of an episode, so it
-    belongs to the last turn.
+    Components of the trainer's reward beyond the environment's return are paid at the end of an episode and therefore
+    belong to the last turn.
     """
     earned = np.array([turn.reward for turn in episode.steps], dtype=np.float64)
     rest = episode.reward - earned.sum()
@@ -41,16 +41,16 @@ def turn_rewards(episode: Episode) -> FloatArray:
 
 
 def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: Ranks, eps: float) -> Advantages:
-    """Advantages less their mean, over their standard deviation over n - 1, of all policy tokens of all processes.
+    """Normalize advantages by mean and standard deviation (n - 1) over all policy tokens of all processes.
 
     Args:
         groups: The episodes.
-        values: Their advantages; a number counts once for each token that the policy wrote.
+        values: The advantages; a single number counts once per policy token.
         ranks: The processes.
         eps: Added to the deviation.
 
     Returns:
-        The same as it was given, normalized; zeros where all are equal but for rounding.
+        The normalized advantages; zeros if all are equal up to rounding.
     """
     pairs = [
         weighed(value, episode)
@@ -65,7 +65,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
 
 
 def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, FloatArray]:
-    """The different numbers in an advantage, and how many of the policy's tokens have each."""
+    """Return the distinct numbers in an advantage, and the number of policy tokens with each."""
     if np.ndim(value):
         own = np.asarray(value)[np.asarray(episode.mask, dtype=bool)]
         return own, np.ones(len(own))
@@ -73,7 +73,7 @@ def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, Fl
 
 
 def scaled(value: float | FloatArray, mean: float, spread: float, eps: float) -> float | FloatArray:
-    """An advantage less the mean, over the deviation; zeros where the deviation is rounding alone."""
+    """Return (advantage - mean) / deviation; zeros if the deviation is only rounding error."""
     if spread <= EQUAL * abs(mean):
         return value * 0.0
     return (value - mean) / (spread + eps)

@@ -1,12 +1,12 @@
-"""``tree_value``: the value of a token's place in the tree of a group's episodes: DeepSearch (arXiv 2509.25454).
+"""``tree_value``: the value of a token's node in the tree of a group's episodes: DeepSearch (arXiv 2509.25454).
 
-The episodes of a group that branch off one another are a tree: its nodes end where a turn ends or a branch begins. Each
-episode backs up v = 1 if it is correct, else -1, weighted w = max(depth / nodes on its path, 0.1) so that the late
-nodes get more of it. A node that a correct episode passes adds up those of the correct ones alone, any other those of
-all; divided by the episodes that pass, that is Q. A_t = tanh(Q of the node) - the mean of the v of the group. There is
-no division by a deviation. Choose it for a rollout that searches; without branches every episode is a path of its own.
-The rollout ``deepsearch`` tells the Q of each token's node in its own tree, which has more nodes, and is believed.
-Longer than most parts, since it finds the tree of a group before it backs values up.
+The episodes of a group that branch off one another form a tree: a node ends where a turn ends or a branch starts. Each
+episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so that late
+nodes get more. If a correct episode passes a node, only the values of correct episodes are summed there, otherwise
+those of all; divided by the number of episodes that pass, this is Q. A_t = tanh(Q of the node) - the mean v of the
+group, without division by a deviation. Use it for a rollout that searches; without branches every episode is a separate
+path. If the rollout is ``deepsearch``, the Q of each token's node in its own tree, which has more nodes, is used
+instead. Longer than most parts, since it finds the tree of a group before it backs up values.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _COMPLETE = ("answered", "terminated")
 class TreeValue(CheckedOptions):
     """tanh(Q of a token's node in the tree) - the mean value of the leaves: DeepSearch (arXiv 2509.25454).
 
-    A group whose episodes are all right, or all wrong, has nothing to compare and gets zeros.
+    A group whose episodes are all correct or all wrong gets zeros.
 
     Args:
-        incomplete: The value of an episode that a budget ended, or that has no answer.
+        incomplete: The value of an episode that a budget ended or that has no answer.
     """
 
     least: ClassVar[int] = 2
@@ -73,7 +73,7 @@ class TreeValue(CheckedOptions):
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
-    """Where the nodes of an episode end; each holds tokens of the policy."""
+    """Return the ends of an episode's nodes; each node holds policy tokens."""
     ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
     written = np.cumsum([0, *episode.mask])
     path: list[int] = []
@@ -84,13 +84,13 @@ def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
 
 
 def node_value(backed: Sequence[tuple[float, float]]) -> float:
-    """What the episodes that pass a node leave there: of the good ones their sum, without any that of the bad ones.
+    """Return the value of a node: the sum over good episodes that pass it, or over bad ones if there are no good ones.
 
-    It is what DeepSearch's backup comes to in any order: a good value replaces bad ones, and a bad one is ignored after
+    DeepSearch's backup gives this result in any order: a good value replaces bad ones, and a bad value is ignored after
     a good one.
 
     Args:
-        backed: Value and weight of each.
+        backed: Value and weight of each episode.
     """
     good = [value * weight for value, weight in backed if value > 0]
     return sum(good) if good else sum(value * weight for value, weight in backed)

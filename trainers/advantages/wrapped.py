@@ -1,4 +1,4 @@
-"""``Wrapped``: what estimators have in common that change the advantages of another one."""
+"""``Wrapped``: base of estimators that change the advantages of another estimator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """An estimator over another one; what it needs, and its state, are those of the other one.
+    """An estimator over another one; it has the needs and the state of the other one.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
@@ -26,21 +26,21 @@ class Wrapped(CheckedOptions):
     _inner: Advantage = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Make the other estimator.
+        """Create the other estimator.
 
         Raises:
-            ConfigurationError: It does not take its options.
-            UnknownNameError: There is none of that name.
+            ConfigurationError: An option of the other estimator is not valid.
+            UnknownNameError: The other estimator does not exist.
         """
         super().__post_init__()
         object.__setattr__(self, "_inner", make_inner(ADVANTAGES, self.of))
 
     def inner(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """The advantages of the other estimator."""
+        """Return the advantages of the other estimator."""
         return self._inner(groups, ranks)
 
     def __getattr__(self, name: str) -> Any:
-        """What a trainer asks about an estimator (``least``, ``needs``, ``state_dict``, ...), of the other one."""
-        if name.startswith("_"):  # among them ``_inner``, for which a copy asks before it has it
+        """Delegate the attributes of an estimator (``least``, ``needs``, ``state_dict``, ...) to the other one."""
+        if name.startswith("_"):  # includes ``_inner``, which copy requests before it is set
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
         return getattr(self._inner, name)
