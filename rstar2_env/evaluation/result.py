@@ -12,7 +12,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.writer import versions
 from rstar2_env.evaluation.figures.boundary import Boundary
-from rstar2_env.evaluation.figures.intervals import Figures, figures_by, figures_of
+from rstar2_env.evaluation.figures.intervals import IntervalFigures, figures_by, figures_of
 from rstar2_env.evaluation.figures.summary import Summary, summary_of
 from rstar2_env.evaluation.figures.tally import Tally
 from rstar2_env.evaluation.figures.text import boundary_text, interval_text, summary_rows
@@ -96,12 +96,12 @@ class EvalResult:
         return summary_of(self.tally)
 
     @cached_property
-    def figures(self) -> Figures:
+    def figures(self) -> IntervalFigures:
         """The figures with their intervals, those of several samples among them."""
         return figures_of(self.tally, self.ks, seed=self.run["seed"])
 
     @cached_property
-    def by(self) -> dict[str, dict[str, Figures]]:
+    def by(self) -> dict[str, dict[str, IntervalFigures]]:
         """The figures by source and by difficulty of the problems."""
         return figures_by(self.tally, self.ks, seed=self.run["seed"])
 

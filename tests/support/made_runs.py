@@ -36,10 +36,9 @@ from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by
 from rstar2_env.trainers.selectors.base import SELECTORS, Observes
 from rstar2_env.trainers.step.batch import Group
-from rstar2_env.trainers.step.metrics import metrics
 from rstar2_env.trainers.step.problem_facts import about_problems
 from rstar2_env.trainers.step.selection import select, weigh
-from rstar2_env.trainers.step.step_figures import step_figures, words_of
+from rstar2_env.trainers.step.step_figures import names_in, step_figures
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class MadeTraining:
         rng, skill = Random(f"{self.made.seed}/eval/{step}"), self.made.skill(step)
         twice = [one for one in self.held for _ in range(2)]
         played = [made_episode(one, skill, rng, group=at, seed=at // 2) for at, one in enumerate(twice)]
-        figures = metrics(played)
+        figures = {name: math.nan if value is None else value for name, value in summarize(played).figures().items()}
         self.writer.held_out(step, played, beside=self.about)
         self.writer.event("evaluation", step, figures=figures)
         self.writer.metrics(step, {f"eval/{name}": value for name, value in figures.items()})
@@ -177,7 +176,7 @@ class MadeTraining:
         return Group(number, round, start, played, kept, reasons, weighed=weighed)
 
     def _figures(self, step: int, groups: Sequence[Group], stands: Mapping[str, float], rng: Random) -> None:
-        found = step_figures(groups, 0, words_of(groups), first=True)
+        found = step_figures(groups, 0, names_in(groups), first=True)
         figures = {name: total / count for name, (total, count) in found.items() if count} | dict(stands)
         tokens = sum(one.policy_tokens for group in groups for one in group.episodes)
         seconds = {"rollout": 20 + rng.random() * 5, "tool": 4 + rng.random(), "train": 9 + rng.random()}

@@ -42,7 +42,7 @@ from .collector_parts import CollectorParts, check_parts, heard_of, told_of
 from .group_play import GroupPlay, Place, Player
 from .scoring import paid_by_turn, scorer_of
 from .selection import select, weigh
-from .step_figures import step_figures, words_of
+from .step_figures import names_in, step_figures
 
 SURPLUS = "surplus"
 """Reason of a group that came out of the last round of refill beyond ``problems_per_step``."""
@@ -149,7 +149,7 @@ class Collector:
         self._on_groups, self._measure, self._problems, self._judge = on_groups, measure, problems, judge
         self._scorer = scorer_of(parts.rewards, judge, problems)
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
-        self._words: set[tuple[str, str]] = set()
+        self._names: set[tuple[str, str]] = set()
 
     def collect(self, step: int) -> Batch:
         """Play, score and select the episodes of a step.
@@ -177,9 +177,9 @@ class Collector:
                 ]
             refilled = sum(group.round > 0 for group in groups)
             said = told_of(self.parts.rollout, groups)
-            told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled, said))
+            told = ranks.gather(([group.outcome() for group in groups], names_in(groups), refilled, said))
             outcomes = sorted(chain.from_iterable(own for own, *_ in told), key=lambda outcome: outcome.group)
-            self._words.update(*(words for _, words, *_ in told))
+            self._names.update(*(names for _, names, *_ in told))
             for part in (self.sampler, self.parts.selector, *self._scorer.learning):
                 if isinstance(part, Observes):
                     part.observe(outcomes)
@@ -189,7 +189,7 @@ class Collector:
             self._counts["groups"] += len(outcomes)
             self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)
             self._counts["refilled"] += sum(of_one for *_, of_one, _ in told)
-            figures = step_figures(groups, missing, self._words, first=ranks.rank == 0, left=len(self._left))
+            figures = step_figures(groups, missing, self._names, first=ranks.rank == 0, left=len(self._left))
             once = float(ranks.rank == 0)
             figures |= {name: (value * once, once) for name, value in stands.items()}
             return Batch(

@@ -1,55 +1,62 @@
-"""Figures of one step on one process, as sums and counts: what was played, what was kept, and why the rest was not."""
+"""Figures of one step on one process, as sums and counts: the episodes played, those kept, and why others were dropped.
+
+A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
+steps needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.figures import ENDS, STEP_FIGURES, MetricSums, figure_sums
+from rstar2_env.core.status import ToolStatus
+
 from .batch import Group
-from .episode_figures import Figures, figures
 
-Words = set[tuple[str, str]]
-"""Names of figures that are not known beforehand, each with its kind: ``end``, ``component`` or ``reason``."""
+FigureNames = set[tuple[str, str]]
+"""Parts of figures' names that are not known in advance, each with its kind: ``end``, ``component`` or ``reason``."""
 
 
-def words_of(groups: Sequence[Group]) -> Words:
-    """The names that occur in some groups; every process must hear of those of the others to count what it lacks."""
-    words = {("end", episode.end) for group in groups for episode in group.episodes}
-    words |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
-    return words | {("reason", reason) for group in groups for reason in group.reasons if reason}
+def names_in(groups: Sequence[Group]) -> FigureNames:
+    """The names that occur in some groups; processes exchange them, so that each reports the same figures."""
+    names = {("end", episode.end) for group in groups for episode in group.episodes}
+    names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
+    return names | {("reason", reason) for group in groups for reason in group.reasons if reason}
 
 
 def step_figures(
-    groups: Sequence[Group], missing: int, words: Collection[tuple[str, str]], *, first: bool, left: int = 0
-) -> Figures:
+    groups: Sequence[Group], missing: int, names: Collection[tuple[str, str]], *, first: bool, left: int = 0
+) -> dict[str, tuple[float, float]]:
     """Sum and count of each metric.
 
     Args:
         groups: The groups of this process.
-        missing: Groups that are missing over all processes.
-        words: Every name that was seen on any process.
-        first: Whether this is the first process; what is added up over processes counts once a step.
-        left: Groups that the step carried over to the next one, over all processes.
+        missing: Number of missing groups, over all processes.
+        names: Every name that occurred on any process.
+        first: Whether this is the first process; it alone reports numbers that are already totals over processes.
+        left: Number of groups that the step carried over to the next one, over all processes.
 
     Returns:
-        ``rollout/...`` over all episodes and ``kept/...`` over those that train, named as in ``figures``, with
-        ``episodes`` (that count), and ``kept/advantage`` (mean absolute one); ``dropped/<reason>``, shares of all
-        episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced``, ``groups_missing``,
-        ``groups_carried`` (numbers).
+        ``rollout/...`` over all episodes and ``kept/...`` over those that train: ``episodes`` (that count), and the
+        figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values); ``dropped/<reason>``, shares of
+        all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced``,
+        ``groups_missing``, ``groups_carried`` (numbers).
     """
     ends, components, reasons = (
-        sorted(word for kind, word in words if kind == wanted) for wanted in ("end", "component", "reason")
+        sorted(name for kind, name in names if kind == wanted) for wanted in ("end", "component", "reason")
     )
     once = float(first)
     played = [episode for group in groups for episode in group.episodes]
     kept = [episode for group in groups for episode in group.chosen]
-    found: Figures = {}
+    found: dict[str, tuple[float, float]] = {}
     for prefix, episodes in (("rollout", played), ("kept", kept)):
         found[f"{prefix}/episodes"] = (float(sum(episode.available for episode in episodes)), once)
-        for name, figure in figures(episodes, ends=ends, components=components).items():
+        for name, figure in episode_sums(episodes, ends, components).items():
             found[f"{prefix}/{name}"] = figure
-    told = [reason for group in groups for reason in group.reasons]
+    dropped_for = [reason for group in groups for reason in group.reasons]
     for reason in reasons:
-        found[f"dropped/{reason}"] = (float(told.count(reason)), float(len(told)))
+        found[f"dropped/{reason}"] = (float(dropped_for.count(reason)), float(len(dropped_for)))
     sizes = [abs(value) for group in groups for value in group.advantages]
     found["kept/advantage"] = (float(sum(sizes)), float(len(sizes)))
     found["rollout/groups_rejected"] = (float(sum(not group.kept for group in groups)), float(len(groups)))
@@ -57,4 +64,32 @@ def step_figures(
     found["rollout/groups_replaced"] = (float(sum(group.copies for group in groups)), once)
     found["rollout/groups_missing"] = (missing * once, once)
     found["rollout/groups_carried"] = (left * once, once)
+    return found
+
+
+def episode_sums(episodes: Sequence[Episode], ends: Collection[str], components: Collection[str]) -> MetricSums:
+    """Sum and count of each figure of episodes.
+
+    Args:
+        episodes: Any episodes.
+        ends: Ends to count in addition to ``ENDS`` and those that occur.
+        components: Components of the reward to count in addition to those that occur.
+
+    Returns:
+        ``unavailable``, ``cancelled`` and ``end/<name>`` over all episodes; ``STEP_FIGURES`` and ``reward/<component>``
+        over those that count; ``status/<name>`` over the policy's calls in them.
+    """
+    counted = [episode for episode in episodes if episode.available]
+    statuses = [status for episode in counted for status in episode.statuses]
+    every = float(len(episodes))
+    found = figure_sums(counted, STEP_FIGURES)
+    found["unavailable"] = (float(sum(episode.failed for episode in episodes)), every)
+    found["cancelled"] = (float(sum(episode.cancelled for episode in episodes)), every)
+    for name in sorted({*ENDS, *ends, *(episode.end for episode in episodes)}):
+        found[f"end/{name}"] = (float(sum(episode.end == name for episode in episodes)), every)
+    for status in ToolStatus:
+        found[f"status/{status}"] = (float(statuses.count(status)), float(len(statuses)))
+    for name in sorted({*components, *(name for episode in counted for name in episode.rewards)}):
+        values = [episode.rewards[name] for episode in counted if name in episode.rewards]
+        found[f"reward/{name}"] = (float(sum(values)), float(len(values)))
     return found

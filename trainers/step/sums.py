@@ -1,14 +1,13 @@
-"""``Sums``: metrics as sums and counts, added up over steps and processes, and divided only when they are shown."""
+"""``Sums``: metrics as sums and counts, added up over steps and processes, and divided only when shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..ranks import ONE, Ranks
+from rstar2_env.core.figures import MetricSums
 
-Figures = Mapping[str, tuple[float, float]]
-"""The sum and the count of each metric. Without a count there is nothing to show."""
+from ..ranks import ONE, Ranks
 
 
 class Sums:
@@ -23,18 +22,18 @@ class Sums:
         Args:
             name: Name of the metric.
             total: Their sum.
-            count: What it is divided by, such as the number of episodes; 0 when nothing was observed.
+            count: The number to divide by, such as the number of episodes; 0 when nothing was observed.
         """
         before = self._totals.get(name, (0.0, 0.0))
         self._totals[name] = (before[0] + total, before[1] + count)
 
-    def merge(self, figures: Figures) -> None:
+    def merge(self, figures: MetricSums) -> None:
         """Add sums and counts of many metrics."""
         for name, (total, count) in figures.items():
             self.add(name, total, count)
 
     def take(self, ranks: Ranks = ONE) -> dict[str, tuple[float, float]]:
-        """Return the sums over all processes, and begin anew; all processes call together."""
+        """Return the sums over all processes, and reset them; all processes must call it together."""
         own, self._totals = self._totals, {}
         together = Sums()
         for totals in ranks.gather(own):
@@ -42,7 +41,7 @@ class Sums:
         return together._totals
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what was added since the last ``take``, as JSON can hold it."""
+        """Return the sums since the last ``take``, as JSON can hold them."""
         return {name: list(pair) for name, pair in self._totals.items()}
 
     def load_state_dict(self, state: Mapping[str, Iterable[float]]) -> None:

@@ -1,6 +1,6 @@
 """Two or more evaluations against each other, paired by problem: differences with intervals and p-values.
 
-Covered: pass@k, maj@k and the shares of ``rstar2_env.evaluation.figures.tally`` over the problems that both runs
+Covered: pass@k, maj@k and the figures of ``rstar2_env.core.figures`` over the problems that both runs
 played, the curves of pass@k and where they cross, and which problems changed. Not covered: corrections for comparing
 many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
@@ -21,7 +21,7 @@ from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
 from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
-from rstar2_env.evaluation.figures.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
+from rstar2_env.evaluation.figures.tally import ProblemTally, Tally, figure_columns
 from rstar2_env.evaluation.stored.runs import Stored
 
 _ENOUGH = 0.9
@@ -31,7 +31,7 @@ _POINTS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ComparedFigure:
     """One figure of both runs.
 
     Attributes:
@@ -112,7 +112,7 @@ class Comparison:
     other: RunCounts
     problems: int
     other_gold: int
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, ComparedFigure]
     ks: tuple[int, ...]
     curves: tuple[tuple[Interval, ...], tuple[Interval, ...]]
     crossing: int | None
@@ -180,7 +180,7 @@ class _Played:
     @classmethod
     def of(cls, stored: Stored) -> _Played:
         played = cls(stored)
-        played.tally = Tally.of(played._watched())
+        played.tally = Tally.from_entries(played._watched())
         return played
 
     def _watched(self) -> Iterator[EpisodeEntry]:
@@ -229,18 +229,16 @@ def _compare(a: _Played, b: _Played, ks: Sequence[int] | None, seed: int, resamp
 _Side = Sequence[ProblemTally]
 
 
-def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples: int) -> dict[str, Figure]:
+def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples: int) -> dict[str, ComparedFigure]:
     columns: dict[str, tuple[FloatArray, FloatArray]] = {}
     for k in ks:
         columns[f"pass@{k}"] = _pass(pair[0], k), _pass(pair[1], k)
     for k in (k for k in ks if k > 2):  # of two votes none outvotes the other
         columns[f"maj@{k}"] = _maj(pair[0], k), _maj(pair[1], k)
-    for name in SHARES:
-        if name != "pass_rate":  # pass@1, but for problems with another number of samples
-            columns[name] = _share(pair[0], name), _share(pair[1], name)
-    scores = [reward_columns(side) for side in pair]
-    for name in (name for name in scores[0] if name in scores[1]):
-        columns[name] = _linear(*map(np.array, scores[0][name])), _linear(*map(np.array, scores[1][name]))
+    of_pair = [figure_columns(side) for side in pair]
+    for name in of_pair[0]:
+        if name != "pass_rate" and name in of_pair[1]:  # pass@1 is the same but for other numbers of samples
+            columns[name] = _linear(*of_pair[0][name]), _linear(*of_pair[1][name])
     # What neither says in both runs about any problem is no figure.
     columns = {name: sides for name, sides in columns.items() if np.isfinite(sides[0] + sides[1]).any()}
     both = {name: np.isfinite(a + b) for name, (a, b) in columns.items()}
@@ -250,7 +248,7 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
     found = {}
     for name, a, b in zip(masked, of_a, of_b, strict=True):
         difference, p_value = paired(*masked[name], seed=seed, resamples=resamples)
-        found[name] = Figure(a, b, difference, p_value)
+        found[name] = ComparedFigure(a, b, difference, p_value)
     return found
 
 
@@ -266,12 +264,6 @@ _pass_at_k = cache(pass_at_k)
 def _maj(side: _Side, k: int) -> FloatArray:
     values = [maj_at_k(*one.votes(), k) if one.episodes >= k else math.nan for one in side]
     return np.array(values, dtype=np.float64)
-
-
-def _share(side: _Side, name: str) -> FloatArray:
-    over, under = SHARES[name]
-    counts = np.array([one.counts for one in side], dtype=np.float64)
-    return _linear(counts[:, COUNTS.index(over)], counts[:, COUNTS.index(under)])
 
 
 def _linear(x: FloatArray, y: FloatArray) -> FloatArray:

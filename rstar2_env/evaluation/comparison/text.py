@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rstar2_env.evaluation.comparison.compare import Comparison, Figure
+from rstar2_env.evaluation.comparison.compare import ComparedFigure, Comparison
 from rstar2_env.evaluation.figures.statistics import Interval
 from rstar2_env.evaluation.figures.text import NOTHING
 
@@ -70,6 +70,6 @@ def interval_text(interval: Interval) -> str:
     return f"{interval.low:+.3f}, {interval.high:+.3f}"
 
 
-def p_text(figure: Figure) -> str:
+def p_text(figure: ComparedFigure) -> str:
     """A p-value; a dash where there is no interval either."""
     return NOTHING if not math.isfinite(figure.difference.low) else f"{figure.p_value:.2g}"

@@ -139,7 +139,7 @@ def tally_of_run(path: str | os.PathLike[str]) -> Tally:
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(f"{path} has no episodes of an evaluation.", option="baseline")
-    return Tally.of(run.each_held_out(steps[-1]))
+    return Tally.from_entries(run.each_held_out(steps[-1]))
 
 
 def _set_of(before: bool, after: bool) -> str:

@@ -1,7 +1,7 @@
 """The figures of an evaluation, each with its interval: of all problems, by their source and by their difficulty.
 
-Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the shares of
-``rstar2_env.evaluation.figures.tally``, which are ratios of sums over problems; all intervals come from the same draws
+Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the figures of
+``rstar2_env.core.figures``, which are ratios of sums over problems; all intervals come from the same draws
 of problems. Not covered: the comparison of two evaluations.
 """
 
@@ -25,14 +25,14 @@ from rstar2_env.evaluation.figures.statistics import (
     pass_at_k,
     unanimous,
 )
-from rstar2_env.evaluation.figures.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
+from rstar2_env.evaluation.figures.tally import ProblemTally, Tally, figure_columns
 
 MOST_GROUPS = 64
 """Most sources, or difficulties, that figures are broken down by; of more, the largest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class IntervalFigures:
     """Figures by name, with their intervals.
 
     Attributes:
@@ -65,7 +65,7 @@ class Figures:
         }
 
 
-def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> Figures:
+def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> IntervalFigures:
     """The figures of all problems.
 
     Args:
@@ -76,7 +76,7 @@ def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> Figures:
     return _figures(list(tally.problems.values()), ks, seed, tally.judged)
 
 
-def figures_by(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, Figures]]:
+def figures_by(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, IntervalFigures]]:
     """The figures of the problems of each source and of each difficulty.
 
     Args:
@@ -91,7 +91,7 @@ def figures_by(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> dict[str, d
         "source": lambda problem: problem.source,
         "difficulty": lambda problem: problem.difficulty,
     }
-    found: dict[str, dict[str, Figures]] = {}
+    found: dict[str, dict[str, IntervalFigures]] = {}
     for kind, name_of in kinds.items():
         groups: dict[str, list[ProblemTally]] = {}
         for problem in tally.problems.values():
@@ -128,7 +128,7 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
     return tuple(chosen)
 
 
-def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, judged: bool) -> Figures:
+def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, judged: bool) -> IntervalFigures:
     over: dict[str, FloatArray] = {}
     under: dict[str, FloatArray] = {}
     ns = [problem.episodes for problem in problems]
@@ -146,11 +146,8 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
             known = np.isfinite(array)
             over[f"{kind}@{k}"] = np.where(known, array, 0.0)
             under[f"{kind}@{k}"] = known.astype(np.float64)
-    counts = np.array([problem.counts for problem in problems], dtype=np.float64).reshape(len(problems), len(COUNTS))
-    for name, (above, below) in SHARES.items():
-        over[name], under[name] = counts[:, COUNTS.index(above)], counts[:, COUNTS.index(below)]
-    for name, columns in reward_columns(problems).items():
-        over[name], under[name] = map(np.array, columns)
+    for name, columns in figure_columns(problems).items():
+        over[name], under[name] = columns
     found = bootstrap_shares(np.stack([*over.values()], axis=1), np.stack([*under.values()], axis=1), seed=seed)
     short = sum(n < max(ks) for n in ns)
     by_name = dict(zip(over, found, strict=True))
@@ -158,7 +155,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
         # A bootstrap has no doubt where every problem came out the same.
         if interval.value in (0.0, 1.0) and ("@" in name or name == "pass_rate"):
             by_name[name] = unanimous(interval.value, int(np.count_nonzero(under[name])))
-    return Figures(len(problems), sum(ns), by_name, short)
+    return IntervalFigures(len(problems), sum(ns), by_name, short)
 
 
 def _cot_pass(problem: ProblemTally, n: int, k: int) -> float:

@@ -1,29 +1,31 @@
-"""Summary of many episodes: pass rate, tool errors, turns, broken formats, each with its standard error.
+"""Summary of many episodes: every figure with its standard error.
 
-Covered: means and shares over episodes, with errors that take into account that episodes of one problem, or calls of
-one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation.run``), figures of
-several samples of a problem and intervals (``rstar2_env.evaluation.figures.intervals``).
+Covered: errors that take into account that episodes of the same problem are not independent. Not covered: playing the
+episodes (``rstar2_env.evaluation.run``), intervals and figures of several samples of a problem
+(``rstar2_env.evaluation.figures.intervals``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.figures.tally import COUNTS, SHARES, Tally, reward_columns
+from rstar2_env.core.figures import FIGURES
+from rstar2_env.core.row import FloatArray
+from rstar2_env.evaluation.figures.tally import Tally, figure_columns
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or a share, and how far it is from what infinitely many such problems would give.
+    """A mean or a share with its standard error.
 
     Attributes:
-        value: The estimate; ``None`` when nothing counts.
+        value: The estimate; ``None`` without data.
         error: Its standard error; ``None`` with fewer than two independent observations.
-        count: What it was taken over: episodes, or calls.
+        count: Number of observations: episodes or calls.
     """
 
     value: float | None
@@ -31,33 +33,37 @@ class Estimate:
     count: int
 
 
+_FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
+"""Figures whose field of ``Summary`` has another name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of many episodes. Those that failed or were cancelled are counted as such and nowhere else.
+    """Figures of many episodes; those that failed, were cancelled or are unusable are only counted.
 
     Attributes:
         episodes: Episodes that count.
         unavailable: Episodes that failed for reasons outside the policy; they never count as a reward of 0.
-        cancelled: Episodes that were cancelled because their group had enough.
-        unusable: Episodes with a reply that could not be played; ``ends`` says why.
+        cancelled: Episodes that were cancelled because their group no longer needed them.
+        unusable: Episodes with a reply that could not be played; ``ends`` has the reasons.
         pass_rate: Share of correct episodes.
         reward: Mean return.
-        tool_error_share: Share of the policy's calls that are errors, over all episodes.
-        tool_error_share_correct: The same over correct episodes alone.
+        tool_error_share: Share of the policy's calls that are errors.
+        tool_error_share_correct: Share of the calls of correct episodes that are errors.
         calls: Mean number of the policy's calls in an episode.
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.
         code_share: Share of episodes with a call.
-        code_share_correct: The same over correct episodes alone.
-        tokens: Mean number of tokens that the policy wrote, over episodes of which it is known.
-        repetition: Mean share of four-word sequences that stood in the episode before.
-        truncated: Share of episodes at whose end a budget was used up.
-        statuses: How many calls of the policy went how, over all episodes that count.
-        statuses_correct: The same over correct episodes alone.
-        injected: The same for faults that a wrapper injected; they are in no share.
-        usage: What all episodes took together, where the player counts it: requests, tokens, money.
-        ends: How many episodes ended how, those that do not count included.
-        rewards: The mean of each component of the reward, and of each score, over the episodes that have it.
+        code_share_correct: Share of correct episodes with a call.
+        tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
+        repetition: Mean share of four-word sequences that already occurred in the episode.
+        truncated: Share of episodes that exhausted a budget.
+        statuses: Number of the policy's calls by status, over all episodes that count.
+        statuses_correct: Number of calls by status, over correct episodes.
+        injected: Number of faults that a wrapper injected, by status; they are in no share.
+        usage: Requests, tokens and cost of all episodes, if the player counts them.
+        ends: Number of episodes by end, including those that do not count.
+        rewards: Mean of each component of the reward, and of each score, over the episodes that have it.
     """
 
     episodes: int
@@ -83,26 +89,33 @@ class Summary:
     ends: dict[str, int]
     rewards: dict[str, Estimate]
 
+    def estimate(self, name: str) -> Estimate:
+        """One of ``FIGURES``, by name."""
+        found: Estimate = getattr(self, _FIELDS.get(name, name))
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON can hold them."""
         return asdict(self)
 
     def figures(self) -> dict[str, float | None]:
-        """The figures by the names that training's metrics have; ``None`` for one without data."""
+        """The figures by the names of training's metrics; ``None`` for one without data.
+
+        Returns:
+            ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all episodes), the figures of
+            ``FIGURES``, ``pass_rate_se`` (the standard error of ``pass_rate``), ``reward/<component>``, and the shares
+            ``status/<name>`` of calls and ``end/<name>`` of episodes.
+        """
         total = self.episodes + self.unavailable + self.cancelled + self.unusable
         return {
             "episodes": float(self.episodes),
             "unavailable": self.unavailable / total if total else None,
             "cancelled": self.cancelled / total if total else None,
-            "reward": self.reward.value,
-            "pass_rate": self.pass_rate.value,
+            **{name: self.estimate(name).value for name in FIGURES},
             "pass_rate_se": self.pass_rate.error,
-            "tool_error_share": self.tool_error_share.value,
-            "tool_error_share_correct": self.tool_error_share_correct.value,
-            "broken_format": self.broken_formats.value,
-            "turns": self.turns.value,
-            "tool_calls": self.calls.value,
             **{f"reward/{name}": estimate.value for name, estimate in self.rewards.items()},
+            **_shares("status", self.statuses),
+            **_shares("end", self.ends),
         }
 
 
@@ -119,68 +132,48 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
 
 
 def summary_of(tally: Tally) -> Summary:
-    """Summarize what episodes came to."""
-    problems = list(tally.problems.values())
-    columns = {name: [problem.counts[place] for problem in problems] for place, name in enumerate(COUNTS)}
-
-    def share(name: str) -> Estimate:
-        over, under = SHARES[name]
-        return ratio(columns[over], columns[under], range(len(problems)))
-
+    """Summarize counted episodes."""
+    estimates = {name: ratio(*columns) for name, columns in figure_columns(list(tally.problems.values())).items()}
     return Summary(
         episodes=tally.episodes,
         unavailable=tally.failed,
         cancelled=tally.cancelled,
         unusable=tally.unusable,
-        pass_rate=share("pass_rate"),
-        reward=share("reward"),
-        tool_error_share=share("tool_error_share"),
-        tool_error_share_correct=share("tool_error_share_correct"),
-        calls=share("tool_calls"),
-        turns=share("turns"),
-        broken_formats=share("broken_format"),
-        code_share=share("code_share"),
-        code_share_correct=share("code_share_correct"),
-        tokens=share("tokens"),
-        repetition=share("repetition"),
-        truncated=share("truncated"),
+        **{_FIELDS.get(name, name): estimates[name] for name in FIGURES},
         statuses=_sorted(tally.statuses),
         statuses_correct=_sorted(tally.statuses_correct),
         injected=_sorted(tally.injected),
         usage=dict(tally.usage),
         ends=_sorted(tally.ends),
-        rewards={
-            name.removeprefix("reward/"): ratio(over, under, range(len(problems)))
-            for name, (over, under) in reward_columns(problems).items()
-        },
+        rewards={name.removeprefix("reward/"): one for name, one in estimates.items() if name not in FIGURES},
     )
 
 
-def ratio(over: Sequence[float], under: Sequence[float], clusters: Sequence[Hashable]) -> Estimate:
+def ratio(over: FloatArray, under: FloatArray) -> Estimate:
     """Estimate the ratio of two sums, with the standard error of a ratio of clustered observations.
 
-    With r the ratio and d = over - r * under summed within each of the m clusters, the error is
+    With r the ratio and d = over - r * under in each of the m clusters whose ``under`` is not 0, the error is
     ``sqrt(sum(d ** 2) * m / (m - 1)) / sum(under)`` (linearised; W. G. Cochran, Sampling Techniques, 3rd edition,
-    section 6.3). With ``under`` 1 throughout and a cluster to each observation it is the error of a mean.
+    section 6.3). With ``under`` 1 throughout it is the error of a mean.
 
     Args:
-        over: Numerators.
-        under: Denominators, none below 0.
-        clusters: Observations of the same cluster are not independent of one another.
+        over: Numerator of each cluster, such as a problem.
+        under: Denominator of each cluster, at least 0.
     """
-    total = sum(under)
+    total = float(under.sum())
     if not total:
         return Estimate(None, None, 0)
-    value = sum(over) / total
-    deviations: dict[Hashable, float] = {}
-    for high, low, cluster in zip(over, under, clusters, strict=True):
-        if low:
-            deviations[cluster] = deviations.get(cluster, 0.0) + high - value * low
+    value = float(over.sum()) / total
+    deviations = (over - value * under)[under != 0]
     m = len(deviations)
-    if m < 2:
-        return Estimate(value, None, round(total))
-    return Estimate(value, math.sqrt(sum(d * d for d in deviations.values()) * m / (m - 1)) / total, round(total))
+    error = math.sqrt(float(deviations @ deviations) * m / (m - 1)) / total if m > 1 else None
+    return Estimate(value, error, round(total))
 
 
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
+
+
+def _shares(prefix: str, counts: Mapping[str, int]) -> dict[str, float]:
+    total = sum(counts.values())
+    return {f"{prefix}/{name}": count / total for name, count in counts.items()}

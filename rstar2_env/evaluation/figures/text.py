@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from rstar2_env.core.figures import FIGURES
 from rstar2_env.evaluation.figures.boundary import SETS, Boundary
 from rstar2_env.evaluation.figures.statistics import Interval
 from rstar2_env.evaluation.figures.summary import Estimate, Summary
@@ -21,34 +22,30 @@ NOTHING = "–"
 
 def summary_rows(summary: Summary) -> dict[str, str]:
     """The figures by name, in the order in which they are shown."""
-    scores = {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()}
-    rows = {
-        "episodes": f"{summary.episodes}",
-        "unavailable": f"{summary.unavailable}",
-        "pass rate": estimate_text(summary.pass_rate, percent=True),
-        "mean reward": estimate_text(summary.reward),
-        **scores,
-        "tool errors, of all calls": estimate_text(summary.tool_error_share, percent=True),
-        "tool errors in correct episodes": estimate_text(summary.tool_error_share_correct, percent=True),
-        "calls by status": tally_text(summary.statuses),
-        "  in correct episodes": tally_text(summary.statuses_correct),
-        "calls an episode": estimate_text(summary.calls),
-        "episodes that used code": estimate_text(summary.code_share, percent=True),
-        "turns": estimate_text(summary.turns),
-        "broken answer formats": estimate_text(summary.broken_formats, percent=True),
-        "cut by a budget": estimate_text(summary.truncated, percent=True),
-        "repeated four-word sequences": estimate_text(summary.repetition, percent=True),
-        "ends": tally_text(summary.ends),
+    after = {
+        "reward": {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()},
+        "tool_error_share_correct": {
+            "calls by status": tally_text(summary.statuses),
+            "  in correct episodes": tally_text(summary.statuses_correct),
+        },
+        "repetition": {"ends": tally_text(summary.ends), **_usage_rows(summary)},
     }
-    if summary.unusable:
-        rows["replies that could not be played"] = f"{summary.unusable}"
-    for name, what in _USAGE.items():
-        if name in summary.usage:
-            rows[what] = f"{summary.usage[name]:,.0f}" if name != "cost" else f"{summary.usage[name]:.4g}"
-    if summary.tokens.value is not None:
-        rows["tokens an episode"] = estimate_text(summary.tokens)
+    rows = {"episodes": f"{summary.episodes}", "unavailable": f"{summary.unavailable}"}
+    for name, figure in FIGURES.items():
+        estimate = summary.estimate(name)
+        if figure.label and (name != "tokens" or estimate.value is not None):
+            rows[figure.label] = estimate_text(estimate, percent=figure.percent)
+        rows |= after.get(name, {})
     if summary.injected:
         rows["injected faults"] = tally_text(summary.injected)
+    return rows
+
+
+def _usage_rows(summary: Summary) -> dict[str, str]:
+    rows = {"replies that could not be played": f"{summary.unusable}"} if summary.unusable else {}
+    for name, label in _USAGE.items():
+        if name in summary.usage:
+            rows[label] = f"{summary.usage[name]:,.0f}" if name != "cost" else f"{summary.usage[name]:.4g}"
     return rows
 
 

@@ -182,7 +182,7 @@ class EvalLog:
             if task is not None:
                 self.done[index] = True
                 if taken is not None:
-                    taken(episode, About.of_line(index, record))
+                    taken(episode, About.from_line(index, record))
 
 
 def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:

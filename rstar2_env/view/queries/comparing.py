@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
-from rstar2_env.view.queries.figures import last_step
+from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import common_prefixes, key_of, short_question, version_of
 
@@ -93,20 +93,17 @@ def _side(index: RunIndex, split: str, step: int | None) -> dict[str, Side]:
 def _problems(db: sqlite3.Connection, split: str, step: int | None) -> dict[str, Side]:
     where, values = ("AND e.step = ?", (split, step)) if step is not None else ("", (split,))
     found, heads = {}, common_prefixes(db)
-    for name, task, source, text, count, counted, success, reward, tokens, calls, errors in db.execute(
-        "SELECT p.name, p.task, p.source, p.question, count(*), sum(e.available),"
-        " avg(CASE WHEN e.available THEN e.correct END), avg(CASE WHEN e.available THEN e.reward END),"
-        " avg(CASE WHEN e.available THEN e.tokens END), sum(CASE WHEN e.available THEN e.calls END),"
-        " sum(CASE WHEN e.available THEN e.errors END)"
-        " FROM episodes e JOIN problems p ON p.id = e.problem"
+    columns = ", ".join(map(figure_sql, ("pass_rate", "tokens", "reward", "tool_error_share")))
+    for name, task, source, text, calls, errors, *figures in db.execute(
+        f"SELECT p.name, p.task, p.source, p.question, {count_sql('calls')}, {count_sql('errors')},"
+        f" sum(available), count(*), {columns} FROM episodes e JOIN problems p ON p.id = e.problem"
         f" WHERE e.split = ? {where} GROUP BY e.problem ORDER BY p.name",
         values,
     ):
-        figures = {"success": success, "n": counted, "played": count, "tokens": tokens, "reward": reward}
-        figures |= {"calls": calls or 0, "errors": errors or 0, "tool_error_share": errors / calls if calls else None}
+        named = dict(zip(("n", "played", "success", "tokens", "reward", "tool_error_share"), figures, strict=True))
         found[name] = {
             "about": {"task": task, "source": source, "question": short_question(text, task, heads)},
-            "figures": figures,
+            "figures": named | {"calls": calls or 0, "errors": errors or 0},
         }
     return found
 

@@ -6,11 +6,47 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from rstar2_env.core.figures import FIGURES
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.filters import RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
+
+_SHOWN = {
+    "success": "pass_rate",
+    **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
+}
+"""Figures of a split, each with its name in ``FIGURES``."""
+_COLUMNS = {
+    "episodes": "1",
+    "tokened": "tokens > 0",
+    "errors_correct": "correct * errors",
+    "calls_correct": "correct * calls",
+}
+"""The counts of the table of figures that are not columns of the index, computed from its columns."""
+
+
+def count_sql(count: str, condition: str = "1") -> str:
+    """The sum of a count over the episodes that count, in SQL.
+
+    Args:
+        count: A name in ``COUNTS``.
+        condition: Further condition on an episode.
+    """
+    return f"sum(CASE WHEN available AND {condition} THEN {_COLUMNS.get(count, count)} END)"
+
+
+def figure_sql(name: str, condition: str = "1") -> str:
+    """A figure over the episodes that count, in SQL: ``NULL`` without data.
+
+    Args:
+        name: A name in ``FIGURES``.
+        condition: Further condition on an episode.
+    """
+    figure = FIGURES[name]
+    known = f"{condition} AND ({_COLUMNS.get(figure.numerator, figure.numerator)}) IS NOT NULL"
+    return f"{count_sql(figure.numerator, condition)} * 1.0 / nullif({count_sql(figure.denominator, known)}, 0)"
 
 
 def cached_figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
@@ -87,14 +123,9 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
         where: SQL condition on ``episodes``.
         values: Values of its parameters.
     """
-    count, problems, success, reward, tokens, turns, calls, errors, correct_calls, correct_errors = db.execute(
-        "SELECT count(*), count(DISTINCT problem), avg(CASE WHEN available THEN correct END),"
-        " avg(CASE WHEN available THEN reward END), avg(CASE WHEN available THEN tokens END),"
-        " avg(CASE WHEN available THEN turns END), sum(CASE WHEN available THEN calls END),"
-        " sum(CASE WHEN available THEN errors END),"
-        " sum(CASE WHEN available AND correct THEN calls END), sum(CASE WHEN available AND correct THEN errors END)"
-        f" FROM episodes WHERE {where}",
-        values,
+    columns = ", ".join(map(figure_sql, _SHOWN.values()))
+    count, problems, calls, *shown = db.execute(
+        f"SELECT count(*), count(DISTINCT problem), {count_sql('calls')}, {columns} FROM episodes WHERE {where}", values
     ).fetchone()
     if not count:
         return None
@@ -109,12 +140,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
     return {
         "episodes": count,
         "problems": problems,
-        "success": success,
-        "reward": reward,
-        "tool_error_share": errors / calls if calls else None,
-        "tool_error_share_correct": correct_errors / correct_calls if correct_calls else None,
-        "tokens": tokens,
-        "turns": turns,
+        **dict(zip(_SHOWN, shown, strict=True)),
         "calls": calls or 0,
         "ends": dict(ends.fetchall()),
         "statuses": counts("statuses"),

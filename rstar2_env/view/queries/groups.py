@@ -17,11 +17,21 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import parse_line
 from rstar2_env.view.index.line_batches import LinePosition
 from rstar2_env.view.queries.episodes import page_of
+from rstar2_env.view.queries.figures import figure_sql
 from rstar2_env.view.queries.filters import flag, read_filter, read_sort
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
 
 _GROUP = "e.split, e.step, e.round, e.grp"
+_FIGURES: Mapping[str, str] = {
+    "success": figure_sql("pass_rate"),
+    "kept_success": figure_sql("pass_rate", "kept"),
+    "mean_reward": figure_sql("reward"),
+    "reward": figure_sql("reward"),
+    "kept_reward": figure_sql("reward", "kept"),
+    "tool_error_share": figure_sql("tool_error_share"),
+    "kept_tool_error_share": figure_sql("tool_error_share", "kept"),
+}
 _SORTS: Mapping[str, str] = {
     "step": "e.step",
     "group": "e.grp",
@@ -31,11 +41,7 @@ _SORTS: Mapping[str, str] = {
     "task": "p.task",
     "played": "count(*)",
     "kept": "sum(e.kept)",
-    "success": "avg(CASE WHEN e.available THEN e.correct END)",
-    "kept_success": "avg(CASE WHEN e.available AND e.kept THEN e.correct END)",
-    "mean_reward": "avg(CASE WHEN e.available THEN e.reward END)",
-    "reward": "avg(CASE WHEN e.available THEN e.reward END)",
-    "tool_error_share": "sum(e.errors) * 1.0 / nullif(sum(e.calls), 0)",
+    **_FIGURES,
     "rejected": "coalesce(sum(e.kept), 1) = 0",
 }
 _FILTERS = ("split", "step", "problem", "problem_q", "round", "group", "task")
@@ -131,13 +137,14 @@ def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         f"SELECT p.name, p.task, p.question FROM {FROM} WHERE e.id = ?", (number,)
     ).fetchone()
     episodes = db.execute(
-        "SELECT e.kept, e.correct, e.available, e.reward, e.calls, e.errors, e.reason, e.end FROM episodes e"
+        "SELECT e.kept, e.correct, e.available, e.reason, e.end FROM episodes e"
         f" WHERE ({_GROUP}) = (?, ?, ?, ?) ORDER BY {PLACE} LIMIT {_MOST_EPISODES}",
         place,
     ).fetchall()
+    figures = db.execute(
+        f"SELECT {', '.join(_FIGURES.values())} FROM episodes e WHERE ({_GROUP}) = (?, ?, ?, ?)", place
+    ).fetchone()
     trains = any(kept is not None for kept, *_ in episodes)
-    counted = [episode for episode in episodes if episode[2]]
-    kept = [episode for episode in counted if episode[0]]
     return {
         "split": split,
         "step": step,
@@ -148,18 +155,12 @@ def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         "task": task,
         "question": short_question(question, task, common_prefixes(db)),
         "played": len(episodes),
-        "kept": sum(bool(episode[0]) for episode in episodes) if trains else None,
-        "success": _mean([episode[1] for episode in counted]),
-        "kept_success": _mean([episode[1] for episode in kept]),
-        "mean_reward": _mean([episode[3] for episode in counted]),
-        "reward": _mean([episode[3] for episode in counted]),
-        "kept_reward": _mean([episode[3] for episode in kept]),
-        "tool_error_share": _share(counted),
-        "kept_tool_error_share": _share(kept),
-        "rejected": trains and not any(episode[0] for episode in episodes),
-        "reasons": dict(Counter(episode[6] for episode in episodes if episode[6])),
-        "ends": dict(Counter(episode[7] for episode in episodes)),
-        "marks": "".join(_mark(*episode[:3]) for episode in episodes),
+        "kept": sum(bool(one[0]) for one in episodes) if trains else None,
+        **dict(zip(_FIGURES, figures, strict=True)),
+        "rejected": trains and not any(one[0] for one in episodes),
+        "reasons": dict(Counter(one[3] for one in episodes if one[3])),
+        "ends": dict(Counter(one[4] for one in episodes)),
+        "marks": "".join(_mark(*one[:3]) for one in episodes),
     }
 
 
@@ -168,16 +169,6 @@ def _mark(kept: int | None, correct: int, available: int) -> str:
         return "x"
     letter = "C" if correct else "W"
     return letter if kept or kept is None else letter.lower()
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _share(episodes: Sequence[tuple[Any, ...]]) -> float | None:
-    calls = sum(episode[4] for episode in episodes)
-    return sum(episode[5] for episode in episodes) / calls if calls else None
 
 
 def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
+from rstar2_env.view.queries.figures import figure_sql
 from rstar2_env.view.queries.filters import read_filter, read_sort
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
@@ -17,7 +18,9 @@ from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, 
 TREND = 24
 """Maximum number of steps in the trend of a problem: the last steps."""
 _MOST_EPISODES = 200
-_SUCCESS = "avg(CASE WHEN e.available THEN e.correct END)"
+_FIGURES = {"success": "pass_rate", **{name: name for name in ("reward", "tokens", "tool_error_share")}}
+_OF_PROBLEM = "problem = ? AND (? = '' OR split = ?)"
+_SUCCESS = figure_sql("pass_rate")
 _SORTS: Mapping[str, str] = {
     "problem_id": "p.name",
     "task": "p.task",
@@ -25,10 +28,7 @@ _SORTS: Mapping[str, str] = {
     "difficulty": "p.difficulty",
     "question": "p.question",
     "seen": "count(*)",
-    "success": _SUCCESS,
-    "reward": "avg(CASE WHEN e.available THEN e.reward END)",
-    "tokens": "avg(CASE WHEN e.available THEN e.tokens END)",
-    "tool_error_share": "sum(e.errors) * 1.0 / nullif(sum(e.calls), 0)",
+    **{shown: figure_sql(name) for shown, name in _FIGURES.items()},
     "last_step": "max(e.step)",
     "steps": "count(DISTINCT e.step)",
 }
@@ -76,36 +76,31 @@ def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, An
     name, task, source, difficulty, question = db.execute(
         "SELECT name, task, source, difficulty, question FROM problems WHERE id = ?", (number,)
     ).fetchone()
-    steps = _by_step(db, number, split)
-    counted = sum(step[2] for step in steps)
-    correct = sum(step[3] or 0 for step in steps)
-    calls = sum(step[6] or 0 for step in steps)
+    columns = ", ".join(map(figure_sql, _FIGURES.values()))
+    seen, steps, last, *figures = db.execute(
+        f"SELECT count(*), count(DISTINCT step), max(step), {columns} FROM episodes WHERE {_OF_PROBLEM}",
+        (number, split, split),
+    ).fetchone()
     return {
         "problem_id": name,
         "task": task,
         "source": source,
         "difficulty": difficulty,
         "question": short_question(question, task, common_prefixes(db), 300),
-        "seen": sum(step[1] for step in steps),
-        "success": correct / counted if counted else None,
-        "reward": sum(step[4] or 0.0 for step in steps) / counted if counted else None,
-        "tokens": sum(step[5] or 0 for step in steps) / counted if counted else None,
-        "tool_error_share": sum(step[7] or 0 for step in steps) / calls if calls else None,
-        "trend": [step[3] / step[2] for step in steps if step[2]][-TREND:],
-        "last_step": steps[-1][0] if steps else None,
-        "steps": len(steps),
+        "seen": seen,
+        **dict(zip(_FIGURES, figures, strict=True)),
+        "trend": [success for *_, success in _by_step(db, number, split)[-TREND:]],
+        "last_step": last,
+        "steps": steps,
     }
 
 
-def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[Any, ...]]:
-    """Return by step: step, episodes, counted episodes, correct episodes, sums of reward, tokens, calls, errors."""
-    where, values = ("AND split = ?", (number, split)) if split else ("", (number,))
+def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[int, int, float]]:
+    """The steps with episodes of a problem that count: the step, how many there are, and the share of right ones."""
     return db.execute(
-        "SELECT step, count(*), sum(available), sum(available AND correct), sum(CASE WHEN available THEN reward END),"
-        " sum(CASE WHEN available THEN tokens END), sum(CASE WHEN available THEN calls END),"
-        " sum(CASE WHEN available THEN errors END)"
-        f" FROM episodes WHERE problem = ? {where} GROUP BY step ORDER BY step",
-        values,
+        f"SELECT step, sum(available), {_SUCCESS} FROM episodes WHERE {_OF_PROBLEM} AND available GROUP BY step"
+        " ORDER BY step",
+        (number, split, split),
     ).fetchall()
 
 
@@ -124,11 +119,10 @@ def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[
         row = problem_row(db, number, split)
         if not row["seen"]:
             raise KeyError(name)
-        steps = [step for step in _by_step(db, number, split) if step[2]]
+        steps = _by_step(db, number, split)
         order = ", ".join(f"{column.strip()} DESC" for column in PLACE.split(",")[:3])
         numbers = db.execute(
-            "SELECT e.id FROM episodes e WHERE e.problem = ? AND (? = '' OR e.split = ?)"
-            f" ORDER BY {order}, e.grp, e.member LIMIT {_MOST_EPISODES}",
+            f"SELECT e.id FROM episodes e WHERE {_OF_PROBLEM} ORDER BY {order}, e.grp, e.member LIMIT {_MOST_EPISODES}",
             (number, split, split),
         ).fetchall()
         episodes = rows_of(db, [number for (number,) in numbers])
@@ -136,10 +130,10 @@ def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[
         **row,
         "question": question,
         "gold": gold,
-        "steps": [step[0] for step in steps],
+        "steps": [step for step, *_ in steps],
         "rate": row["success"],
-        "success": [step[3] / step[2] for step in steps],
-        "count": [step[2] for step in steps],
+        "success": [success for *_, success in steps],
+        "count": [count for _, count, _ in steps],
         "episodes": episodes,
     }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.figures import repetition
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.figures.summary import summary_of
-from rstar2_env.evaluation.figures.tally import About, Tally, difficulty_of, repetition
+from rstar2_env.evaluation.figures.tally import About, Tally, difficulty_of
 from rstar2_env.problems import Problem
 
 OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE

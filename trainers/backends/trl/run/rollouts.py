@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.figures import MetricSums
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
 from ....step.batch import Batch
 from ....step.prefetch import Ahead, Pace
-from ....step.sums import Figures, Sums
+from ....step.sums import Sums
 from ..trainer import CollectorTrainer
 from ..weights.engine_figures import add_engine_figures, stats_of
 from .parts import PlayParts, RunSetup
@@ -38,7 +39,7 @@ class Collected:
     """
 
     batch: Batch
-    figures: Figures
+    figures: MetricSums
     settings: Settings
 
 

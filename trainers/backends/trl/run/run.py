@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from accelerate.utils import gather_object
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
 
 from ....base import TrainResult
 from ....samplers.uniform import Uniform
-from ....step.metrics import metrics
 from ..arguments import quiet
 from ..players import problem_ids
 from ..trainer import CollectorTrainer
@@ -110,7 +112,8 @@ class TrlRun:
             episodes = self.play.evaluation.play(requests[ranks.rank :: ranks.size])
         gathered: list[Episode] = gather_object(episodes) if ranks.size > 1 else episodes
         self._recorder.write_held_out(gathered)
-        return metrics(gathered)
+        figures = summarize(gathered).figures()
+        return {name: math.nan if value is None else value for name, value in figures.items()}
 
     def close(self) -> None:
         """Close the environments, the engines, and the connections to other processes."""

@@ -1,0 +1,123 @@
+"""The table of figures of episodes: each is a sum of counts divided by another, so that it adds up over anything.
+
+Training, evaluation and the viewer compute their figures from this table. They add up counts, over episodes, steps and
+processes, and divide once, when a figure is shown: no mean is taken of means. Not covered: standard errors and
+intervals (``rstar2_env.evaluation.figures``), the SQL of the counts (``rstar2_env.view.queries.figures``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rstar2_env.core.episode import Episode
+
+MetricSums: TypeAlias = Mapping[str, tuple[float, float]]
+"""The sum and the count of each metric; a metric with a count of 0 has no value."""
+
+ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
+"""The ends of an episode that training always counts; an environment may define further ones."""
+CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
+"""Ends at which a budget was exhausted."""
+
+_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of episodes.
+
+    Attributes:
+        numerator: Name of a count, one of ``COUNTS``.
+        denominator: Name of the count to divide by.
+        label: Its line in a summary; empty if a summary does not show it.
+        percent: Whether it is shown in percent.
+        better: Which change is an improvement, if one is.
+        each_step: Whether training logs it at every step.
+    """
+
+    numerator: str
+    denominator: str
+    label: str
+    percent: bool = False
+    better: Literal["higher", "lower", ""] = ""
+    each_step: bool = True
+
+
+FIGURES: Mapping[str, Figure] = {
+    "pass_rate": Figure("correct", "episodes", "pass rate", True, "higher"),
+    "reward": Figure("reward", "episodes", "mean reward", False, "higher"),
+    "tool_error_share": Figure("errors", "calls", "tool errors, of all calls", True, "lower"),
+    "tool_error_share_correct": Figure(
+        "errors_correct", "calls_correct", "tool errors in correct episodes", True, "lower"
+    ),
+    "tool_calls": Figure("calls", "episodes", "calls an episode"),
+    "code_share": Figure("coded", "episodes", "episodes that used code", True, each_step=False),
+    "code_share_correct": Figure("coded_correct", "correct", "", True, each_step=False),
+    "turns": Figure("turns", "episodes", "turns"),
+    "broken_format": Figure("broken", "episodes", "broken answer formats", True, "lower"),
+    "truncated": Figure("cut", "episodes", "cut by a budget", True, "lower", each_step=False),
+    "repetition": Figure("repeated", "episodes", "repeated four-word sequences", True, "lower", each_step=False),
+    "tokens": Figure("tokens", "tokened", "tokens an episode"),
+}
+"""Every figure by name, in the order of a summary. Only episodes that count (``Episode.available``) are in one."""
+
+COUNTS: Mapping[str, Callable[[Episode], float]] = {
+    "episodes": lambda episode: 1.0,
+    "correct": lambda episode: float(episode.correct),
+    "reward": lambda episode: episode.reward,
+    "errors": lambda episode: _errors(episode),
+    "calls": lambda episode: float(episode.tool_calls),
+    "errors_correct": lambda episode: episode.correct * _errors(episode),
+    "calls_correct": lambda episode: float(episode.correct * episode.tool_calls),
+    "turns": lambda episode: float(episode.turns),
+    "broken": lambda episode: float(episode.answer_tags != 1),
+    "coded": lambda episode: float(episode.tool_calls > 0),
+    "coded_correct": lambda episode: float(episode.correct and episode.tool_calls > 0),
+    "tokens": lambda episode: float(episode.policy_tokens),
+    # A player without token ids reports 0 tokens.
+    "tokened": lambda episode: float(episode.policy_tokens > 0),
+    "repeated": lambda episode: repetition(episode),
+    "cut": lambda episode: float(episode.end in CUT_ENDS),
+}
+"""The counts by name, as functions of an episode that counts."""
+
+STEP_FIGURES = tuple(name for name, figure in FIGURES.items() if figure.each_step)
+"""The figures that training logs at every step."""
+
+
+def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> dict[str, tuple[float, float]]:
+    """Numerator and denominator of some figures, added up over episodes.
+
+    Args:
+        episodes: Any episodes; those that do not count are left out.
+        names: Names of figures.
+    """
+    pairs = {name: (FIGURES[name].numerator, FIGURES[name].denominator) for name in names}
+    totals = dict.fromkeys((count for pair in pairs.values() for count in pair), 0.0)
+    for episode in episodes:
+        if episode.available:
+            for count in totals:
+                totals[count] += COUNTS[count](episode)
+    return {name: (totals[over], totals[under]) for name, (over, under) in pairs.items()}
+
+
+def repetition(episode: Episode) -> float:
+    """Share of the four-word sequences in the policy's turns that already occurred in the episode, in [0, 1].
+
+    ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
+    arXiv 1908.04319, section 6.1), over words separated by white space, within turns.
+    """
+    total = 0
+    seen: set[tuple[str, ...]] = set()
+    for message in episode.messages:
+        if message.role == "assistant":
+            words = message.content.split()
+            total += max(0, len(words) - _WORDS + 1)
+            seen.update(zip(*(words[shift:] for shift in range(_WORDS)), strict=False))
+    return 1.0 - len(seen) / total if total else 0.0
+
+
+def _errors(episode: Episode) -> float:
+    return float(sum(status.is_error for status in episode.statuses))
