@@ -157,7 +157,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--rows"]:
         update_rows()
         return 0
-    began, code, proofs = _load(), 0, []
+    began, commit, code, proofs = _load(), _commit(), 0, []
     if arguments != ["--sets"]:
         proofs, code = run_marked(arguments)
     if arguments in ([], ["--sets"]):
@@ -165,7 +165,7 @@ def main(arguments: list[str]) -> int:
         code = code or int(any(proof.result != _HELD for proof in sets))
         proofs += sets
     said = f'make proof ARGS="{shlex.join(arguments)}"' if arguments else "make proof"
-    facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", _commit(), _machine(), f"{began} to {_load()}", f"`{said}`"]
+    facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", commit, _machine(), f"{began} to {_load()}", f"`{said}`"]
     table = rows(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
     write(table | {proof.name: row(proof, facts) for proof in proofs})
     print(f"{len(proofs)} proofs were run; the results are in {PAGE.relative_to(ROOT)}.")
