@@ -1,12 +1,12 @@
-"""Run a model's Python safely: ``make_sandbox("local")`` gives a sandbox, ``run(Job(code))`` an ``Outcome``.
+"""Run a model's Python safely: ``make_sandbox("local")`` starts a sandbox, ``run(Job(code))`` returns an ``Outcome``.
 
     from rstar2_env.sandbox import Job, make_sandbox
 
     with make_sandbox("local") as sandbox:
         print(sandbox.run(Job("print(6 * 7)")).stdout)
 
-The records are in ``job``, the providers' registry in ``providers``, the local provider in ``local`` and ``inside``.
-What is isolated, by what, and what is not: docs/sandbox.md.
+The records are in ``job`` and ``limits``, the registry of providers in ``providers``, the local provider in ``local``
+and ``inside``. docs/sandbox.md describes which layers isolate a program, and their gaps.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 
-# The classes that run jobs: an environment without tools does not need them.
+# Classes that run jobs; an environment without tools does not import them.
 _WHERE = {"BaseSandbox": "base", "LocalOptions": "options", "LocalSandbox": "local.provider"}
 
-if not TYPE_CHECKING:  # a checker that saw it would take any name
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -42,7 +42,7 @@ class PendingJob(Protocol):
 
 
 class SandboxOptions(Protocol):
-    """What ``BaseSandbox`` needs from a provider's options."""
+    """Interface of a provider's options that ``BaseSandbox`` requires."""
 
     def as_given(self) -> dict[str, Any]:
         """The options as a dictionary, from which equal options can be constructed."""
@@ -75,7 +75,7 @@ class BaseSandbox(abc.ABC):
         self._lock = threading.Lock()
         self._closed = False
 
-    # What a provider defines
+    # Methods that a provider defines
 
     @abc.abstractmethod
     def _submit(self, job: Job) -> PendingJob:
@@ -88,7 +88,7 @@ class BaseSandbox(abc.ABC):
 
     @abc.abstractmethod
     def _end(self) -> None:
-        """End every process that belongs to the sandbox; called once, in the process that made it.
+        """End every process that belongs to the sandbox; called once, in the process that created the sandbox.
 
         Calls in flight get an ``unavailable`` outcome.
         """
@@ -117,8 +117,8 @@ class BaseSandbox(abc.ABC):
         for each in pending:
             each.drop()
 
-    def _forked(self) -> None:  # noqa: B027  # most providers have nothing to release
-        """In a forked child: release what must not stay open there. Everything else belongs to the parent."""
+    def _forked(self) -> None:  # noqa: B027  # optional: most providers have nothing to release
+        """In a forked child: close inherited descriptors. Everything else belongs to the parent."""
 
     @property
     def _isolation(self) -> str:
@@ -156,7 +156,7 @@ class BaseSandbox(abc.ABC):
             raise
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel, as many at once as there is room for; returns outcomes in the order of the jobs."""
+        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
         for job in jobs:
             self._check(job)
         pending = self._submit_many(jobs)
@@ -192,10 +192,10 @@ class BaseSandbox(abc.ABC):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: another process gets a sandbox of its own."""
+        """Pickle the options only: unpickling starts a new sandbox."""
         return _rebuild, (type(self), self.options.as_given())
 
-    # What a provider calls
+    # Methods that a provider calls
 
     def _started(self) -> None:
         """Register the sandbox, to be closed at exit and detached in forks. Warns about missing isolation."""
@@ -212,23 +212,23 @@ class BaseSandbox(abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox belongs to the process that made it, and this is a fork of it: make another here, "
-                "or use shared_sandbox, which does so automatically."
+                "This sandbox belongs to the parent process of this fork. Create a new one here, or use "
+                "shared_sandbox, which does so automatically."
             )
         self._refuse_if_closed()
         check_job(job)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise SandboxUnavailableError("This sandbox is closed; make another one.")
+            raise SandboxUnavailableError("This sandbox is closed; create a new one.")
 
     def _gaps(self) -> list[str]:
-        """The layers that ``"strict"`` requires and that are missing, each with the reason."""
+        """Required layers that are missing, each with the reason."""
         missing = (layer for layer in self.capabilities() if layer.required and not layer.active)
         return [f"{layer.name} ({layer.detail})" for layer in missing]
 
     def _warn_of_gaps(self) -> None:
-        """Warn every time when nothing is isolated, and once about the layers that ``"best"`` runs without."""
+        """Warn each time if isolation is off, and once per process about missing layers under ``"best"``."""
         if self._isolation == "none" and self.unisolated is not None:
             warn_caller(self.unisolated)
         elif self._isolation == "best" and (gaps := self._gaps()):
@@ -254,7 +254,7 @@ def _rebuild(kind: type[BaseSandbox], options: dict[str, Any]) -> BaseSandbox:
 
 _open: set[BaseSandbox] = set()
 _warned: set[str] = set()
-_inherited: list[BaseSandbox] = []  # kept after a fork: finalizing one here would break it in the parent
+_inherited: list[BaseSandbox] = []  # after a fork: kept alive here, since finalizing them would break the parent's
 
 
 def _close_all() -> None:

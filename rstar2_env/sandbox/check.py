@@ -1,6 +1,6 @@
-"""Self-test of a sandbox: one real escape attempt for each promise, run as an ordinary program.
+"""Self-test of a sandbox: one real escape attempt per guarantee, run as an ordinary program.
 
-Covered: the promises of ``capabilities()``, each attacked from inside, with a target placed outside. Not covered:
+Covered: the guarantees of ``capabilities()``, each attacked from inside, with a target outside. Not covered:
 exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
@@ -21,7 +21,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""More than one, since calls rotate over several containers."""
+"""Number of jobs that leave files, and of jobs that look for them: calls rotate over several containers."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -36,18 +36,18 @@ found = [path for folder in (".", "/tmp", "/dev/shm") for path in glob.glob(os.p
 print(f"REACHED {{found}}" if found else "nothing")
 """
 _LIMITS = Limits(wall_s=120.0, cpu_s=60.0, memory_mb=128, processes=32, output_bytes=1 << 16, file_mb=16)
-"""So much time that no attempt fails for a busy machine's sake: each ends by itself as soon as it has seen enough."""
+"""Generous times, so that no attempt fails on a busy machine; each attempt ends as soon as it has a result."""
 _SHORT = replace(_LIMITS, wall_s=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How one attempt to break out went.
+    """Result of one attempt to break out.
 
     Attributes:
-        layer: The promise or mechanism that was attacked, as ``capabilities()`` names it.
-        held: Whether the sandbox stopped it.
-        detail: What was observed.
+        layer: The attacked guarantee or mechanism, by its name in ``capabilities()``.
+        held: Whether the sandbox stopped the attempt.
+        detail: Observed status and output.
     """
 
     layer: str
@@ -56,9 +56,9 @@ class Trial:
 
 
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
-    """Attack every promise and every active mechanism; return the result of each attempt."""
+    """Attack every guarantee and every active mechanism; return the result of each attempt."""
     inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
-    # Where a call has a container to itself, the other processes in it belong to the warden.
+    # If each call has its own container, the other processes in it belong to the warden.
     from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3
     with _baits() as baits:
         trials = [
@@ -72,7 +72,7 @@ def try_to_escape(sandbox: Sandbox) -> list[Trial]:
 
 
 def _leave_and_look(sandbox: Sandbox) -> Trial:
-    """Leave files behind wherever a program may write, and look for them from later calls."""
+    """Leave files in every writable folder, and look for them in later calls."""
     mark = f"rstar2-left-{os.getpid()}-{time.monotonic_ns()}"
     for _ in range(_LOOKS):
         sandbox.run(Job(_LEAVE.format(mark=mark), limits=_LIMITS))
@@ -84,13 +84,13 @@ def _leave_and_look(sandbox: Sandbox) -> Trial:
 def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bool]) -> Trial:
     outcome = sandbox.run(Job(code, limits=_SHORT if layer == "bounded time" else _LIMITS))
     lines = outcome.stdout.strip().splitlines()
-    telling = next((line for line in lines if "REACHED" in line), lines[-1] if lines else "")
-    return Trial(layer, held(outcome), f"{outcome.status.value}{': ' + telling[:60] if telling else ''}")
+    shown = next((line for line in lines if "REACHED" in line), lines[-1] if lines else "")
+    return Trial(layer, held(outcome), f"{outcome.status.value}{': ' + shown[:60] if shown else ''}")
 
 
 @contextlib.contextmanager
 def _baits() -> Iterator[dict[str, object]]:
-    """Targets outside that a program must not reach: a file, a variable, a listening socket, this process."""
+    """Create targets outside the sandbox: a file, a variable, a listening socket, this process."""
     secret = "rstar2-bait"
     os.environ["RSTAR2_BAIT"] = secret
     with (
@@ -229,7 +229,7 @@ while held < len(pids) and not os.waitpid(-1, os.WNOHANG)[0]:
     except BlockingIOError:
         time.sleep(0.02)
 if held == len(pids):
-    time.sleep(30)  # a watch that checks now and then must come in this time
+    time.sleep(30)  # longer than the interval of the zygote's checks
     print("REACHED")
 os._exit(0)
 """
@@ -245,7 +245,7 @@ try:
 except OSError as error:
     print("no:", error)
 if made >= {limit}:
-    time.sleep(30)  # a watch that checks now and then must come in this time
+    time.sleep(30)  # longer than the interval of the zygote's checks
     print("REACHED", made)
 os._exit(0)
 """
@@ -272,7 +272,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Whether no process on this machine has the daemon's name, after the kernel had time to end it."""
+    """Wait until no process on this machine has the daemon's name; return whether that happened in time."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

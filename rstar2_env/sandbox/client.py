@@ -1,9 +1,9 @@
-"""The caller's side of a warden, independent of where the warden runs.
+"""Client of a warden, independent of the host on which the warden runs.
 
-Covered: sending jobs, waiting for outcomes, detecting that the warden died or stalled, starting another, and retrying
+Covered: sending jobs, waiting for outcomes, detecting that the warden died or stalled, starting a new one, and retrying
 the calls that were in flight.
 
-Not covered: where the warden runs (``host``), and what a program can and cannot do (``inside``, docs/sandbox.md).
+Not covered: the host of the warden (``host``), and the isolation of programs (``inside``, docs/sandbox.md).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RESTARTS = 3
 
 
 class _Ticket:
-    """One call in progress: what to send, the future that waits for it, and how many times it was sent."""
+    """One call in progress: its frame, its future, and how many times it was sent."""
 
     __slots__ = ("_client", "attempts", "frame", "future", "id", "session")
 
@@ -42,7 +42,7 @@ class _Ticket:
 
 
 class WardenClientOptions(Protocol):
-    """What the client needs from a provider's options."""
+    """Interface of a provider's options that the client requires."""
 
     @property
     def retries(self) -> int:
@@ -59,11 +59,11 @@ class WardenClient(BaseSandbox):
 
     Args:
         options: The provider's options.
-        make_host: Makes the host of a warden: once at the start, and again whenever a warden is lost.
-        warns: Whether to warn about missing isolation; false for a provider that checks this itself.
+        make_host: Creates the host of a warden, at the start and whenever a warden is lost.
+        warns: Whether to warn about missing isolation; false if the provider checks it.
 
     Raises:
-        SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
+        SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
 
     options: WardenClientOptions
@@ -84,7 +84,7 @@ class WardenClient(BaseSandbox):
 
     @property
     def in_flight(self) -> int:
-        """Calls that have no outcome yet."""
+        """Number of calls without an outcome."""
         return len(self._tickets)
 
     def capabilities(self) -> Sequence[Capability]:
@@ -100,7 +100,7 @@ class WardenClient(BaseSandbox):
                 self._connection.end_session(name)
 
     def begin_close(self) -> None:
-        """Begin to close without waiting for the warden to end; ``close`` waits."""
+        """Start to close without waiting for the warden to end; ``close`` waits."""
         with self._lock:
             connection = self._connection
         if connection is not None:
@@ -130,7 +130,7 @@ class WardenClient(BaseSandbox):
         return ticket
 
     def _send(self, ticket: _Ticket) -> None:
-        """Send a call, under the lock. Without a connection it waits for the next one."""
+        """Send a call; the caller holds the lock. Without a connection, the call waits for the next one."""
         if self._connection is not None:
             ticket.attempts += 1
             self._connection.send(ticket.frame)
@@ -169,16 +169,16 @@ class WardenClient(BaseSandbox):
         _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _on_lost(self, connection: Connection, why: str) -> None:
-        """The warden is gone: start another, and send the calls in flight again within their retries.
+        """Start a new warden after a loss, and send the calls in flight again within their retries.
 
-        A cell of a session that had earlier ones is not sent again: it would run without their state.
+        A cell of a session with earlier cells is not sent again, since it would run without their state.
         """
         with self._lock:
             if self._closed or connection is not self._connection:
                 return
             self._connection = None
             retries, sessions = self.options.retries, self._sessions
-            spent = [one for one in self._tickets.values() if one.attempts > retries or one.session in sessions]
+            spent = [t for t in self._tickets.values() if t.attempts > retries or t.session in sessions]
             for ticket in spent:
                 del self._tickets[ticket.id]
                 sessions.forget(ticket.session)
@@ -188,12 +188,12 @@ class WardenClient(BaseSandbox):
 
     def _reconnect(self) -> None:
         """Start a warden and send every waiting call; if no warden starts, the calls become ``unavailable``."""
-        why = "the warden ended as soon as it had started"
+        why = "the warden ended right after its start"
         for _ in range(_RESTARTS):
             try:
                 if self._attach(self._connect()):
                     return
-            except Exception as error:  # waiting callers must be told of any failure
+            except Exception as error:  # waiting callers must receive any failure
                 why = str(error) or type(error).__name__
                 break
         with self._lock:
@@ -203,9 +203,9 @@ class WardenClient(BaseSandbox):
             _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _attach(self, fresh: Connection) -> bool:
-        """Use a started connection and send the waiting calls; returns false if the connection is already lost."""
+        """Use a started connection and send the waiting calls; return false if the connection is already lost."""
         with self._lock:
-            if fresh.lost:  # it was lost before it was attached here, so its callback was ignored
+            if fresh.lost:  # lost before it was attached, so its callback was ignored
                 return False
             if not self._closed:
                 self._connection = fresh
@@ -222,7 +222,7 @@ class WardenClient(BaseSandbox):
             super()._warn_of_gaps()
 
     def _forked(self) -> None:
-        # The descriptors, so that the parent's death is still noticed.
+        # Close the inherited descriptors; otherwise the warden would not notice the death of the parent.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abandon()

@@ -1,7 +1,7 @@
 """One warden and the thread that communicates with it.
 
-Covered: sending, receiving, the heartbeat, shutdown. Not covered: how a warden is started and reached (``host``), what
-the calls mean and what happens to them when the warden is lost (``client``).
+Covered: sending, receiving, the heartbeat, shutdown. Not covered: starting and reaching a warden (``host``), the
+meaning of calls and their fate when the warden is lost (``client``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Connection:
     """A running warden.
 
     Args:
-        host: Where it runs.
+        host: Host of the warden.
         on_outcome: Called in the connection's thread with the header and blobs of each outcome.
-        on_call_lost: Called in the connection's thread with a call that was lost without a fault of its program.
-        on_lost: Called in the connection's thread, once, when the warden is gone without ``close``.
+        on_call_lost: Called in the connection's thread with the id of a call that was lost through no fault of its
+            program, and the reason.
+        on_lost: Called once in the connection's thread if the warden is gone without a call of ``close``.
     """
 
     def __init__(
@@ -62,19 +63,19 @@ class Connection:
 
     @property
     def warden_pid(self) -> int:
-        """Process number of the warden on this machine, or 0."""
+        """Process id of the warden on this machine, or 0."""
         return self._host.warden_pid
 
     @property
     def scratch(self) -> str:
-        """The warden's folder on this machine, or empty."""
+        """Folder of the warden on this machine, or empty."""
         return self._host.scratch
 
     def start(self) -> None:
-        """Start the warden and wait until it serves.
+        """Start the warden and wait until it accepts jobs.
 
         Raises:
-            SandboxUnavailableError: It does not start; the message says why.
+            SandboxUnavailableError: The warden does not start; the message gives the reason.
         """
         self._thread.start()
         if not self._started.wait(_START_S):
@@ -84,7 +85,7 @@ class Connection:
             raise SandboxUnavailableError(f"{self._host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes) -> None:
-        """Send a frame without blocking; what does not fit is sent from the connection's thread."""
+        """Send a frame without blocking; the thread sends the part that does not fit into the socket's buffer."""
         with self._lock:
             if self._socket is None:
                 return
@@ -93,7 +94,7 @@ class Connection:
                     sent = self._socket.send(frame, socket.MSG_DONTWAIT)
                 except BlockingIOError:
                     sent = 0
-                except OSError:  # the thread notices the loss, and the call is sent again elsewhere
+                except OSError:  # the thread notices the loss, and the call is sent again to a new warden
                     return
                 if sent == len(frame):
                     return
@@ -110,23 +111,23 @@ class Connection:
         self.send(wire.pack({"op": "end_session", "name": name}))
 
     def report_lost_sessions(self, names: list[str]) -> None:
-        """Tell a new warden which sessions were lost with an earlier one, so that their next cells report it."""
+        """Send the names of sessions that an earlier warden lost, so that their next cells report the loss."""
         self.send(wire.pack({"op": "sessions_lost", "names": names}))
 
     def begin_close(self) -> None:
-        """Begin to end the warden and everything below it."""
+        """Start to end the warden and its processes."""
         self._closing = True
         self._shut()
         self._wake()
 
     def close(self) -> None:
-        """End the warden and everything below it, and wait until they have ended."""
+        """End the warden and its processes, and wait until they have ended."""
         self.begin_close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def abandon(self) -> None:
-        """In a forked child of the caller: close the descriptors and nothing else."""
+        """In a forked child of the caller: close the descriptors only."""
         self._host.abandon()
         stream = self._socket.detach() if self._socket is not None else -1
         for descriptor in (stream, self._wake_r, self._wake_w):
@@ -144,14 +145,14 @@ class Connection:
                 self._socket = stream
             self.send(wire.pack(self._host.options()))
             why = self._converse(stream)
-        except Exception as error:  # waiting callers must be told of any failure
+        except Exception as error:  # waiting callers must receive any failure
             why = f"{why}: {type(error).__name__}: {error}"
         finally:
             self._shut()
             try:
-                if words := self._host.end(_CLOSE_S if self._closing else 0.2):
-                    why = f"{why}; it wrote: {words}"
-            except Exception as error:  # waiting callers must be told in this case too
+                if stderr := self._host.end(_CLOSE_S if self._closing else 0.2):
+                    why = f"{why}; its error output: {stderr}"
+            except Exception as error:  # waiting callers must receive this failure too
                 why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
         with self._lock:  # no send may reach a descriptor that was closed and reused
             if self._socket is not None:
@@ -167,9 +168,9 @@ class Connection:
             self._on_lost(self, why)
 
     def _converse(self, stream: socket.socket) -> str:
-        """Exchange frames with the warden until it is gone; returns why."""
+        """Exchange frames with the warden until it is gone; return the reason."""
         frames = wire.FrameReader()
-        heard = asked = time.monotonic()
+        received_at = pinged_at = time.monotonic()
         poll = select.poll()
         poll.register(self._wake_r, select.POLLIN)
         stall = self._host.stall_s
@@ -190,22 +191,22 @@ class Connection:
                     return f"the warden is gone ({error})"
                 if not data:
                     return "the warden is gone"
-                heard = time.monotonic()
+                received_at = time.monotonic()
                 for frame in frames.feed(self._host.decode(data)):
-                    if (why := self._obey(frame)) is not None:
+                    if (why := self._handle(frame)) is not None:
                         return why
                 continue
             now = time.monotonic()
             if not self._started.is_set():
                 continue
-            if asked > heard and now - asked > stall:
+            if pinged_at > received_at and now - pinged_at > stall:
                 return f"the warden did not respond for {stall:g} seconds"
-            if now - heard > stall / 4 and asked <= heard:
-                asked = now
+            if now - received_at > stall / 4 and pinged_at <= received_at:
+                pinged_at = now
                 self.send(wire.pack({"op": "ping"}))
         return "it was closed"
 
-    def _obey(self, frame: wire.Frame) -> str | None:
+    def _handle(self, frame: wire.Frame) -> str | None:
         header = frame.header
         if header["op"] == "outcome":
             self._on_outcome(header, frame.blobs)

@@ -1,6 +1,6 @@
-"""``Host``: where a warden runs. A connection starts it, communicates with it over one stream, and ends it.
+"""``Host``: the place where a warden runs. A connection starts the warden, uses one stream to it, and ends it.
 
-The host of the ``local`` provider is a process on this machine (``process``).
+The host of the ``local`` provider is a process on this machine (``local.process``).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 
 class Host(Protocol):
-    """The place where one warden runs. Used once, and only in its connection's thread, except for ``abandon``.
+    """Place where one warden runs. Used once, and only in the thread of its connection, except for ``abandon``.
 
     Attributes:
-        name: For messages ("the local sandbox").
-        stall_s: Seconds without a response after which the warden counts as lost.
-        warden_pid: Process number of the warden on this machine, or 0.
-        scratch: The warden's folder on this machine, or empty.
+        name: Name in messages ("The local sandbox").
+        stall_s: Seconds without a response after which the warden is considered lost.
+        warden_pid: Process id of the warden on this machine, or 0.
+        scratch: Folder of the warden on this machine, or empty.
     """
 
     name: str
@@ -26,34 +26,34 @@ class Host(Protocol):
     scratch: str
 
     def start(self) -> socket.socket:
-        """Start the warden and return the stream to it, which the caller closes.
+        """Start the warden and return the stream to it; the caller closes the stream.
 
         Raises:
-            Exception: It cannot be started; the message says why.
+            Exception: The warden cannot be started; the message gives the reason.
         """
         ...
 
     def options(self) -> dict[str, Any]:
-        """The first message to the warden."""
+        """Return the first message to the warden."""
         ...
 
     def decode(self, data: bytes) -> bytes:
-        """Extract what the warden sent from the bytes of the stream."""
+        """Extract the warden's bytes from the bytes of the stream."""
         ...
 
     def end(self, patience: float) -> str:
-        """End the warden and its processes after the stream was closed, and remove what it left behind.
+        """End the warden and its processes after the stream was closed, and remove leftover files.
 
         Args:
-            patience: Seconds that it may take to end on its own.
+            patience: Seconds to wait for it to end on its own.
 
         Returns:
-            The end of its error output, for an error message; may be empty.
+            The last part of its error output, for an error message; may be empty.
         """
         ...
 
     def abandon(self) -> None:
-        """In a forked child of the caller: close descriptors and nothing else."""
+        """In a forked child of the caller: close descriptors only."""
         ...
 
 

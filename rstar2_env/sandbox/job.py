@@ -1,7 +1,7 @@
-"""Input and output of a sandbox: ``Limits``, ``Job``, ``Outcome``; and ``Sandbox``, the protocol of a provider.
+"""Input and output of a sandbox: ``Job`` and ``Outcome``; and ``Sandbox``, the protocol of a provider.
 
-Covered: the records. Not covered: how a provider runs a job, and how a result is shown to a model (see
-``rstar2_env.tools``).
+Covered: the records. Not covered: limits (``limits``), running a job (the providers), and the text of a result for a
+model (``rstar2_env.tools``).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.limits import Limits
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]
-"""State of the session after a cell: see ``Outcome.session``."""
+"""State of a session after a cell; see ``Outcome.session``."""
 OutcomeReason = Literal[
     "wall_clock", "cpu", "memory", "processes", "files", "rest", "output", "system_call", "signal", "exit",
     "compile", "raised", "forged", "lost", "closed", "session_ended",
 ]  # fmt: skip
-"""Why a call did not go well: see ``Outcome.reason``."""
+"""Cause of a status; see ``Outcome.reason``."""
 _LONGEST_NAME = 200
 
 
@@ -31,14 +31,14 @@ class Job:
 
     Attributes:
         code: Python source.
-        stdin: What the program reads from standard input.
-        limits: What it may use.
-        files: Files put into its working folder before it starts, by relative path.
-        seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly. In a
-            session, a cell reseeds only if its seed differs from that of the cell before.
-        session: Name of a session whose state is kept across calls, which run one after the other; ``None`` runs in a
-            fresh process. The first job of a session creates it, with that job's memory, processes and file size;
-            wall clock and output count for each cell.
+        stdin: Contents of standard input.
+        limits: Limits of the program.
+        files: Files to write into its working folder before it starts, by relative path.
+        seed: Seed of ``random`` and ``numpy.random``, so that a call replays exactly. In a session, a cell reseeds only
+            if its seed differs from the seed of the previous cell.
+        session: Name of a session whose state is kept across calls; its calls run one after the other. ``None`` runs
+            the program in a fresh process. The first job of a session creates it with that job's limits on memory,
+            processes and file size; the limits on wall clock and output apply to each cell.
     """
 
     code: str
@@ -49,52 +49,52 @@ class Job:
     session: str | None = option(None, least=1, most=_LONGEST_NAME)
 
     def __post_init__(self) -> None:
-        """Reject what no provider could run.
+        """Reject a job that no provider could run.
 
         Raises:
-            ConfigurationError: A field is of the wrong type, or the session's name is empty or too long.
+            ConfigurationError: A field has the wrong type, or the name of the session is empty or too long.
         """
         check_options(self, "Job.")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a program went.
+    """Result of a job.
 
-    Status, exit code, signal, limits and times come from the parent and the kernel. The value, the error's type and
-    message, and the traceback are the program's own report: shown to the model, but never able to override the rest.
+    Status, exit code, signal, limits and times come from the warden and the kernel. The value, the type and message of
+    an error, and the traceback are the program's own report: they are shown to the model, but never override the rest.
 
     Attributes:
         status: The status of the call.
-        exit_code: Exit code, or ``None`` when it was ended by a signal, never ran, or its session continues.
+        exit_code: Exit code; ``None`` if a signal ended the program, if it never ran, or if its session continues.
         signal: Name of the signal that ended it ("SIGKILL"), or ``None``.
-        stdout: Standard output, undecodable bytes replaced.
+        stdout: Standard output; undecodable bytes are replaced.
         stderr: Standard error, without the traceback of the exception that ended the program.
-        value: ``repr`` of a trailing expression, as a notebook echoes it; ``None`` without one.
+        value: ``repr`` of a trailing expression, as in a notebook; ``None`` without one.
         error_type: Name of the exception's class ("ZeroDivisionError"), or ``None``.
-        error_message: Its message, or what ended the program.
-        traceback: Traceback text whose line numbers are those of ``Job.code``.
-        wall_s: Seconds from the program's start to its end, with time that its limit does not count.
-        cpu_s: CPU seconds of the program and its children, as far as known.
-        peak_memory_mb: Peak memory use in MiB, as far as known.
-        truncated: Whether output was left out.
-        stdout_left_out: Bytes of stdout left out.
-        stderr_left_out: Bytes of stderr left out.
-        attempts: How many times it was started; more than one after a failure of the sandbox itself.
-        session: ``None`` without a session. ``"new"``: the first cell of a fresh session, as expected. ``"kept"``: ran
-            in the existing session, which continues. ``"interrupted"``: ran out of time, or wrote too much, and
-            was interrupted; the state is kept. ``"ended"``: the session died in this cell (a limit, a crash, an exit);
-            the next cell starts clean. ``"died"``: the earlier session of that name ended its own process between two
-            cells (a thread that exits, a timer), which is the program's doing; this cell started in a clean one.
-            ``"replaced"``: the earlier session was gone for other reasons (idle too long, least recently used when
-            there were too many, provider restarted); this cell started in a clean one.
-        session_note: Why, in one sentence, for the last four.
-        reason: What decided the status, for programs to read; ``None`` for a call that went well. Seen by the warden or
-            the kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"output"`` (limits),
-            ``"rest"`` (a session could not be halted between cells), ``"forged"`` (a session's process spoke for the
-            sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (its own, with a code that is not 0). Told by the
-            program's process: ``"compile"``, ``"raised"`` (in a session that continues). Of ours, and ``unavailable``:
-            ``"lost"`` (a part of the sandbox failed), ``"closed"``, ``"session_ended"`` (by the caller).
+        error_message: Message of the exception, or the reason why the program was ended.
+        traceback: Traceback; its line numbers refer to ``Job.code``.
+        wall_s: Seconds from the start of the program to its end, including time that its limit does not count.
+        cpu_s: CPU seconds of the program and its children, if known.
+        peak_memory_mb: Peak memory use in MiB, if known.
+        truncated: Whether output was dropped.
+        stdout_left_out: Dropped bytes of stdout.
+        stderr_left_out: Dropped bytes of stderr.
+        attempts: Number of starts; more than one after a failure of the sandbox itself.
+        session: ``None`` without a session. ``"new"``: first cell of a new session. ``"kept"``: the cell ran in the
+            existing session, which continues. ``"interrupted"``: the cell exceeded its time or output limit and was
+            interrupted; the state is kept. ``"ended"``: the session ended in this cell (a limit, a crash, an exit); the
+            next cell starts in a new session. ``"died"``: the process of the earlier session exited on its own between
+            two cells (a thread that exits, a timer), which is the program's fault; this cell started in a new session.
+            ``"replaced"``: the earlier session was lost for another reason (idle too long, least recently used while
+            there were too many, provider restarted); this cell started in a new session.
+        session_note: The reason in one sentence, for the last four states.
+        reason: Machine-readable cause of the status; ``None`` for a successful call. Observed by the warden or the
+            kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"output"`` (limits),
+            ``"rest"`` (a session could not be halted between cells), ``"forged"`` (the program forged a message of the
+            sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (nonzero exit code). Reported by the process of the
+            program: ``"compile"``, ``"raised"`` (in a session that continues). Failures of the sandbox or acts of the
+            caller, with status ``unavailable``: ``"lost"``, ``"closed"``, ``"session_ended"``.
     """
 
     status: ToolStatus
@@ -124,9 +124,9 @@ class Capability:
 
     Attributes:
         name: The layer ("network namespace").
-        active: Whether it is active.
-        detail: Why not, or by what mechanism.
-        required: Whether ``isolation="strict"`` refuses to start without it.
+        active: Whether the layer is active.
+        detail: Mechanism of an active layer; reason for a missing one.
+        required: Whether ``isolation="strict"`` requires the layer.
     """
 
     name: str
@@ -137,18 +137,18 @@ class Capability:
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """What every provider implements. Safe to call from any thread; ``arun`` from any event loop."""
+    """Interface of every provider. Safe to call from any thread; ``arun`` from any event loop."""
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it. A failure of the sandbox itself is an ``unavailable`` outcome, not an error."""
+        """Run one job and wait for it. If the sandbox itself fails, the outcome is ``unavailable``."""
         ...
 
     async def arun(self, job: Job) -> Outcome:
-        """The same, without blocking the event loop. Cancelling it ends the program."""
+        """Run one job without blocking the event loop. Cancelling it ends the program."""
         ...
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel, as many at once as there is room for; returns outcomes in the order of the jobs."""
+        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
         ...
 
     def capabilities(self) -> Sequence[Capability]:
@@ -170,5 +170,5 @@ class Sandbox(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> Any:
-        """Close it."""
+        """Close the sandbox."""
         ...

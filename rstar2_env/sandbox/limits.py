@@ -9,17 +9,17 @@ from rstar2_env.core.options.declare import check_options, option
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use. All of them are enforced from outside the program.
+    """Limits of one program. All of them are enforced from outside the program.
 
     Attributes:
-        wall_s: Seconds of wall-clock time, counted from the program's start, without the time in the queue. For a
-            program that has given way to shorter ones, time in which it could run and had no core does not count
-            either, up to four times the limit in all.
+        wall_s: Seconds of wall-clock time from the start of the program, without the time in the queue. For a
+            deprioritized program, time in which it was ready to run but had no core does not count either, up to a
+            total of four times the limit.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: MiB of memory.
-        processes: Processes and threads alive at once.
-        output_bytes: Bytes that stdout and stderr may each hold; a program that writes more is ended.
-        file_mb: MiB that its working folder, and any one file, may hold.
+        processes: Concurrent processes and threads.
+        output_bytes: Bytes of stdout and of stderr, each; a program that writes more is ended.
+        file_mb: MiB of its working folder, and of any one file.
     """
 
     wall_s: float = option(5.0, above=0, unit="seconds")
@@ -30,9 +30,9 @@ class Limits:
     file_mb: int = option(64, least=1, most=1 << 24)
 
     def __post_init__(self) -> None:
-        """Reject limits that no program could run under.
+        """Reject limits under which no program could run.
 
         Raises:
-            ConfigurationError: A limit is not a positive number, or not an integer where it counts things.
+            ConfigurationError: A limit is not positive, or not an integer although it counts something.
         """
         check_options(self, "Limits.")

@@ -1,4 +1,4 @@
-"""Jobs and outcomes as frames: the messages between the caller and a warden."""
+"""Encoding of jobs and outcomes as frames, the messages between the caller and a warden."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def check_job(job: Job) -> None:
     """Reject an invalid job before it is sent anywhere.
 
     Raises:
-        ConfigurationError: It is not a ``Job``, a file's path leads out of the working folder, or it is too large.
+        ConfigurationError: The object is not a ``Job``, the path of a file leaves the working folder, or the job is too
+            large.
     """
     if not isinstance(job, Job):
         raise ConfigurationError(f"A sandbox runs a Job, not {type(job).__name__}: run(Job(code)).")
@@ -29,13 +30,13 @@ def check_job(job: Job) -> None:
             raise ConfigurationError(f"A job's file must have a relative path inside the working folder, not {name!r}.")
     room = job.limits.file_mb * _MIB
     if (size := sum(map(len, job.files.values()))) > room:
-        raise ConfigurationError(f"The job's files hold {size} bytes, and Limits.file_mb allows {room}.")
+        raise ConfigurationError(f"The files of the job have {size} bytes, but Limits.file_mb allows {room}.")
     if (size := size + len(job.code) + len(job.stdin)) > wire.MAX_FRAME_BYTES:
         raise ConfigurationError(f"The job is too large: {size} bytes, and at most {wire.MAX_FRAME_BYTES} can be sent.")
 
 
 def encode_job(call_id: int, job: Job) -> bytes:
-    """A job that passed ``check_job`` as the frame that asks a warden to run it.
+    """Encode a job that passed ``check_job`` as a frame for a warden.
 
     Raises:
         ConfigurationError: The job is too large to send.
@@ -58,12 +59,12 @@ def encode_job(call_id: int, job: Job) -> bytes:
 
 
 def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
-    """The outcome in a frame of the warden.
+    """Decode the outcome in a frame of the warden.
 
     Args:
-        header: Header of the frame, without what is ``None``.
+        header: Header of the frame; fields that are ``None`` are missing.
         blobs: Bytes of stdout and stderr.
-        attempts: How many times the call was started.
+        attempts: Number of starts of the call.
     """
     out, err = (blob.decode("utf-8", "replace") for blob in blobs)
     left_out = header["stdout_left_out"] + header["stderr_left_out"] + header.get("value_left_out", 0)
@@ -91,13 +92,13 @@ def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) ->
 
 
 def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeReason = "lost") -> Outcome:
-    """The ``unavailable`` outcome of a call that was lost without a fault of its program, together with its session.
+    """Return the ``unavailable`` outcome of a call that was lost, with its session, through no fault of its program.
 
     Args:
         why: Reason, as one sentence.
-        attempts: How many times the call was started.
-        session: Name of its session, if it has one.
-        reason: The same, for programs to read.
+        attempts: Number of starts of the call.
+        session: Name of its session, or ``None``.
+        reason: Machine-readable reason.
     """
     return Outcome(
         ToolStatus.UNAVAILABLE,

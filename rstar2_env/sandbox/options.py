@@ -1,4 +1,4 @@
-"""The options of the ``local`` provider, checked in one place."""
+"""Options of the ``local`` provider, and their checks."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "secco
 """Short names of the layers, for ``without``."""
 IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
-"""What programs may import by default, as far as it is installed."""
+"""Packages that programs can import by default, if they are installed."""
 
 
 @dataclass(frozen=True)
 class LocalOptions(CheckedOptions):
-    """How the ``local`` provider runs.
+    """Options of the ``local`` provider.
 
     Attributes:
-        packages: Installed packages that programs may import, by their names for pip, with all that they require; the
-            others are out of sight. Those that are not installed are left out. ``("*",)`` shows all.
-        preload: Modules that are imported ahead of time, so that calls need not. A program is forked from a parent that
-            has imported those of them that it names, and no others; a program that imports one without naming it (by
-            way of another module) takes the time for it itself.
-        parents: The largest number of parents, from 1: one has imported none of ``preload``, and others are made as
-            programs need them. With 1, there is one that has imported all.
+        packages: Installed packages that programs can import, by their pip names, with their requirements; other
+            packages are hidden. Packages that are not installed are skipped. ``("*",)`` shows all.
+        preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
+            the preloaded modules that its source names; a program that imports another one indirectly (through a
+            module of its own) pays for that import itself.
+        parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
+            started when programs need them. With 1, the only parent has imported all of ``preload``.
         workers: Programs that run at once, not counting deprioritized ones; the default is the number of usable cores.
         deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
             run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
-        waiting: Children kept ready ahead of the calls; the default is ``workers``.
+        waiting: Number of child processes kept ready for future calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
-        readable: Additional paths that programs may read, such as a folder with libraries.
-        warmup: A program that each parent with preloaded modules runs once to fill caches for every call; ``None``
-            exercises common functions of numpy and sympy, where they are preloaded.
-        limits: The limits that most jobs will have; children that wait for a call are prepared for these.
-        without: Layers to leave out, by their short names; for tests of machines that lack them.
+        readable: Additional paths that programs can read, such as a folder with libraries.
+        warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` exercises common
+            functions of the preloaded ones of numpy and sympy.
+        limits: Limits of most jobs; waiting child processes are prepared for them.
+        without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
         stall_s: Seconds without a response after which the zygote is replaced.
-        max_sessions: Sessions kept at once; for one more, the least recently used idle session is ended.
-        session_idle_s: Seconds that a session may be idle between two cells before it is ended.
-        session_memory_mb: MiB that the memory limits of all sessions may add up to; ``None`` leaves it to
-            ``max_sessions``.
+        max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.
+        session_idle_s: Seconds after which an idle session is ended.
+        session_memory_mb: Upper bound of the sum of the memory limits of all sessions, in MiB; ``None`` for no bound
+            besides ``max_sessions``.
     """
 
     provider: ClassVar[str] = "local"
@@ -75,25 +75,25 @@ class LocalOptions(CheckedOptions):
         """Check every value.
 
         Raises:
-            ConfigurationError: A value is out of its range or of the wrong kind.
+            ConfigurationError: A value is out of range or has the wrong type.
         """
         super().__post_init__()
         for path in self.readable:
             if not os.path.exists(path):
-                raise ConfigurationError(f"readable names {path!r}, which does not exist.")
+                raise ConfigurationError(f"readable contains {path!r}, which does not exist.")
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
-                    f"readable names {path!r}; /, /etc, /tmp, /proc and /dev are the sandbox's own."
+                    f"readable contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
                 )
         if unknown := set(self.without) - set(LAYERS):
-            raise ConfigurationError(f"without knows the layers {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(f"without accepts {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """Options from names and values.
+        """Create options from names and values.
 
         Raises:
-            ConfigurationError: There is no option of that name, or its value is wrong.
+            ConfigurationError: An option is unknown, or its value is invalid.
         """
         return call_with_options(f"{cls.provider} sandbox", cls, given)
 
@@ -103,11 +103,11 @@ class LocalOptions(CheckedOptions):
 
     @property
     def slots(self) -> int:
-        """Programs that run at once."""
+        """Number of programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
     def for_warden(self, scratch: str) -> dict[str, Any]:
-        """The options as the first message to a warden."""
+        """Return the options as the first message to a warden."""
         return {
             "op": "start",
             "packages": [*self.packages, *(name.partition(".")[0] for name in self.preload)],
@@ -131,14 +131,14 @@ class LocalOptions(CheckedOptions):
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Number of cores that this process can use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def site_dirs(path: Sequence[str] | None = None) -> list[str]:
-    """The folders of installed packages on the path: what a program may import, without source checkouts."""
+    """Folders of installed packages on the path, without source checkouts."""
     entries = sys.path if path is None else path
     return [
         os.path.realpath(entry)

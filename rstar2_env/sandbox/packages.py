@@ -1,7 +1,7 @@
-"""Which packages programs may import, for those who describe a sandbox to a policy.
+"""Packages that programs can import, for the description of a sandbox to a policy.
 
-Covered: what the options of a sandbox on this machine declare. Not covered: what a container, a server or another node
-has installed, and hiding the others (``inside/kernel/packages``).
+Covered: the packages that the options of a sandbox on this machine declare. Not covered: the packages of a container, a
+server or another node, and hiding other packages (``inside/kernel/packages``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rstar2_env.sandbox.options import PACKAGES, LocalOptions, site_dirs
 
 
 def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The packages that a sandbox declares; ``None`` where only those who run it know what it has.
+    """Packages that a sandbox declares; ``None`` if they depend on the server, node or image.
 
     Args:
-        sandbox: A sandbox, the name of a provider, or its options with its name under ``"provider"``.
+        sandbox: A sandbox, the name of a provider, or options with the name under ``"provider"``.
     """
     if isinstance(sandbox, Sandbox):
         options = getattr(sandbox, "options", None)
@@ -34,5 +34,5 @@ def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | No
 
 @cache
 def installed(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of these packages that are installed on this machine, in their order."""
+    """Filter packages to those that are installed on this machine; keeps the order."""
     return tuple(name for name in packages if any(Distribution.discover(name=name, path=site_dirs())))

@@ -1,4 +1,4 @@
-"""Sandboxes by name: ``make_sandbox`` and the registry behind it."""
+"""Sandboxes by name: ``make_sandbox`` and the registry of providers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rstar2_env.sandbox.job import Sandbox
 PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")
 """Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``.
 
-The command line gives every one of them ``isolation`` and ``limits``, as ``LocalOptions`` has them.
+The command line passes ``isolation`` and ``limits`` (see ``LocalOptions``) to every provider.
 """
 
 
-# Each provider is imported on first use: none of them is needed to make an environment.
+# Each provider is imported on first use; making an environment needs none of them.
 @PROVIDERS.register("local")
 def _local(**options: Any) -> Sandbox:
     from rstar2_env.sandbox.local.provider import LocalSandbox
@@ -45,7 +45,7 @@ def _ray(**options: Any) -> Sandbox:
 
 
 def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
-    """Make a sandbox that is not shared. Use it as a context manager, or close it.
+    """Create a sandbox that is not shared. Use it as a context manager, or close it.
 
     Args:
         provider: Name of a registered provider.
@@ -54,6 +54,6 @@ def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
     Raises:
         UnknownNameError: No provider has that name.
         ConfigurationError: An option is wrong.
-        SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
+        SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
     return PROVIDERS.get(provider)(**options)

@@ -1,4 +1,4 @@
-"""Names of the sessions that a caller has begun, so that those lost with their warden can be reported.
+"""Names of the sessions that a caller has started, so that sessions lost with their warden can be reported.
 
 Covered: names. Not covered: sessions themselves (``inside.warden.sessions``).
 """
@@ -11,13 +11,13 @@ _MOST = 65_536
 
 
 class SessionNames:
-    """Names of the sessions that are alive as far as is known. Not thread-safe: its owner holds a lock."""
+    """Names of the sessions that are believed to be alive. Not thread-safe: the owner holds a lock."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[str, None] = OrderedDict()
 
     def __contains__(self, name: str | None) -> bool:
-        """Whether there is a session of that name with earlier cells."""
+        """Whether a session of that name has earlier cells."""
         return name in self._names
 
     def note(self, name: str, state: str) -> None:

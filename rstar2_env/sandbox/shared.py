@@ -34,14 +34,14 @@ _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
 
 class _Entry:
-    """A sandbox that handles share.
+    """A sandbox that several handles share.
 
     Attributes:
-        lock: Held while the sandbox is made, and while calls are counted.
-        sandbox: The sandbox, once it is made.
+        lock: Held while the sandbox is created, and while calls are counted.
+        sandbox: The sandbox, once it exists.
         handles: Number of open handles.
         calls: Number of calls in flight.
-        sessions: The sessions that were begun and not ended.
+        sessions: The sessions that were started and not ended.
         idle_since: When the last handle was closed.
     """
 
@@ -55,10 +55,10 @@ class _Entry:
 
 
 class SharedSandbox:
-    """A handle on the one sandbox that this process has for a provider and its options.
+    """Handle on the one sandbox of this process for a provider and its options.
 
     When the last handle is closed, its sessions end, and the sandbox ends after ``KEEP_S`` seconds, or immediately if a
-    call is still in flight, which becomes ``unavailable``. A process forked from the one that made the handle
+    call is still in flight, which becomes ``unavailable``. A fork of the process that created the handle
     gets its own sandbox on the first call.
     """
 
@@ -127,13 +127,13 @@ class SharedSandbox:
             self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: where it is unpickled, it shares that process's sandbox."""
+        """Pickle the options only: the unpickled handle shares the sandbox of its process."""
         return _rebuild, (self._provider, self._options)
 
     def _open(self) -> _Entry:
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This handle on the shared sandbox is closed; ask for another.")
+                raise SandboxUnavailableError("This handle on the shared sandbox is closed; call shared_sandbox again.")
             if self._entry is None or self._pid != os.getpid():
                 self._entry, self._pid = _acquire(self._provider, self._options), os.getpid()
             return self._entry
@@ -143,7 +143,7 @@ class SharedSandbox:
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Count a call while it is in flight; from the outcomes put in the list, record which sessions stay alive."""
+        """Count calls in flight, and record from the outcomes in the yielded list which sessions stay alive."""
         for job in jobs:
             check_job(job)
         entry = self._open()
@@ -158,13 +158,13 @@ class SharedSandbox:
         finally:
             with entry.lock:
                 entry.calls -= 1
-                for job, outcome in zip(jobs, outcomes, strict=False):  # without outcomes, it was cancelled
+                for job, outcome in zip(jobs, outcomes, strict=False):  # no outcomes: the call was cancelled
                     if job.session is not None and outcome.session is not None:
                         entry.sessions.note(job.session, outcome.session)
 
 
 def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
-    """Return a handle on the one sandbox that this process has for the provider and options.
+    """Return a handle on the one sandbox of this process for the provider and its options.
 
     Args:
         provider: Name of a registered provider.
@@ -173,7 +173,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
     Raises:
         UnknownNameError: No provider has that name.
         ConfigurationError: An option is wrong.
-        SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
+        SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
     return SharedSandbox(provider, **options)
 
@@ -187,21 +187,21 @@ def end_idle_sandboxes() -> None:
         _made(entry).close()
 
 
-# Reentrant, since the garbage collector may close a handle anywhere in this thread, also while the lock is held.
+# Reentrant: the garbage collector may close a handle in this thread while the lock is held.
 _guard = threading.Condition(threading.RLock())
 _entries: dict[_Key, _Entry] = {}
 _idle: OrderedDict[_Key, _Entry] = OrderedDict()  # without handles; longest idle first
 _handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
-_keeper: threading.Thread | None = None  # ends what was idle for long enough; there is one while something is idle
+_keeper: threading.Thread | None = None  # ends sandboxes that were idle long enough; exists while any sandbox is idle
 _exiting = False
-_inherited: list[_Entry] = []  # after a fork: the parent's entries, which this process must not finalize
+_inherited: list[_Entry] = []  # after a fork: entries of the parent, which this process must not finalize
 
 
 def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
     key = _key(provider, options)
     with _guard:
         entry = _entries.get(key)
-        if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed while it was idle
+        if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed while idle
             _idle.pop(key, None)
             entry = _entries[key] = _Entry()
         _idle.pop(key, None)
@@ -217,7 +217,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop one handle. After the last, keep the sandbox for a while if it is idle, and end those beyond the bound."""
+    """Drop one handle. After the last one, keep an idle sandbox for a while, and end sandboxes beyond the bound."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
@@ -264,7 +264,7 @@ def _start_keeper() -> None:
 
 
 def _end_after_a_while() -> None:
-    """End each idle sandbox when its time has come; return when none is idle."""
+    """End each idle sandbox after its time; return when no sandbox is idle."""
     global _keeper
     while True:
         with _guard:
@@ -278,7 +278,7 @@ def _end_after_a_while() -> None:
                 if not due:
                     _guard.wait(min(entry.idle_since for entry in _idle.values()) + KEEP_S - now)
         for entry in due:
-            with contextlib.suppress(Exception):  # there is no caller to tell, and the others must end as well
+            with contextlib.suppress(Exception):  # the other sandboxes must end as well
                 _made(entry).close()
 
 
@@ -288,7 +288,7 @@ def _made(entry: _Entry) -> Sandbox:
 
 
 def _key(provider: str, options: dict[str, Any]) -> _Key:
-    """What handles that share a sandbox have in common: the process, the provider and the options."""
+    """Key of a shared sandbox: process, provider and options."""
     frozen = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
     return os.getpid(), provider, frozen
 
@@ -312,7 +312,7 @@ def _close_all() -> None:
         _exiting, keeper = True, _keeper
         _guard.notify_all()
     if keeper is not None:
-        keeper.join()  # it may be in the middle of ending one
+        keeper.join()  # it may be ending a sandbox
     with _guard:
         mine = [entry for key, entry in _entries.items() if key[0] == os.getpid()]
         _entries.clear()
@@ -323,7 +323,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """Replace the locks, which another thread may have held at the fork, and drop entries, which are the parent's."""
+    """Replace locks that another thread may have held at the fork, and drop the entries of the parent."""
     global _guard, _keeper, _exiting
     _guard, _keeper, _exiting = threading.Condition(threading.RLock()), None, False
     _inherited.extend(_entries.values())

@@ -1,4 +1,4 @@
-"""What the zygote runs once for each preloaded module, so that calls find lazy imports done and caches filled.
+"""Programs that a parent process runs once per preloaded module, to finish lazy imports and fill caches ahead of calls.
 
 Much of numpy and sympy is imported or computed on first use: a first ``solve`` takes 40 ms, a second one 2 ms.
 """
@@ -37,4 +37,4 @@ sympy.factorint(360), sympy.isprime(97), sympy.gcd(12, 18), sympy.binomial(5, 2)
 str(sympy.Eq(x, sympy.sqrt(2)))
 """,
 }
-"""Programs by module."""
+"""Warm-up programs by module."""

@@ -1,1 +1,1 @@
-"""The ``docker`` provider: the warden in containers. Its image is built from the Dockerfile here."""
+"""The ``docker`` provider: wardens in containers. Their image is built from the Dockerfile in this folder."""

@@ -1,7 +1,8 @@
 """One container with a warden in it, reached over the stream that is attached to its standard input and output.
 
-Covered: the container's own isolation, starting it, removing the engine's framing from its output, ending it. The
-container ends when the stream closes, so also when this process dies. Not covered: the messages (``connection``).
+Covered: the isolation of the container, starting it, removing the engine's framing from its output, ending it. The
+container ends when the stream closes, and therefore also when this process dies. Not covered: the messages
+(``connection``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _HEAD = struct.Struct(">BxxxL")
 _OUTPUT = 1
-_LAST_WORDS = 2000
+_STDERR_BYTES = 2000
 _SCRATCH_SIZE = "256m"
 _RETRY_S = 0.25
 _GONE_S = 5
@@ -40,11 +41,11 @@ def seccomp_profile() -> str:
 
 
 def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, alone: bool) -> dict[str, Any]:
-    """The container's own isolation, as the engine's host configuration.
+    """Build the engine's host configuration with the isolation of the container.
 
     Args:
         engine: The engine that will run the container.
-        info: What the engine reports about itself (``docker info``).
+        info: Output of ``docker info``.
         options: The provider's options.
         alone: Whether the container serves one call only.
     """
@@ -77,11 +78,11 @@ def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, al
 
 
 class Container:
-    """The ``docker`` provider's host.
+    """Host of the ``docker`` provider.
 
     Args:
-        options: How it runs.
-        alone: Whether it serves one call only.
+        options: The provider's options.
+        alone: Whether the container serves one call only.
         patience: Seconds to wait for an engine that does not answer.
     """
 
@@ -97,13 +98,13 @@ class Container:
         self._patience = patience
         self._engine: APIClient | None = None
         self._left = bytearray()
-        self._words = bytearray()
+        self._stderr = bytearray()
 
     def start(self) -> socket.socket:
-        """Make a container, attach to it, and start it.
+        """Create a container, attach to it, and start it.
 
         Raises:
-            SandboxUnavailableError: The engine does not answer, or refuses.
+            SandboxUnavailableError: The engine does not answer, or rejects the container.
         """
         deadline = time.monotonic() + self._patience
         while True:
@@ -140,9 +141,9 @@ class Container:
         return stream
 
     def _attach(self, engine: APIClient) -> socket.socket:
-        """The stream to the container's standard input and output, as a separate socket."""
+        """Return the stream to the container's standard input and output, as a separate socket."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        original = attached._sock  # otherwise a fork of this process would keep the stream open through it
+        original = attached._sock  # otherwise a fork of this process would keep the stream open
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         attached._response.close()
         attached.close()
@@ -150,13 +151,13 @@ class Container:
         return stream
 
     def options(self) -> dict[str, Any]:
-        """The first message to the warden."""
+        """Return the first message to the warden."""
         return self._options.for_container(alone=self._alone)
 
     def decode(self, data: bytes) -> bytes:
         """Remove the engine's framing; standard error is kept for an error message."""
         self._left += data
-        said = []
+        chunks = []
         at = 0
         while len(self._left) - at >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._left, at)
@@ -165,21 +166,21 @@ class Container:
                 break
             text = bytes(self._left[at + _HEAD.size : end])
             if kind == _OUTPUT:
-                said.append(text)
+                chunks.append(text)
             else:
-                self._words = (self._words + text)[-_LAST_WORDS:]
+                self._stderr = (self._stderr + text)[-_STDERR_BYTES:]
             at = end
         del self._left[:at]
-        return b"".join(said)
+        return b"".join(chunks)
 
     def end(self, patience: float) -> str:
-        """Remove the container, whatever runs in it; returns the end of its error output."""
+        """Remove the container with everything in it; return the last part of its error output."""
         if self._engine is not None:
             if self.id and not docker_engine.remove(self._engine, self.id):
-                with contextlib.suppress(OSError):  # it ended on its own, and the engine is removing it
+                with contextlib.suppress(OSError):  # the container ended on its own, and the engine removes it
                     self._engine.wait(self.id, timeout=_GONE_S, condition="removed")
             self._engine.close()
-        return self._words.decode("utf-8", "replace").strip()
+        return self._stderr.decode("utf-8", "replace").strip()
 
     def abandon(self) -> None:
         """In a forked child of the caller: nothing to do, since the stream belongs to the connection."""

@@ -1,7 +1,7 @@
 """Access to the Docker engine for the ``docker`` provider and its image.
 
-Covered: connecting with errors that say what to do, finding the image and checking its version, removing containers
-of processes that are gone. Not covered: running a container (``container``) and building an image (``image``).
+Covered: connecting, with actionable errors; finding the image and checking its version; removing containers of
+processes that have ended. Not covered: running a container (``container``) and building an image (``image``).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _TIMEOUT_S = 60
 
 
 def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient:
-    """Reach an engine.
+    """Connect to an engine.
 
     Args:
-        base_url: Its address ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` asks ``DOCKER_HOST`` and
-            then the usual socket.
-        timeout: Seconds that one request may take.
+        base_url: Its address ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` uses ``DOCKER_HOST``,
+            then the default socket.
+        timeout: Timeout of one request in seconds.
 
     Raises:
         MissingExtraError: The SDK is not installed.
-        ConfigurationError: The address is of an unsupported kind.
-        SandboxUnavailableError: No engine answers there.
+        ConfigurationError: The scheme of the address is not supported.
+        SandboxUnavailableError: No engine answers at the address.
     """
     try:
         import docker
@@ -42,21 +42,21 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
     where = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     if where.startswith(("ssh://", "https://", "npipe://")) or os.environ.get("DOCKER_TLS_VERIFY"):
         raise ConfigurationError(
-            f"The docker sandbox connects to an engine over a Unix socket or plain TCP, not to {where!r} with its own "
-            "encryption. Forward the engine's socket (ssh -L /tmp/engine.sock:/var/run/docker.sock HOST) and use "
-            "base_url='unix:///tmp/engine.sock', or run `rstar2 sandbox serve` beside that engine."
+            f"The docker sandbox connects to an engine over a Unix socket or unencrypted TCP, not to {where!r}. "
+            "Forward the engine's socket (ssh -L /tmp/engine.sock:/var/run/docker.sock HOST) and use "
+            "base_url='unix:///tmp/engine.sock', or run `rstar2 sandbox serve` on the machine of that engine."
         )
     try:
         return docker.APIClient(base_url=where, version="auto", timeout=timeout)
     except docker.errors.DockerException as error:
         raise SandboxUnavailableError(
             f"No Docker engine answers at {where} ({_reason(error)}). Start one (systemctl start docker, or dockerd), "
-            "let this user reach its socket (the group docker), or name another one: base_url=... or DOCKER_HOST."
+            "give this user access to its socket (the group docker), or set another address (base_url or DOCKER_HOST)."
         ) from error
 
 
 def _reason(error: BaseException) -> str:
-    """The root cause under the SDK's layers of exceptions."""
+    """Extract the root cause from the nested exceptions of the SDK."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:
@@ -68,7 +68,7 @@ def check_image(engine: APIClient, image: str) -> None:
     """Check that the image exists and contains the same warden as this package.
 
     Raises:
-        SandboxUnavailableError: It is missing, or was built by another version.
+        SandboxUnavailableError: The image is missing, or was built by another version.
     """
     import docker.errors
 
@@ -76,15 +76,15 @@ def check_image(engine: APIClient, image: str) -> None:
         found = engine.inspect_image(image)
     except docker.errors.ImageNotFound as error:
         raise SandboxUnavailableError(
-            f"The engine has no image {image!r}. Build it: rstar2 sandbox image --tag {image} (with --from-host where "
-            "no registry can be reached)."
+            f"The engine has no image {image!r}. Build it: rstar2 sandbox image --tag {image} (with --from-host if no "
+            "registry can be reached)."
         ) from error
     label = ((found.get("Config") or {}).get("Labels") or {}).get(INSIDE_LABEL)
     if label != fingerprint():
         what = "was not built by `rstar2 sandbox image`" if label is None else "was built by another version"
         raise SandboxUnavailableError(
             f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, and this package's warden is "
-            f"{fingerprint()!r}. Build it anew: rstar2 sandbox image --tag {image}."
+            f"{fingerprint()!r}. Build it again: rstar2 sandbox image --tag {image}."
         )
 
 
@@ -92,23 +92,23 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
     """Check that the engine has a runtime.
 
     Raises:
-        SandboxUnavailableError: It does not.
+        SandboxUnavailableError: The engine does not have it.
     """
     known = sorted((engine.info().get("Runtimes") or {}).keys())
     if runtime is not None and runtime not in known:
         raise SandboxUnavailableError(
-            f"The engine has no runtime {runtime!r}; it has {', '.join(known)}. Install it and name it in the engine's "
+            f"The engine has no runtime {runtime!r}; it has {', '.join(known)}. Install it and add it to the engine's "
             "configuration (for gVisor: `runsc install`, then restart the engine)."
         )
 
 
 def owner() -> str:
-    """Label that identifies this process, so that others on the same machine can tell whether it still runs."""
+    """Label that identifies this process, so that other processes can determine whether it still runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove the containers whose owning process on this machine is gone; returns their number."""
+    """Remove the containers whose owner, a process on this machine, has ended; return their number."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, _, rest = found["Labels"][OWNER_LABEL].rpartition("|")[0].rpartition("|")
@@ -119,7 +119,7 @@ def sweep(engine: APIClient) -> int:
 
 
 def remove(engine: APIClient, container: str) -> bool:
-    """Force the removal of a container; false when it is gone or going already, or the engine is."""
+    """Force the removal of a container; return false if it is already removed, or if the engine does not answer."""
     with contextlib.suppress(OSError):  # all errors of the SDK are subclasses
         engine.remove_container(container, force=True, v=True)
         return True
@@ -127,14 +127,14 @@ def remove(engine: APIClient, container: str) -> bool:
 
 
 def _machine() -> str:
-    """Identifies this boot of the machine and the process namespace in which process ids are counted."""
+    """Return an id of this boot of the machine and of this process namespace."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()}:{os.stat('/proc/self/ns/pid').st_ino}"
     return socket.gethostname()
 
 
 def _started(pid: int) -> str:
-    """Start time of a process in the kernel's clock ticks; empty when it is gone."""
+    """Start time of a process in clock ticks; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]
@@ -151,6 +151,6 @@ def _started(pid: int) -> str:
 
 
 def limits_missing(info: dict[str, Any]) -> list[str]:
-    """The limits that this engine cannot set on a container (a rootless one without delegated control groups)."""
+    """Limits that this engine cannot set on a container, such as a rootless engine without delegated control groups."""
     known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
     return [what for key, what in known.items() if not info.get(key, True)]

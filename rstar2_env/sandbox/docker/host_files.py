@@ -1,9 +1,9 @@
-"""Which files of this machine are needed for an image with its Python: for ``rstar2 sandbox image --from-host``.
+"""Files of this machine for an image with its Python (``rstar2 sandbox image --from-host``).
 
-Covered: the running interpreter, its standard library without tests, modules by name with what they depend on, the
-shared libraries of all of these (as the loader finds them), a shell and a few small programs. Everything is placed as
-in an ordinary image of Python: below ``/usr/local``, libraries where the loader looks without configuration. Not
-covered: data outside of the packages, and libraries that a module opens by itself without linking to them.
+Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, the
+shared libraries of all of these (as found by the loader), a shell and a few small programs. The layout is that of an
+ordinary Python image: files below ``/usr/local``, libraries in the default search path of the loader. Not covered: data
+outside of the packages, and libraries that a module opens at run time without linking to them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _AT_ONCE = 200
 
 @dataclass
 class Tree:
-    """Files by their place in the image.
+    """Files of an image by their path in it.
 
     Attributes:
         python: The interpreter on this machine.
         entry: The interpreter in the image.
-        files: Place in the image: file on this machine.
-        links: Place in the image: target of the link.
-        texts: Place in the image: contents.
+        files: Files on this machine, by path in the image.
+        links: Link targets, by path in the image.
+        texts: File contents, by path in the image.
     """
 
     python: str
@@ -56,7 +56,7 @@ class Tree:
 
 
 def collect(packages: Sequence[str]) -> Tree:
-    """Find every file that the image needs.
+    """Collect all files that the image needs.
 
     Raises:
         ConfigurationError: A package is not installed here.
@@ -86,7 +86,7 @@ def collect(packages: Sequence[str]) -> Tree:
 
 
 def folders(tree: Tree) -> list[str]:
-    """Every folder of the image, parents first."""
+    """All folders of the image, parents first."""
     found = set(_FOLDERS)
     for place in (*tree.files, *tree.links, *tree.texts):
         found.add(os.path.dirname(place))
@@ -97,7 +97,7 @@ def folders(tree: Tree) -> list[str]:
 
 
 def _add(tree: Tree, folder: str, place: str) -> None:
-    """Add a folder without what no program needs."""
+    """Add a folder, without files that programs do not need."""
     for top, below, names in os.walk(folder):
         below[:] = [name for name in below if name not in _LEFT_OUT and not name.startswith("config-")]
         inner = os.path.relpath(top, folder)
@@ -111,27 +111,27 @@ def _add_package(tree: Tree, name: str, place: str) -> None:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ConfigurationError(
-            f"No module {name!r} is installed here, so it cannot go into the image: install it, or leave it out "
-            "(--package names those that are wanted)."
+            f"The module {name!r} is not installed here, so it cannot be added to the image: install it, or choose "
+            "other modules with --package."
         )
     if spec.submodule_search_locations is None:
         tree.files[f"{place}/{os.path.basename(spec.origin)}"] = spec.origin
         return
     for folder in spec.submodule_search_locations:
         _add(tree, folder, f"{place}/{name}")
-        if os.path.isdir(libraries := f"{folder}.libs"):  # where wheels put their bundled libraries
+        if os.path.isdir(libraries := f"{folder}.libs"):  # folder of the libraries that a wheel bundles
             _add(tree, libraries, f"{place}/{name}.libs")
 
 
 def _add_description(tree: Tree, distribution: str, place: str) -> None:
-    """Add what says which files a distribution has and what it requires: ``packages=`` goes by it."""
+    """Add the metadata with the files and requirements of a distribution, which the option ``packages`` reads."""
     for path in importlib.metadata.files(distribution) or ():
         if path.name in ("METADATA", "RECORD") and path.parent.suffix == ".dist-info":
             tree.files[f"{place}/{path}"] = os.fspath(path.locate())
 
 
 def _with_dependencies(packages: Sequence[str], owners: Mapping[str, Sequence[str]]) -> list[str]:
-    """Top-level modules, and those of the distributions that theirs require."""
+    """Top-level modules, including the modules of required distributions."""
     modules: dict[str, list[str]] = {}
     for module, names in owners.items():
         for name in names:
@@ -160,36 +160,36 @@ def _is_importable(module: str) -> bool:
 
 
 def _add_libraries(tree: Tree) -> None:
-    """Add the libraries that the loader would load for every program and library of the tree."""
+    """Add the shared libraries that the loader loads for the programs and libraries of the tree."""
     inside = set(map(os.path.realpath, tree.files.values()))
     programs = [path for path in tree.files.values() if _is_elf(path)]
     found: dict[str, str] = {}
     for start in range(0, len(programs), _AT_ONCE):
-        said = _ldd(programs[start : start + _AT_ONCE])
-        for name, path in _LIBRARY.findall(said):
+        listing = _ldd(programs[start : start + _AT_ONCE])
+        for name, path in _LIBRARY.findall(listing):
             if os.path.realpath(path) not in inside:
                 found[name or path] = path
-        if missing := sorted(set(_MISSING.findall(said)) - {os.path.basename(path) for path in inside}):
-            found |= {name: path for name in missing if (path := _beside(name)) is not None}
+        if missing := sorted(set(_MISSING.findall(listing)) - {os.path.basename(path) for path in inside}):
+            found |= {name: path for name in missing if (path := _in_prefix(name)) is not None}
     default = os.path.dirname(os.path.realpath(found.get("libc.so.6", "/lib/libc.so.6")))
     for name, path in found.items():
-        # The loader itself goes to the path by which programs name it; the others to a default search path.
+        # The loader keeps the path that programs name; other libraries go to a default search path.
         place = _placed(path) if name.startswith("/") else f"{default}/{name}"
         tree.files[place] = path
 
 
-def _beside(name: str) -> str | None:
-    """A library in the interpreter's own prefix, which ``ldd`` may miss."""
+def _in_prefix(name: str) -> str | None:
+    """Path of a library in the prefix of the interpreter, which ``ldd`` may miss."""
     path = os.path.join(sys.base_prefix, "lib", name)
     return path if os.path.exists(path) else None
 
 
 def _ldd(paths: list[str]) -> str:
     try:
-        # ldd fails when one of several files is statically linked, which needs no libraries.
+        # ldd returns an error if any of the files is statically linked; such a file needs no libraries.
         done = subprocess.run(["ldd", *paths], capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailableError(f"ldd, which lists the libraries of a program, cannot be run: {error}") from error
+        raise SandboxUnavailableError(f"Cannot run ldd, which lists the libraries of a program: {error}") from error
     return done.stdout
 
 
@@ -198,9 +198,9 @@ def _is_elf(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
     except OSError as error:
-        raise SandboxUnavailableError(f"A file of this machine's Python cannot be read: {error}") from error
+        raise SandboxUnavailableError(f"Cannot read a file of the Python installation: {error}") from error
 
 
 def _placed(path: str) -> str:
-    """The place of a system file after symbolic links between folders are resolved."""
+    """Path of a system file with links in its folder resolved."""
     return f"{os.path.realpath(os.path.dirname(path))}/{os.path.basename(path)}"

@@ -1,7 +1,7 @@
-"""The image of the ``docker`` sandbox: built from the Dockerfile beside this file, or made of this machine's own files.
+"""The image of the ``docker`` sandbox, built from the Dockerfile in this folder or from the files of this machine.
 
-Covered: the build context, building with the SDK, importing, the fingerprint that tells whether an image matches this
-package. Not covered: which files of this machine an image needs (``host_files``).
+Covered: the build context, building with the SDK, importing, the fingerprint by which an image is matched with this
+package. Not covered: the list of files of this machine (``host_files``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PrintLine = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
-    """The warden's own files: name and path, in order."""
+    """Iterate over the files of the warden in order: name and path."""
     for folder, _, names in sorted(os.walk(_INSIDE)):
         for name in sorted(names):
             if name.endswith(".py"):
@@ -44,7 +44,7 @@ def inside_files() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of the warden's files, which identifies its version."""
+    """Hash of the files of the warden, which identifies its version."""
     digest = hashlib.sha256()
     for name, path in inside_files():
         with open(path, "rb") as file:
@@ -62,10 +62,10 @@ def build(
     """Build the image from the Dockerfile, on top of ``base``.
 
     Args:
-        engine: The engine that builds it.
+        engine: The engine that builds the image.
         tag: Name of the image.
-        base: An image with Python 3.11 or newer; pulled when the engine does not have it.
-        packages: What pip installs into it; nothing when the base has all that is needed.
+        base: An image with Python 3.11 or newer; the engine pulls it if it is missing.
+        packages: Packages to install with pip; empty if the base has everything.
         say: Called with each line of the engine's output.
 
     Returns:
@@ -103,16 +103,16 @@ def build(
 
 
 def _failed(tag: str, base: str, lines: list[str]) -> str:
-    told = "\n  ".join(lines[-8:])
+    output = "\n  ".join(lines[-8:])
     return (
-        f"The image {tag!r} could not be built on {base!r}:\n  {told}\n"
-        "Where no registry can be reached, name a base that the engine has (--base), or use --from-host, which makes "
-        "the image of this machine's own Python."
+        f"The image {tag!r} could not be built on {base!r}:\n  {output}\n"
+        "If no registry can be reached, choose a base that the engine has (--base), or use --from-host, which builds "
+        "the image from the Python installation of this machine."
     )
 
 
 def _context() -> io.BytesIO:
-    """What the engine needs to build: the Dockerfile and the warden."""
+    """Pack the build context: the Dockerfile and the warden."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, path in (("Dockerfile", os.path.join(_HERE, "Dockerfile")), *_placed("inside")):
@@ -129,13 +129,13 @@ def _placed(folder: str) -> Iterator[tuple[str, str]]:
 def build_from_host(
     engine: APIClient, tag: str = DEFAULT_TAG, packages: Sequence[str] = DEFAULT_PACKAGES, say: PrintLine = print
 ) -> str:
-    """Make the image of this machine's own Python, without any registry: files and libraries, and ``docker import``.
+    """Build the image from the Python installation of this machine with ``docker import``, without a registry.
 
     Args:
         engine: The engine that imports it. Its machine must have the same processor architecture as this one.
         tag: Name of the image.
-        packages: Modules that programs may import, beside the standard library; dependencies are included.
-        say: Called with a line for each step.
+        packages: Modules that programs can import in addition to the standard library; dependencies are included.
+        say: Called with a progress line for each step.
 
     Returns:
         The image's id.
@@ -181,8 +181,8 @@ def build_from_host(
             answer = engine.import_image(src=packed, repository=repository, tag=version, changes=changes)
         except docker.errors.APIError as error:
             raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {error}") from error
-    said = [json.loads(line) for line in str(answer).splitlines() if line.strip()]
-    if wrong := [step["error"] for step in said if "error" in step]:
+    steps = [json.loads(line) for line in str(answer).splitlines() if line.strip()]
+    if wrong := [step["error"] for step in steps if "error" in step]:
         raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {wrong[0]}")
     return str(engine.inspect_image(tag)["Id"])
 
@@ -202,7 +202,7 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
-    """Import modules in the image, as its user; returns the version of its Python.
+    """Import modules in the image, as its user; return the version of its Python.
 
     Args:
         engine: The engine that has the image.
@@ -220,9 +220,9 @@ def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
     try:
         engine.start(made)
         code = engine.wait(made)["StatusCode"]
-        said = engine.logs(made).decode("utf-8", "replace").strip()
+        output = engine.logs(made).decode("utf-8", "replace").strip()
     finally:
         engine.remove_container(made, force=True, v=True)
     if code != 0:
-        raise SandboxUnavailableError(f"The image {image!r} cannot import {', '.join(modules)}:\n{said[-2000:]}")
-    return str(said)
+        raise SandboxUnavailableError(f"The image {image!r} cannot import {', '.join(modules)}:\n{output[-2000:]}")
+    return str(output)

@@ -1,4 +1,4 @@
-"""The options of the ``docker`` provider: those of a warden, and those of the containers that hold one each."""
+"""Options of the ``docker`` provider: of the wardens, and of the containers around them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _SPARE_PROCESSES, _SESSION_PROCESSES = 64, 8
 
 @dataclass(frozen=True)
 class DockerOptions(LocalOptions):
-    """Options of the ``docker`` provider. Those of ``LocalOptions`` apply to the warden in each container.
+    """Options of the ``docker`` provider. The options of ``LocalOptions`` apply to the warden in each container.
 
-    ``preload`` and a program's imports come from the image. ``readable`` is not supported: build an image that has the
-    files instead. ``workers`` counts the programs that run at once in each container.
+    Packages are those of the image. ``readable`` is not supported: build an image with the files instead. ``workers``
+    is the number of programs that run at once in each container.
 
     Attributes:
-        image: The image, as ``rstar2 sandbox image`` builds it.
-        base_url: Address of the engine; ``None`` asks ``DOCKER_HOST``, then the usual socket.
-        runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` is the engine's default.
-        containers: Number of warm containers. ``None``: one where layers around each call isolate it, else two for each
-            usable core, since each container then serves one call and is replaced.
-        memory_mb: MiB of memory of a container; ``None`` adds up what its calls may use and 64 for each session, at
-            most 80 % of the machine.
-        cpus: Cores that a container may use; ``None`` is ``workers``.
-        pids: Processes and threads in a container; ``None`` adds up what its calls may use and 8 for each session.
-        apparmor: Name of the AppArmor profile on machines that have it. Docker's own refuses the mounts of each call's
-            private view.
+        image: Image built by ``rstar2 sandbox image``.
+        base_url: Address of the engine; ``None`` uses ``DOCKER_HOST``, then the default socket.
+        runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` uses the default.
+        containers: Number of warm containers. ``None``: one if layers around each call isolate the calls; otherwise two
+            per usable core, since each container then serves one call and is replaced.
+        memory_mb: MiB of memory of a container; ``None`` sums the limits of its calls and 64 per session, at most 80 %
+            of the machine.
+        cpus: Cores of a container; ``None`` uses ``workers``.
+        pids: Processes and threads of a container; ``None`` sums the limits of its calls and 8 per session.
+        apparmor: Name of the AppArmor profile, on machines with AppArmor. Docker's default profile forbids the mounts
+            of the private file system of a call.
     """
 
     provider: ClassVar[str] = "docker"
@@ -53,13 +53,13 @@ class DockerOptions(LocalOptions):
         """Check every value.
 
         Raises:
-            ConfigurationError: A value is out of its range or of the wrong kind.
+            ConfigurationError: A value is out of range or has the wrong type.
         """
         super().__post_init__()
         if self.readable:
             raise ConfigurationError(
-                "readable names paths of this machine, which a container does not have; put the files into an image "
-                "built on rstar2-sandbox, below /usr or /opt."
+                "readable lists paths of this machine, which a container does not have; add the files to an image "
+                "based on rstar2-sandbox, below /usr or /opt."
             )
 
     def memory_bytes(self, machine: int) -> int:
@@ -73,7 +73,7 @@ class DockerOptions(LocalOptions):
 
     @property
     def most_processes(self) -> int:
-        """Processes and threads that a container may have."""
+        """Largest number of processes and threads in a container."""
         if self.pids is not None:
             return self.pids
         sessions = self.max_sessions * _SESSION_PROCESSES
@@ -82,20 +82,20 @@ class DockerOptions(LocalOptions):
 
     @property
     def prepared(self) -> int:
-        """Children kept ready in a container."""
+        """Number of child processes kept ready in a container."""
         return self.waiting if self.waiting is not None else self.slots
 
     def for_one_call(self) -> Self:
-        """The same options for containers that serve one call, with the limits of that call."""
+        """Return the options for containers that serve one call each."""
         return replace(self, workers=1, deprioritize=0, waiting=1, max_sessions=1, session_memory_mb=None)
 
     def for_container(self, *, alone: bool) -> dict[str, Any]:
-        """The first message to the warden in a container.
+        """Return the first message to the warden in a container.
 
         Args:
             alone: Whether the container serves one call only, because it is the only isolation between calls.
         """
         message = self.for_warden(SCRATCH)
-        # Layers missing inside are replaced by the container's own: see walls.
+        # The container replaces layers that are missing inside (see ``walls``).
         message |= {"site_dirs": None, "guard": True, "isolation": "none" if self.isolation == "none" else "best"}
         return message | ({"workers": 1, "waiting": 1, "deprioritize": 0} if alone else {})

@@ -1,9 +1,9 @@
 """The ``docker`` provider: the warden of the ``local`` provider in warm containers, over one stream to each.
 
-Where each call can be isolated by the same layers as in ``local``, many calls share a container. Where this is not
-possible (another runtime, an engine that denies namespaces to containers), a container serves one call and is replaced.
-Covered: the pool of containers and which of them serves a call. Not covered: a container (``container``), the image
-(``image``), what keeps which promise (``walls``).
+If the layers of ``local`` can isolate each call inside a container, many calls share a container. Otherwise (another
+runtime, or an engine that denies namespaces to containers), a container serves one call and is replaced. Covered: the
+pool of containers and the choice of a container for a call. Not covered: a container (``container``), the image
+(``image``), the mechanism behind each guarantee (``walls``).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _PATIENCE_S = 10.0
 
 
 class DockerSandbox(BaseSandbox):
-    """Runs Python programs in containers that are warm before the call. Safe to call from any thread.
+    """Runs Python programs in containers that are started ahead of the call. Safe to call from any thread.
 
     Args:
         **options: See ``DockerOptions``.
 
     Raises:
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         MissingExtraError: The SDK is not installed.
         SandboxUnavailableError: No engine answers, the image is missing, or the requested isolation is not available.
     """
@@ -57,7 +57,7 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' needs layers that neither a call nor this engine's containers have: "
+                    "isolation='strict' requires layers that neither a call nor the containers of this engine have: "
                     f"{'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
@@ -80,8 +80,8 @@ class DockerSandbox(BaseSandbox):
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
-                f"The job may use {job.limits.memory_mb} MiB, and a container of this sandbox has {room}: make the "
-                "sandbox with memory_mb=, or with the limits= that its jobs will have."
+                f"The job has a limit of {job.limits.memory_mb} MiB, but a container of this sandbox has {room}: "
+                "set memory_mb of the sandbox, or set its limits to those of its jobs."
             )
         if self._single is not None:
             return self._single.submit(job)
@@ -90,7 +90,7 @@ class DockerSandbox(BaseSandbox):
         return min(self._members, key=lambda member: member.in_flight).submit(job)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each promise and what keeps it, then the isolation of the container and the layers around each call."""
+        """Each guarantee with its mechanism, then the isolation of the container and the layers around each call."""
         return self._capabilities
 
     def end_session(self, name: str) -> None:
@@ -108,13 +108,13 @@ class DockerSandbox(BaseSandbox):
 
     @property
     def wall(self) -> Literal["call", "container"]:
-        """What isolates calls from one another: layers around each call, or a container for each call."""
+        """Isolation between calls: layers around each call, or a container for each call."""
         return "call" if self._single is None else "container"
 
     # Containers
 
     def _look_at_engine(self) -> dict[str, Any]:
-        """Check that the engine answers and has the image, and remove containers that earlier processes left."""
+        """Check that the engine answers and has the image, and remove containers of earlier processes."""
         engine = docker_engine.connect(self.options.base_url)
         try:
             docker_engine.check_image(engine, self.options.image)
@@ -125,14 +125,14 @@ class DockerSandbox(BaseSandbox):
             engine.close()
 
     def _start(self, *, alone: bool = False) -> WardenClient:
-        """Start a container. When it is lost, it is replaced, after waiting for an engine that restarts."""
+        """Start a container. If it is lost, it is replaced, after waiting for an engine that restarts."""
         patience = iter([0.0])
         return WardenClient(
             self.options,
             lambda: Container(self.options, alone=alone, patience=next(patience, _PATIENCE_S)),
-            warns=False,  # the container may replace layers missing inside (``walls``)
+            warns=False,  # the container replaces layers that are missing inside (``walls``)
         )
 
     def _home(self, session: str) -> WardenClient:
-        """The container in which a session lives."""
+        """Return the client of the container of a session."""
         return self._members[zlib.crc32(session.encode("utf-8", "surrogatepass")) % len(self._members)]

@@ -1,7 +1,7 @@
-"""Containers that serve one call each: for engines where the container is the only isolation between calls.
+"""Containers that serve one call each, for engines where the container is the only isolation between calls.
 
-Covered: keeping some warm, giving each call its own, replacing it afterwards, so that nothing that a program did to its
-container remains. Not covered: sessions, which would need a container for their whole lifetime.
+Covered: keeping containers warm, assigning one to each call, and replacing it afterwards, so that changes of a program
+to its container do not persist. Not covered: sessions, which would need a container for their whole lifetime.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rstar2_env.sandbox.messages import lost
 
 
 class _Waiting:
-    """A job that waits for a container, and then for its outcome."""
+    """A job that waits for a container and then for its outcome."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -30,7 +30,7 @@ class _Waiting:
         self._dropped = False
 
     def start(self, client: WardenClient) -> PendingJob | None:
-        """Give the job to a fresh container; ``None`` when nobody waits for it any more."""
+        """Submit the job to a fresh container; return ``None`` if the call was cancelled."""
         with self._lock:
             if not self._dropped:
                 self._inner = client.submit(self.job)
@@ -45,7 +45,7 @@ class _Waiting:
                 self._inner.future.cancel()
 
     def resolve(self, outcome: Outcome) -> None:
-        """Give the outcome to whoever waits."""
+        """Resolve the future with the outcome, unless it was cancelled."""
         if not self.future.done() and self.future.set_running_or_notify_cancel():
             self.future.set_result(outcome)
 
@@ -55,7 +55,7 @@ class SingleUse:
 
     Args:
         make: Starts a container.
-        count: How many there are.
+        count: Number of containers.
     """
 
     def __init__(self, make: Callable[[], WardenClient], count: int) -> None:
@@ -78,12 +78,12 @@ class SingleUse:
         if job.session is not None:
             raise ConfigurationError(
                 "On this engine each call has its own container, which is replaced afterwards, so sessions are not "
-                "supported: use an engine and a runtime that allow layers around each call (`rstar2 sandbox check "
-                "--provider docker` says which are missing), or the local sandbox."
+                "supported. Use an engine and a runtime that allow layers around each call (`rstar2 sandbox check "
+                "--provider docker` lists the missing ones), or the local sandbox."
             )
         waiting = _Waiting(job)
         self._queue.put(waiting)
-        if self._closed:  # it may have arrived after ``close`` emptied the queue
+        if self._closed:  # the job may have arrived after ``close`` emptied the queue
             self._answer_the_rest()
         return waiting
 
@@ -104,11 +104,11 @@ class SingleUse:
                 if (waiting := self._queue.get_nowait()) is not None:
                     waiting.resolve(lost(CLOSED, 0))
                 elif any(thread.is_alive() for thread in self._threads):
-                    self._queue.put(None)  # the sentinel ends one thread each
+                    self._queue.put(None)  # each sentinel ends one thread
                     return
 
     def _keep(self) -> None:
-        """Keep one container warm, and serve one call after the other, each in a fresh one."""
+        """Keep one container warm, and serve calls one after the other, each in a fresh container."""
         client: WardenClient | None = None
         why = CLOSED
         while not self._closed:
@@ -132,13 +132,13 @@ class SingleUse:
 
     @staticmethod
     def _serve(waiting: _Waiting, client: WardenClient) -> bool:
-        """Run one job; whether the container was used."""
+        """Run one job; return whether the container was used."""
         try:
             inner = waiting.start(client)
-        except SandboxUnavailableError as error:  # it was closed meanwhile
+        except SandboxUnavailableError as error:  # the container was closed meanwhile
             waiting.resolve(lost(str(error), 0))
             return True
-        except ConfigurationError as error:  # the caller's own mistake, found when the job was packed
+        except ConfigurationError as error:  # an invalid job, found when it was packed
             if waiting.future.set_running_or_notify_cancel():
                 waiting.future.set_exception(error)
             return False

@@ -1,7 +1,7 @@
-"""What keeps the promises of the ``docker`` provider: layers around each call, or a container for each call.
+"""Mechanisms behind the guarantees of the ``docker`` provider: layers around each call, or a container for each call.
 
-Covered: which of the two is active, and the list that ``capabilities()`` shows. Not covered: configuring the
-container's isolation (``container``).
+Covered: which of the two is active, and the result of ``capabilities()``. Not covered: configuring the isolation of the
+container (``container``).
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
 APART = "calls kept apart"
-"""The promise that only this provider lists: calls are isolated from one another."""
+"""Guarantee that only this provider lists: calls are isolated from one another."""
 _BY_CONTAINER = {
-    "no network": "no network but a loopback of its own",
-    "no sight of other processes": "a process namespace that holds this call and its warden alone",
-    "no sight of the user's files": "the image alone, read-only",
+    "no network": "no network except a private loopback interface",
+    "no sight of other processes": "a process namespace with only this call and its warden",
+    "no sight of the user's files": "only the image, read-only",
     "no gain of privileges": "no_new_privs and no capabilities",
     "bounded memory": "a memory limit",
     "bounded processes": "a pids limit",
-    "killed whole": "it is removed after the call",
+    "killed whole": "its removal after the call",
 }
 
 
 def calls_are_isolated(inside: Sequence[Capability]) -> bool:
-    """Whether the layers around each call keep every promise, so that calls can share a container."""
+    """Whether the layers around each call provide every guarantee, so that calls can share a container."""
     return all(layer.active for layer in inside if layer.required)
 
 
 def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: DockerOptions) -> list[Capability]:
-    """Promises first, then the container's isolation, then the mechanisms inside.
+    """List the guarantees, then the isolation of the container, then the mechanisms inside.
 
     Args:
-        inside: What the warden found in the container.
-        info: What the engine reports about itself (``docker info``).
+        inside: Capabilities that the warden reports from inside the container.
+        info: Output of ``docker info``.
         options: The provider's options.
     """
     apart = calls_are_isolated(inside)
@@ -58,7 +58,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         for layer in inside
         if layer.required
     ]
-    how = "by layers around each call" if apart else "by a container for each call, replaced after it"
+    how = "by layers around each call" if apart else "by a container for each call, replaced afterwards"
     kept = Capability(APART, not bare, how if not bare else "switched off", required=True)
     options = options if apart or bare else options.for_one_call()
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
@@ -70,7 +70,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         Capability(
             "container: limits",
             not missing,
-            ", ".join(limits) if not missing else f"this engine cannot bound {', '.join(missing)}",
+            ", ".join(limits) if not missing else f"this engine cannot limit {', '.join(missing)}",
         ),
         Capability("container: system-call filter", _filters(info), "" if _filters(info) else "the engine has none"),
     ]

@@ -1,6 +1,6 @@
-"""How many calls go to which server at once: by its capacity, its calls in flight, and the cost of requests.
+"""Distribution of calls over servers, by capacity, calls in flight, and the cost of a request.
 
-Covered: batches, the linger, the balance between servers. Not covered: sending, and calls that only one server can
+Covered: batches, lingering, the balance between servers. Not covered: sending, and calls that only one server can
 answer (``dispatch``).
 """
 
@@ -14,12 +14,12 @@ from rstar2_env.sandbox.fleet.link import Link
 
 
 class Balance:
-    """Decides what is sent.
+    """Decides how many calls to send to which server.
 
     Args:
         batch: Largest number of calls in one request.
-        linger_s: Seconds that calls wait for others to share a request with, where no slot is idle.
-        resume: Called when that time is over, to send the collected calls.
+        linger_s: Seconds that calls wait to share a request with others, if no slot is idle.
+        resume: Called after that time, to send the collected calls.
     """
 
     def __init__(self, batch: int, linger_s: float, resume: Callable[[], None]) -> None:
@@ -30,9 +30,9 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """The server with the fewest calls in flight for its size, and how many of the waiting calls it gets.
+        """Choose the server with the fewest calls in flight for its size, and the number of calls to send to it.
 
-        Among equals, it is the one with the fewest sessions; one whose sandbox fails comes last.
+        Ties go to the server with the fewest sessions. A server whose sandbox fails comes last.
         """
         slots = sum(link.slots for link in links if link.up)
         calls = waiting + sum(link.in_flight for link in links if link.up)
@@ -43,16 +43,16 @@ class Balance:
         return None
 
     def takes(self, link: Link, waiting: int) -> int:
-        """How many of the waiting calls go to a server now.
+        """Number of waiting calls to send to a server now.
 
-        One with an idle slot gets them at once. Where every slot is taken, several that wait can wait a little longer
-        for others. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
+        A server with an idle slot gets calls at once. If every slot is taken, several waiting calls linger to share a
+        request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight
         if not link.up or link.blocked_until > loop.time() or room <= 0:
             return 0
-        if link.strikes:  # it would fail every call as fast as it gets them
+        if link.strikes:  # it would fail every call as fast as it receives them
             return int(link.in_flight == 0)
         if link.in_flight >= 2 * link.slots:
             return min(room, self._batch) if min(room, waiting) >= max(1, self._batch // 2) else 0

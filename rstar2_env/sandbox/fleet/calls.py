@@ -1,6 +1,6 @@
-"""The client's records of a call in progress, and of the server that a session lives on.
+"""Records of the client: a call in progress, and the server of a session.
 
-Covered: the records. Not covered: what is done with them (``dispatch``, ``homes``).
+Covered: the records. Not covered: their use (``dispatch``, ``homes``).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class FleetCall:
 
     Args:
         call_id: Its id for the server.
-        job: What to run.
+        job: The job.
         on_drop: Called with the call when its outcome is no longer needed.
 
     Attributes:
-        id: Its id for the server, the same each time it is sent, until a server's sandbox fails it.
+        id: Its id for the server, the same each time it is sent; a new one after the sandbox of a server failed it.
         body: The job as the inside of a JSON object, without the session.
         session: The caller's name of its session.
-        home: Where its session lives.
-        starts: How many times it was started and lost.
-        doubt: The boot of a server that may have accepted it, when the answer was lost.
-        since: When it began to wait, by the loop's clock.
-        avoid: The server whose sandbox failed it, which gets it again only where there is no other.
+        home: The server of its session.
+        starts: Number of starts that were lost.
+        doubt: Boot id of a server that may have accepted it, if the answer was lost.
+        since: Start of its waiting time, by the loop's clock.
+        avoid: Server whose sandbox failed it; that server gets it again only if there is no other.
         given_up: Whether its outcome is no longer needed.
     """
 
@@ -50,8 +50,8 @@ class FleetCall:
         self.avoid: Link | None = None
         self.given_up = False
 
-    def written(self) -> bytes:
-        """The call as JSON, for the server that its session lives on."""
+    def encode(self) -> bytes:
+        """Encode the call as JSON, for the server of its session."""
         place = b'","session":"%s",' % self.home.wire.encode() if self.home is not None else b'",'
         return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
 
@@ -70,20 +70,20 @@ class FleetCall:
             self.future.set_exception(error)
 
     def lose(self, why: str) -> None:
-        """Resolve the future with the outcome of a call that was lost without a fault of its program."""
+        """Resolve the future with the outcome of a call that was lost through no fault of its program."""
         self.resolve(lost(why, self.starts, self.session))
 
 
 class Home:
-    """Where a session lives.
+    """Location of a session.
 
     Attributes:
-        wire: Its name on the server; a new one after each move, so that no message for the old one can affect the new.
+        wire: Its name on the server; a new one after each move, so that messages for the old one cannot affect it.
         link: Its server; ``None`` until its first cell is sent.
-        boot: That server's boot when the session began there.
+        boot: Boot id of that server when the session started there.
         opened: Whether a cell has run there.
-        moved: Why the next cell starts in a clean session, when an earlier one was lost.
-        current: The cell in progress: cells of a session run one after the other.
+        moved: Reason why the next cell starts in a new session, if an earlier session was lost.
+        current: The cell in progress; cells of a session run one after the other.
         waiting: The cells queued behind it.
     """
 

@@ -1,8 +1,8 @@
 """``FleetSandbox``: calls from any thread and event loop, run by servers, through one background thread.
 
-Covered: the thread, its event loop, the pool of connections, calls on their way in, forks, pickling, shutdown. Not
-covered: which servers there are, which a provider says (``remote``: addresses, ``ray``: the nodes of a cluster), and
-which server gets what (``dispatch``).
+Covered: the thread, its event loop, the pool of connections, incoming calls, forks, pickling, shutdown. Not covered:
+the list of servers, which a provider supplies (``remote``: addresses, ``ray``: the nodes of a cluster), and the
+distribution of calls (``dispatch``).
 """
 
 from __future__ import annotations
@@ -69,26 +69,26 @@ class FleetSandbox(BaseSandbox):
         self._stop = asyncio.Event()
         self._ready = threading.Event()
         self._trouble: Exception | None = None
-        self._over = False  # the thread takes no more calls
+        self._over = False  # the thread accepts no more calls
         self._thread = threading.Thread(target=self._main, name=self.thread_name, daemon=True)
 
-    # What a provider defines
+    # Methods that a provider defines
 
     @abc.abstractmethod
     def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
-        """Find the servers; while it is open, they may come and go.
+        """Context in which the servers are known; servers may join and leave while it is open.
 
         Raises:
-            ConfigurationError: An option does not fit a server.
-            SandboxUnavailableError: There is no server that can be used.
+            ConfigurationError: A server rejects an option.
+            SandboxUnavailableError: No server can be used.
         """
 
     @abc.abstractmethod
     def _fleet_options(self) -> FleetOptions:
-        """What the dispatcher is told."""
+        """Return the options of the dispatcher."""
 
     def _connect(self) -> None:
-        """Find the servers, and return when calls can be taken on.
+        """Find the servers, and return when calls can be accepted.
 
         Raises:
             ConfigurationError, SandboxUnavailableError: See ``_serving``.
@@ -135,7 +135,7 @@ class FleetSandbox(BaseSandbox):
         with self._lock:
             self._refuse_if_closed()
             if self._over:
-                raise SandboxUnavailableError(f"This sandbox failed, and takes no more jobs: {self._trouble}")
+                raise SandboxUnavailableError(f"This sandbox failed and accepts no more jobs: {self._trouble}")
             self._calls.update(calls)
             wake = not self._inbox
             self._inbox += calls
@@ -161,7 +161,7 @@ class FleetSandbox(BaseSandbox):
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
-        except Exception as error:  # waiting callers must be told of any failure
+        except Exception as error:  # waiting callers must receive any failure
             self._trouble = error
         with self._lock:
             self._over = True
@@ -178,7 +178,7 @@ class FleetSandbox(BaseSandbox):
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        # A proxy from the environment is meant for the internet, not for servers of the local network.
+        # Proxies from the environment are meant for the internet, not for servers of the local network.
         async with httpx.AsyncClient(
             headers=headers,
             verify=ssl.create_default_context(cafile=self._ca_file),

@@ -1,7 +1,7 @@
-"""Jobs and outcomes as JSON, as the remote sandbox's client and server exchange them.
+"""Jobs and outcomes as JSON, for the client and the server of the remote sandbox.
 
-Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. Not covered: what
-is done with them. JSON is ASCII, so one value is one line.
+Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. The JSON is ASCII,
+so each value is one line. Not covered: sending them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != 
 
 
 def dump(value: Any) -> bytes:
-    """A value as one line of ASCII JSON, without the newline."""
+    """Encode a value as one line of ASCII JSON, without the newline."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """A job's fields as JSON values; without the session, which the caller adds under its name on the server."""
+    """Fields of a job as JSON values, without the session; the caller adds it under its name on the server."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -43,7 +43,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
 
 
 def job_from_json(written: Mapping[str, Any]) -> Job:
-    """The job that ``job_to_json`` wrote.
+    """Decode a job from ``job_to_json``.
 
     Raises:
         ConfigurationError: A field is missing or has the wrong type.
@@ -68,7 +68,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """An outcome's fields as JSON values, without those that have their default."""
+    """Fields of an outcome as JSON values; fields with their default are omitted."""
     written: dict[str, Any] = {"status": outcome.status.value}
     for name, default in _OUTCOME.items():
         value = getattr(outcome, name)
@@ -78,10 +78,10 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """The outcome that ``outcome_to_json`` wrote. Unknown fields, as of a newer server, are ignored.
+    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example of a newer server, are ignored.
 
     Raises:
-        ValueError: It is not an outcome.
+        ValueError: The object is not an outcome.
     """
     known: dict[str, Any] = {name: written[name] for name in _OUTCOME if name in written}
     for name, value in known.items():
@@ -91,7 +91,7 @@ def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
 
 
 def pack_text(text: str) -> str | dict[str, str]:
-    """A string, or an object with the base64 of its bytes where JSON could not carry it unchanged."""
+    """Return the string, or an object with the base64 of its bytes if JSON could not carry it unchanged."""
     if text.isascii():
         return text
     try:
@@ -102,10 +102,10 @@ def pack_text(text: str) -> str | dict[str, str]:
 
 
 def unpack_text(written: Any) -> str:
-    """The string that ``pack_text`` wrote.
+    """Decode a string from ``pack_text``.
 
     Raises:
-        TypeError: It is neither a string nor such an object.
+        TypeError: The value is neither a string nor such an object.
     """
     if isinstance(written, str):
         return written
@@ -118,7 +118,7 @@ def _limits(written: Any) -> Limits:
     if not isinstance(written, dict):
         raise TypeError(f"limits must be an object, not {type(written).__name__}")
     if unknown := set(written) - set(_LIMITS):
-        raise ConfigurationError(f"There is no limit {', '.join(sorted(unknown))}; known: {', '.join(_LIMITS)}.")
+        raise ConfigurationError(f"Unknown limit {', '.join(sorted(unknown))}; the limits are {', '.join(_LIMITS)}.")
     for name, value in written.items():
         if isinstance(value, bool) or not (isinstance(value, int | float) or (value is None and name == "cpu_s")):
             raise TypeError(f"the limit {name} must be a number, not {value!r}")

@@ -1,9 +1,9 @@
 """Sending calls to servers, and handling the failure of a server.
 
-Covered: refusals, lost connections, lost servers, giving up. A call is sent again to the server that may have accepted
-it, under the same id, and that server answers from memory; it goes to another only when its server is known to have
-lost it or never to have had it. Not covered: how many go where at once (``balance``), and threads (``client``).
-Everything here runs in one event loop.
+Covered: refusals, lost connections, lost servers, giving up. After a lost connection, a call is sent again under the
+same id to the server that may have accepted it, and that server answers from memory. It is sent to another server only
+if the first one is known to have lost it or never to have accepted it. Not covered: the distribution of calls
+(``balance``), threads (``client``). Everything here runs in one event loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Dispatcher:
 
     Args:
         options: The provider's options.
-        client: This client's own name.
+        client: Unique name of this client.
     """
 
     def __init__(self, options: FleetOptions, client: str) -> None:
@@ -53,7 +53,7 @@ class Dispatcher:
         self._closed = False
 
     def submit(self, calls: Iterable[FleetCall]) -> None:
-        """Take calls on."""
+        """Accept calls and send those that can be sent."""
         now = self._loop.time()
         for call in calls:
             call.since = now
@@ -76,20 +76,20 @@ class Dispatcher:
         self.homes.end(name)
 
     async def close(self, within_s: float) -> None:
-        """End every call and session on the servers, as far as they answer in time."""
+        """End every call and session on the servers that answer in time."""
         self._closed = True
         self.drop(list(self._sent))
         for name in self.homes:
             self.homes.end(name)
         if self._tasks:
-            telling = [task for task in self._tasks if task.get_name() == "tell"]
-            if telling:
-                await asyncio.wait(telling, timeout=within_s)
+            notices = [task for task in self._tasks if task.get_name() == "notice"]
+            if notices:
+                await asyncio.wait(notices, timeout=within_s)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # Choosing
+    # Queueing
 
     def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
         """Put a call into the queue of its server, or of all servers."""
@@ -112,12 +112,12 @@ class Dispatcher:
         links = list(self.servers)
         while self._queue and (chosen := self._balance.choose(links, len(self._queue))):
             if not self._send(chosen[0], self._queue, chosen[1]):
-                links.remove(chosen[0])  # every call that waits avoids it, and may go to another
+                links.remove(chosen[0])  # every waiting call avoids this server
 
     # Sending
 
     def _send(self, link: Link, queue: deque[FleetCall], count: int) -> bool:
-        """Send up to ``count`` calls from a queue in one request; returns whether the queue is shorter now."""
+        """Send up to ``count`` calls from a queue in one request; return whether the queue is shorter now."""
         batch: list[FleetCall] = []
         elsewhere: list[FleetCall] = []
         size, before = 0, len(queue)
@@ -130,7 +130,7 @@ class Dispatcher:
             if len(call.body) + 300 > link.max_request_bytes:
                 self._too_large(call, link)
                 continue
-            # One that this server may have accepted is asked for here, and nowhere else.
+            # A call that this server may have accepted must be requested here.
             avoided = call.avoid is link and call.doubt is None
             if avoided and any(other.up for other in self.servers if other is not link):
                 elsewhere.append(call)
@@ -154,7 +154,7 @@ class Dispatcher:
 
         left, boot = {call.id: call for call in batch}, link.boot
         try:
-            async with link.send([call.written() for call in batch]) as answer:
+            async with link.send([call.encode() for call in batch]) as answer:
                 if answer.status_code != 200:
                     self._refused(link, boot, left, answer.status_code, await answer.aread())
                     return
@@ -169,40 +169,40 @@ class Dispatcher:
             if left:
                 self._doubt(link, boot, left, "its answer ended too early")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            self._back(left)  # nothing of it was sent
+            self._back(left)  # nothing was sent
             self._down(link, str(error) or type(error).__name__)
-        except Exception as error:  # after any failure, the calls must be asked for again
+        except Exception as error:  # after any failure, the calls must be requested again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
             self._forget(link, left)
             self.pump()
 
-    def _answered(self, link: Link, left: dict[str, FleetCall], said: dict[str, Any]) -> None:
+    def _answered(self, link: Link, left: dict[str, FleetCall], answer: dict[str, Any]) -> None:
         """Handle one line of an answer: an outcome, an error of the caller, or a refusal.
 
         Raises:
-            ValueError, KeyError, TypeError: It is none of these; the call still waits.
+            ValueError, KeyError, TypeError: The line is invalid; the call still waits.
         """
-        outcome = outcome_from_json(said["outcome"]) if "outcome" in said else None
-        call = left.pop(said["id"], None)
+        outcome = outcome_from_json(answer["outcome"]) if "outcome" in answer else None
+        call = left.pop(answer["id"], None)
         if call is None:
             return
         self._unsend(link, call)
-        if outcome is None and "error" not in said:
+        if outcome is None and "error" not in answer:
             call.doubt = None
             self._back({call.id: call})
-            self._hold(link, said["refused"], said["retry_after_s"])
+            self._hold(link, answer["refused"], answer["retry_after_s"])
             return
         if outcome is None:
-            call.fail(ConfigurationError(said["error"]))
+            call.fail(ConfigurationError(answer["error"]))
             self._finish(call)
             return
         failed = outcome.status is ToolStatus.UNAVAILABLE
-        if not call.given_up:  # one that was cancelled ended because of that, whatever is said of it
+        if not call.given_up:  # a cancelled call is not a failure of the server
             self._judge(link, failed)
         if failed and self._may_retry(call, max(1, outcome.attempts)):
             call.avoid = link
-            call.id += "+"  # under the old one, this server would answer with the old outcome
+            call.id += "+"  # under the old id, this server would answer with the old outcome
             if call.home is not None:
                 self.homes.restart(call.home)
             self._queue_up(call, first=True)
@@ -210,21 +210,21 @@ class Dispatcher:
         outcome = replace(outcome, attempts=outcome.attempts + call.starts)
         if call.home is not None:
             outcome = self.homes.report(call.home, outcome)
-        if said.get("cut"):
-            link.warn_of_cut(said["cut"])
+        if answer.get("cut"):
+            link.warn_of_cut(answer["cut"])
         call.resolve(outcome)
         self._finish(call)
 
     def _judge(self, link: Link, failed: bool) -> None:
-        """A server whose sandbox fails rests, longer each time, and then gets one call: it would fail them all."""
+        """Pause a server whose sandbox fails, longer each time; afterwards it gets one call at a time."""
         if not failed:
             link.strikes = 0
-        elif self._loop.time() >= link.blocked_until:  # those that fail together count once
+        elif self._loop.time() >= link.blocked_until:  # calls that fail together count once
             link.strikes += 1
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Whether a call that was started so often in vain may run once more; a session's state must not be lost."""
+        """Whether a call may be retried after ``starts`` more lost starts; not if its session has state."""
         if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
             return False
         call.starts += starts
@@ -234,11 +234,11 @@ class Dispatcher:
     def _refused(self, link: Link, boot: str, left: dict[str, FleetCall], status: int, body: bytes) -> None:
         """Handle the refusal of a whole batch."""
         try:
-            said = json.loads(body)
-            why, after = str(said["refused"]), float(said["retry_after_s"])
+            answer = json.loads(body)
+            why, after = str(answer["refused"]), float(answer["retry_after_s"])
         except (ValueError, KeyError, TypeError):
             why, after = "", 0.0
-        if status in (429, 503) and why:  # without a reason, the answer is from a proxy in between
+        if status in (429, 503) and why:  # an answer without a reason is from a proxy
             self._back(left)
             self._hold(link, why, after)
         elif status == 401:
@@ -247,7 +247,7 @@ class Dispatcher:
         elif status in (413, 415, 422):
             for call in left.values():
                 self._lose(call, f"The server {link.name} rejected the call: {refusal(status, body)}")
-        elif status == 409:  # calls that it had not accepted before the restart never ran
+        elif status == 409:  # calls that it did not accept before the restart never ran
             self._back({call.id: call for call in left.values() if call.doubt is None})
             self._doubt(
                 link, boot, {call.id: call for call in left.values() if call.doubt is not None}, "it was restarted"
@@ -255,10 +255,10 @@ class Dispatcher:
         else:
             self._doubt(link, boot, left, refusal(status, body))
 
-    # Failing
+    # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """The server may have accepted these calls: ask it, under the same ids, as soon as it answers."""
+        """The server may have accepted these calls: request them under the same ids as soon as it answers."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -279,7 +279,7 @@ class Dispatcher:
             self._queue_up(call, first=True)
 
     def _hold(self, link: Link, why: str, after_s: float) -> None:
-        """The server refused calls: send it nothing for ``after_s`` seconds."""
+        """Send nothing to a server that refused calls for ``after_s`` seconds."""
         if why == "stopping":
             self._down(link, "it is stopping")
         elif why == "full":
@@ -291,7 +291,7 @@ class Dispatcher:
         self._sweep()
 
     def _returned(self, link: Link) -> None:
-        """A server is up again: after a restart, the calls that it had are lost."""
+        """Handle a server that is up again; after a restart, its calls are lost."""
         if link.gone:
             for call in [call for call, sent_to in self._sent.items() if sent_to is link]:
                 call.doubt = call.doubt or "in flight"
@@ -321,7 +321,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Give up calls that waited too long for a server that is down."""
+        """Drop calls that waited too long for a server that is down."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.patience_s
         any_up = self.servers.any_up
@@ -346,19 +346,19 @@ class Dispatcher:
     # Bookkeeping
 
     def _finish(self, call: FleetCall) -> None:
-        """A call has its outcome: the next cell of its session may go."""
+        """Queue the next cell of a session after the outcome of a call."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
 
     def _lose(self, call: FleetCall, why: str) -> None:
-        """Resolve a call that was lost without a fault of its program, together with its session."""
+        """Resolve a call that was lost through no fault of its program, and drop its session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)
         self._finish(call)
 
     def _unsend(self, link: Link, call: FleetCall) -> None:
-        if self._sent.get(call) is link:  # and not another one by now
+        if self._sent.get(call) is link:  # and was not sent elsewhere meanwhile
             del self._sent[call]
             link.in_flight -= 1
 
@@ -369,8 +369,8 @@ class Dispatcher:
     def _too_large(self, call: FleetCall, link: Link) -> None:
         call.fail(
             ConfigurationError(
-                f"The job is too large: it has {len(call.body)} bytes, and the server {link.name} accepts requests of "
-                f"{link.max_request_bytes} (rstar2 sandbox serve --max-request)."
+                f"The job is too large: it has {len(call.body)} bytes, but the server {link.name} accepts requests of "
+                f"at most {link.max_request_bytes} bytes (rstar2 sandbox serve --max-request)."
             )
         )
         self._finish(call)
@@ -378,7 +378,7 @@ class Dispatcher:
     def _end_session(self, link: Link, wire: str) -> None:
         self._spawn(link.post("/v1/sessions/end", {"sessions": [wire]}))
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str = "tell") -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str = "notice") -> asyncio.Task[None]:
         task = self._loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -391,7 +391,7 @@ def _late(link: Link, horizon: float, call: FleetCall) -> bool:
 
 
 def _part(calls: Iterable[FleetCall], chosen: Callable[[FleetCall], bool]) -> tuple[deque[FleetCall], deque[FleetCall]]:
-    """The calls for which ``chosen`` holds, and the others, each in their order."""
+    """Split calls into those for which ``chosen`` holds and the others; both keep their order."""
     parts: tuple[deque[FleetCall], deque[FleetCall]] = (deque(), deque())
     for call in calls:
         parts[not chosen(call)].append(call)

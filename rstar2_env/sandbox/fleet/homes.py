@@ -1,7 +1,7 @@
-"""Sessions and the servers that they live on.
+"""Sessions and their servers.
 
-Covered: a session stays with its server, its cells go one after the other, and a session whose server is gone starts
-clean elsewhere and says so. Not covered: sending (``dispatch``).
+Covered: a session stays on its server, its cells run one after the other, and a session whose server is lost starts
+over on another server and reports this in its outcome. Not covered: sending (``dispatch``).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MOST = 1 << 16
 
 
 class Homes:
-    """Every session that this client has.
+    """All sessions of this client.
 
     Args:
-        client: The client's own name, so that no two clients share a session.
-        end: Called with a server and the name on it of a session that has ended.
+        client: Unique name of the client, so that clients do not share sessions.
+        end: Called with a server and the name there of a session that has ended.
     """
 
     def __init__(self, client: str, end: Callable[[Link, str], None]) -> None:
@@ -32,8 +32,8 @@ class Homes:
         self._next = 0
 
     def enter(self, call: FleetCall) -> bool:
-        """Add a call to the cells of its session; returns false when it must wait for earlier cells."""
-        assert call.session is not None  # only cells come here
+        """Add a call to the cells of its session; return false if it must wait for earlier cells."""
+        assert call.session is not None  # the caller passes cells only
         home = self._homes.get(call.session)
         if home is None:
             home = self._homes[call.session] = Home(self._name())
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: FleetCall) -> FleetCall | None:
-        """Remove a call that has its outcome; returns the session's next cell."""
+        """Remove a call that has its outcome; return the next cell of the session."""
         home = call.home
         if home is None or home.current is not call:
             return None
@@ -60,7 +60,7 @@ class Homes:
         return None
 
     def place(self, home: Home) -> Link | None:
-        """The server of a session, unless it was restarted since the session began there."""
+        """Return the server of a session; ``None`` if it was restarted since the session started there."""
         link = home.link
         if link is not None and link.boot != home.boot:
             fate = f"was lost: {link.why}" if link.gone else "was restarted."
@@ -73,32 +73,32 @@ class Homes:
         home.boot = link.boot
 
     def unsettle(self, home: Home) -> None:
-        """The server did not accept the session's first cell, so any server may take it."""
+        """Release a session from its server if no cell has run there, so that any server can run its first cell."""
         if not home.opened:
             self._put(home, None)
 
     def move(self, home: Home, why: str) -> None:
-        """The session's server is lost: the next cell starts clean, wherever it goes."""
+        """Detach a session from a lost server: the next cell starts in a new session on any server."""
         if home.opened:
             home.moved = why
         self._put(home, None)
         home.opened, home.wire = False, self._name()
 
     def reset(self, home: Home) -> None:
-        """The session was lost with a cell, whose outcome says so: the next cell starts clean, wherever it goes."""
+        """Drop a session that was lost with a cell whose outcome reports it; the next cell starts in a new session."""
         if home.link is not None and not home.link.gone:
             self._end(home.link, home.wire)
         self.move(home, "")
         home.moved = None
 
     def restart(self, home: Home) -> None:
-        """The session's first cell failed there and runs again: any server may take it, and it has told nothing yet."""
+        """Prepare to run the failed first cell again on any server; a note about an earlier loss is kept."""
         moved = home.moved
         self.reset(home)
         home.moved = moved
 
     def report(self, home: Home, outcome: Outcome) -> Outcome:
-        """The outcome of a cell, with a note if the session was lost before it."""
+        """Return the outcome of a cell, with a note if an earlier session was lost."""
         home.opened = outcome.session is not None and outcome.session != "ended"
         if outcome.session is None or home.moved is None:
             return outcome
@@ -113,11 +113,11 @@ class Homes:
             self._put(home, None)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the sessions."""
+        """Iterate over the names of the sessions."""
         return iter(list(self._homes))
 
     def _put(self, home: Home, link: Link | None) -> None:
-        """Move a session, and count it where it lives."""
+        """Assign a session to a server, and update the number of sessions of both servers."""
         if home.link is not None:
             home.link.sessions -= 1
         if link is not None:

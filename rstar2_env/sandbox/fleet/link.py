@@ -1,7 +1,7 @@
-"""One server as the client sees it: whether it is up, its capacity, and requests to it.
+"""The client's view of one server: whether it is up, its capacity, and requests to it.
 
-Covered: what a server reports about itself, and sending. Not covered: which calls go to it (``dispatch``). Everything
-here runs in the client's event loop.
+Covered: the capabilities that a server reports, and sending. Not covered: the choice of calls (``dispatch``).
+Everything here runs in the client's event loop.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""Missed heartbeats after which a server counts as stalled."""
+"""Missed heartbeats after which a server is considered stalled."""
 
 
 class LinkError(Exception):
-    """A server gives no valid answer or cannot be used; the message says why."""
+    """A server does not give a valid answer or cannot be used; the message gives the reason."""
 
 
 class Link:
@@ -33,8 +33,8 @@ class Link:
     Args:
         url: Its address.
         http: The client's HTTP pool.
-        strict: Whether a server that lacks a required layer of isolation is refused.
-        name: What messages call it; its address where nothing is given.
+        strict: Whether to refuse a server that lacks a required layer of isolation.
+        name: Its name in messages; by default its address.
     """
 
     def __init__(self, url: str, http: httpx.AsyncClient, *, strict: bool, name: str = "") -> None:
@@ -42,14 +42,14 @@ class Link:
         self.name = name or url
         self.up = False
         self.gone = False
-        """Whether it is known to have ended for good, with every program of it."""
-        self.why = "it was not asked yet"
-        """Why it is down."""
+        """Whether it is known to have ended for good, with all its programs."""
+        self.why = "it was not contacted yet"
+        """Reason why it is down."""
         self.down_since = 0.0
         self.boot = ""
         self.slots = 1
         self.room = 1
-        """Largest number of calls that it accepts, running and waiting."""
+        """Largest number of running and waiting calls that it accepts."""
         self.max_request_bytes = 1 << 20
         self.max_limits: dict[str, float | None] = {}
         self.layers: tuple[Capability, ...] = ()
@@ -57,24 +57,24 @@ class Link:
         self.talks: set[asyncio.Task[None]] = set()
         """Requests in progress."""
         self.sessions = 0
-        """Sessions that live on it."""
+        """Number of sessions on it."""
         self.strikes = 0
-        """Consecutive calls that its sandbox failed; while there are any, it gets one call at a time."""
+        """Consecutive calls that its sandbox failed; while above 0, it gets one call at a time."""
         self.blocked_until = 0.0
-        """When it may be asked again, by the loop's clock."""
+        """Time until which it gets no calls, by the loop's clock."""
         self.failures = 0
         """Consecutive lost connections."""
         self._http = http
         self._strict = strict
         self.silence_s = 10.0
-        """Seconds without a word after which its answer counts as lost."""
+        """Seconds without data after which its answer is considered lost."""
         self._cut_warned = False
 
-    async def ask(self, within_s: float) -> None:
-        """Ask the server for its capabilities; afterwards it is up.
+    async def connect(self, within_s: float) -> None:
+        """Request the capabilities of the server, and mark it as up.
 
         Raises:
-            LinkError: It cannot be used.
+            LinkError: The server cannot be used.
         """
         import httpx
 
@@ -86,12 +86,12 @@ class Link:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LinkError(str(error) or type(error).__name__) from None
         except (KeyError, TypeError, ValueError) as error:
-            raise LinkError(f"it does not answer as a sandbox server ({type(error).__name__}: {error})") from None
+            raise LinkError(f"its answer is not that of a sandbox server ({type(error).__name__}: {error})") from None
         self.up = True
 
     @asynccontextmanager
     async def send(self, calls: Sequence[bytes]) -> AsyncIterator[httpx.Response]:
-        """Send calls, each as its JSON; their answers come as lines.
+        """Send calls, each encoded as JSON; the answer has one line per call.
 
         Raises:
             httpx.HTTPError: The server could not be reached, or the connection was lost.
@@ -104,7 +104,7 @@ class Link:
             yield answer
 
     async def post(self, path: str, value: Any) -> None:
-        """Send the server a message; failures are ignored."""
+        """Post a message to the server; failures are ignored."""
         import httpx
 
         with suppress(httpx.HTTPError):
@@ -118,26 +118,26 @@ class Link:
             text = f"The sandbox server {self.name} lowered the limits of a job to its own: {bounds}."
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
-    def _read_capabilities(self, said: dict[str, Any]) -> None:
-        if said["protocol"] != PROTOCOL:
+    def _read_capabilities(self, reported: dict[str, Any]) -> None:
+        if reported["protocol"] != PROTOCOL:
             raise LinkError(
-                f"it speaks version {said['protocol']} of the protocol and this client version {PROTOCOL}: install the "
-                "same release on both"
+                f"it uses version {reported['protocol']} of the protocol, and this client uses version {PROTOCOL}: "
+                "install the same release on both"
             )
-        self.layers = tuple(Capability(**layer) for layer in said["layers"])
+        self.layers = tuple(Capability(**layer) for layer in reported["layers"])
         missing = [f"{layer.name} ({layer.detail})" for layer in self.layers if layer.required and not layer.active]
         if missing and self._strict:
-            raise LinkError(f"isolation='strict', and it lacks {'; '.join(missing)}")
-        self.boot = str(said["boot"])
-        self.slots = max(1, int(said["slots"]))
-        self.room = max(1, int(said["room"]))
-        self.max_request_bytes = int(said["max_request_bytes"])
-        self.max_limits = dict(said["max_limits"])
-        self.silence_s = max(5.0, _BEATS * float(said["beat_s"]))
+            raise LinkError(f"isolation='strict' requires layers that it lacks: {'; '.join(missing)}")
+        self.boot = str(reported["boot"])
+        self.slots = max(1, int(reported["slots"]))
+        self.room = max(1, int(reported["room"]))
+        self.max_request_bytes = int(reported["max_request_bytes"])
+        self.max_limits = dict(reported["max_limits"])
+        self.silence_s = max(5.0, _BEATS * float(reported["beat_s"]))
 
 
 def refusal(status: int, body: bytes) -> str:
-    """The reason in an answer with a status other than 200."""
+    """Extract the reason from an answer with a status other than 200."""
     try:
         text = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What a fleet's client is told, however it finds its servers."""
+"""Options of the client of a fleet, independent of how it finds its servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class FleetOptions(Protocol):
-    """The options that ``RemoteOptions`` and ``RayOptions`` share."""
+    """Options that ``RemoteOptions`` and ``RayOptions`` share."""
 
     @property
     def batch(self) -> int:
@@ -15,12 +15,12 @@ class FleetOptions(Protocol):
 
     @property
     def linger_ms(self) -> float:
-        """Milliseconds that a call waits for others to share a request with, while every server is busy."""
+        """Milliseconds that a call waits to share a request with others, while every server is busy."""
         ...
 
     @property
     def retries(self) -> int:
-        """How many times a call that was lost, or that its server's sandbox failed, is retried."""
+        """How many times a call is retried after its server lost it or the sandbox of the server failed."""
         ...
 
     @property

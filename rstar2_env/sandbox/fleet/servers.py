@@ -1,7 +1,7 @@
-"""The servers of a fleet: which are up, asking those that are down, and giving one up for good.
+"""The servers of a fleet: which are up, reconnecting to servers that are down, and removing lost servers.
 
-Covered: the first word of a server, asking until one that is down answers, servers that join and that are lost. Not
-covered: their calls (``dispatch``), and how a server is found (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).
+Covered: the first contact with a server, reconnecting, servers that join and servers that are lost. Not covered: their
+calls (``dispatch``), and finding servers (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).
 Everything here runs in one event loop.
 """
 
@@ -13,22 +13,22 @@ from typing import Any
 
 from rstar2_env.sandbox.fleet.link import Link, LinkError
 
-_ASK_S = 5.0
-_SLOWEST_ASK_S = 2.0
+_CONNECT_S = 5.0
+_LONGEST_RETRY_S = 2.0
 
 
 class FleetServers:
-    """Every server of a fleet.
+    """All servers of a fleet.
 
     Args:
-        returned: Called with a server that answers again, or that is gone for good: calls that it had may be lost.
-        spawn: Runs a coroutine beside all else.
+        returned: Called with a server that answers again or is gone for good; its calls may be lost.
+        spawn: Runs a coroutine as a task.
 
     Attributes:
-        links: The servers that may answer.
+        links: Servers that are not gone for good.
         on_down: Called with a server that stops answering.
-        none: Why there is no server, where there is none.
-        dark_since: When the last one that was up went down, by the loop's clock.
+        none: Reason for an empty list of servers.
+        dark_since: Time at which the last server went down, by the loop's clock.
     """
 
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
@@ -40,24 +40,24 @@ class FleetServers:
         self._reviving: set[Link] = set()
 
     def __iter__(self) -> Iterator[Link]:
-        """Each server."""
+        """Iterate over the servers."""
         return iter(self.links)
 
     @property
     def any_up(self) -> bool:
-        """Whether one is up."""
+        """Whether any server is up."""
         return any(link.up for link in self.links)
 
     @property
     def why(self) -> str:
-        """Why none is up."""
+        """Reason why no server is up."""
         return "; ".join(f"{link.name}: {link.why}" for link in self.links) or self.none
 
     async def start(self, within_s: float) -> None:
-        """Find the servers.
+        """Contact the servers.
 
         Raises:
-            LinkError: None can be used; the message says why of each.
+            LinkError: No server can be used; the message gives the reason for each.
         """
         await asyncio.gather(*(self._first_contact(link, within_s) for link in self.links))
         if not self.any_up:
@@ -67,12 +67,12 @@ class FleetServers:
                 self.down(link, link.why)
 
     def add(self, link: Link) -> None:
-        """Take on a server that answered."""
+        """Add a server that has answered."""
         self.links.append(link)
         self._returned(link)
 
     def down(self, link: Link, why: str) -> None:
-        """Mark a server as down, and ask it until it answers."""
+        """Mark a server as down, and try to reconnect until it answers."""
         link.why = why
         if link.gone:
             self._returned(link)
@@ -87,10 +87,10 @@ class FleetServers:
             self._spawn(self._revive(link))
 
     def lose(self, link: Link, why: str) -> None:
-        """Give up a server that is known to have ended, and every program of it: its calls may run elsewhere."""
+        """Remove a server that is known to have ended with all its programs; its calls may run elsewhere."""
         if link.gone:
             return
-        # Without a boot of its own, it has lost whatever an earlier one had accepted.
+        # An empty boot id differs from that of every call it accepted, so those calls count as lost.
         link.gone, link.up, link.boot, link.why = True, False, "", why
         self.links.remove(link)
         if not self.any_up:
@@ -101,18 +101,18 @@ class FleetServers:
 
     async def _first_contact(self, link: Link, within_s: float) -> None:
         try:
-            await link.ask(within_s)
+            await link.connect(within_s)
         except LinkError as error:
             link.why = str(error)
 
     async def _revive(self, link: Link) -> None:
-        delay = min(_SLOWEST_ASK_S, 0.02 * 2 ** min(link.failures, 8))
+        delay = min(_LONGEST_RETRY_S, 0.02 * 2 ** min(link.failures, 8))
         try:
             while not (link.up or link.gone):
                 await asyncio.sleep(delay)
-                delay = min(_SLOWEST_ASK_S, delay * 2)
+                delay = min(_LONGEST_RETRY_S, delay * 2)
                 try:
-                    await link.ask(_ASK_S)
+                    await link.connect(_CONNECT_S)
                 except LinkError as error:
                     link.why = str(error)
         finally:

@@ -1,1 +1,1 @@
-"""The ``local`` provider: the warden as a process of this machine."""
+"""The ``local`` provider: the warden is a process on this machine."""

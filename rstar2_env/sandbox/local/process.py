@@ -25,7 +25,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 
 class LocalProcess:
-    """The ``local`` provider's host.
+    """Host of the ``local`` provider.
 
     Args:
         options: The provider's options.
@@ -44,7 +44,7 @@ class LocalProcess:
         self._log: IO[bytes] | None = None
 
     def start(self) -> socket.socket:
-        """Start the warden. The kernel ends it with the calling thread, which must therefore live as long."""
+        """Start the warden. The kernel ends it when the calling thread ends."""
         self.scratch, self._lock = _make_scratch()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # read and closed by end
         ours, self._theirs = socket.socketpair()
@@ -67,39 +67,39 @@ class LocalProcess:
         return ours
 
     def options(self) -> dict[str, Any]:
-        """The first message to the warden."""
+        """Return the first message to the warden."""
         return self._options.for_warden(self.scratch)
 
     def decode(self, data: bytes) -> bytes:
-        """Return the bytes unchanged: the stream carries nothing but the warden's messages."""
+        """Return the bytes unchanged: the stream carries only messages of the warden."""
         return data
 
     def end(self, patience: float) -> str:
-        """End the warden and remove its folder; returns the end of its error output."""
+        """End the warden and remove its folder; return the last part of its error output."""
         if self._process is not None:
             try:
                 self._process.wait(patience)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        words = ""
+        stderr = ""
         if self._log is not None:
             with self._log:
-                words = _tail(self._log)
+                stderr = _tail(self._log)
         if self._lock >= 0:
             remove_tree(self.scratch)
             os.close(self._lock)
-        return words
+        return stderr
 
     def abandon(self) -> None:
-        """In a forked child of the caller: close the warden's end, if the fork came while it was being started."""
+        """In a forked child of the caller: close the warden's end of the socket, if forked during the start."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
 
 def _make_scratch() -> tuple[str, int]:
-    """Make the warden's folder, locked while this process lives, and remove those of processes that were killed."""
+    """Create the warden's folder, locked while this process lives, and remove folders of killed processes."""
     parent = tempfile.gettempdir()
     for name in os.listdir(parent):
         if name.startswith(_PREFIX):
@@ -108,7 +108,7 @@ def _make_scratch() -> tuple[str, int]:
                 remove_tree(os.path.join(parent, name))
     while True:
         path = tempfile.mkdtemp(prefix=_PREFIX)
-        with contextlib.suppress(OSError):  # another process removed it before it was locked
+        with contextlib.suppress(OSError):  # removed by another process before it was locked
             return path, _lock(path)
 
 
@@ -132,7 +132,7 @@ def _lock(path: str) -> int:
 
 
 def _tail(log: IO[bytes]) -> str:
-    """The end of the warden's error output, for an error message."""
+    """Last part of the warden's error output, for an error message."""
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - 2000))
     text = log.read().decode("utf-8", "replace").strip()

@@ -1,7 +1,7 @@
 """The ``local`` provider: a zygote on this machine, a fresh fork for each call, no daemon.
 
-Covered: how it is put together. The caller's side is in ``client``; what a program can and cannot do is in
-``inside`` and in docs/sandbox.md.
+Covered: the construction of the sandbox. Not covered: the client of the warden (``client``), and the isolation of
+programs (``inside``, docs/sandbox.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LocalSandbox(WardenClient):
 
     Raises:
         ConfigurationError: An option is wrong.
-        SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
+        SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
 
     options: LocalOptions
@@ -32,7 +32,7 @@ class LocalSandbox(WardenClient):
         checked = LocalOptions.from_mapping(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
-                "The local sandbox isolates programs with mechanisms of Linux, and this is not Linux: programs could "
-                "reach your files and the network. Use the docker or remote provider here."
+                "The local sandbox isolates programs with Linux mechanisms, which this system does not have: programs "
+                "could reach your files and the network. Use the docker or remote provider."
             )
         super().__init__(checked, lambda: LocalProcess(checked))

@@ -3,9 +3,9 @@
     with make_sandbox("ray", address="auto") as sandbox:
         outcomes = sandbox.run_many(jobs)
 
-``provider`` is the sandbox, ``nodes`` starts a server on every node and tells the fleet which are lost, and ``keeper``
-is the actor that holds one. Not covered: sending calls (``rstar2_env.sandbox.fleet``). Importing this package does not
-need Ray; making a sandbox does (extra ``ray``).
+``provider`` contains the sandbox, ``nodes`` starts a server on every node and reports lost ones to the fleet,
+``keeper`` is the actor that runs a server. Not covered: sending calls (``rstar2_env.sandbox.fleet``). Importing this
+package does not need Ray; making a sandbox does (extra ``ray``).
 """
 
 from __future__ import annotations

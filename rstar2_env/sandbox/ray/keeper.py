@@ -1,7 +1,7 @@
-"""The actor of one node: a local sandbox behind a server of its own (``rstar2_env.sandbox.serve``).
+"""The actor of one node: a local sandbox behind a server (``rstar2_env.sandbox.serve``).
 
-Ray starts it, says whether it lives, and kills it; calls go to the server, as to any other of a fleet. The server
-listens at the node's address on a free port, and takes calls with the token of the sandbox that started it alone.
+Ray starts the actor, reports whether it is alive, and kills it; calls go directly to the server. The server listens on
+the address of the node at a free port, and requires the token of the sandbox that started it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
 _NO_BOUND = Limits(wall_s=1e9, cpu_s=1e9, memory_mb=1 << 24, processes=1 << 20, output_bytes=1 << 30, file_mb=1 << 24)
-"""Whoever started the server is its only client, and may set any limits."""
+"""The only client is the sandbox that started the server; it can set any limits."""
 _BEATS = 10
 _LONGEST_BEAT_S = 2.0
 _REMEMBERED_S = 180.0
@@ -25,12 +25,12 @@ _REMEMBERED_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """Result of starting a node's sandbox.
+    """Result of starting the sandbox of a node.
 
     Attributes:
         url: Address of its server.
-        error: Why it did not start, or ``None``.
-        mistaken: Whether the options were wrong.
+        error: Reason why it did not start, or ``None``.
+        mistaken: Whether the options were invalid.
     """
 
     url: str = ""
@@ -39,13 +39,13 @@ class StartResult:
 
 
 class Keeper:
-    """Holds the sandbox of a node and its server. Ray makes an asynchronous actor of it.
+    """Runs the sandbox of a node and its server, as an asynchronous Ray actor.
 
     Args:
-        address: The node's address, at which the server listens.
+        address: Address of the node, on which the server listens.
         options: Options of the local sandbox.
-        token: What calls must bring.
-        stall_s: Seconds without an answer after which the client takes the server for stuck.
+        token: Token that calls must have.
+        stall_s: Seconds without an answer after which the client considers the server stuck.
     """
 
     def __init__(self, address: str, options: dict[str, Any], token: str, stall_s: float) -> None:
@@ -74,7 +74,7 @@ class Keeper:
             return StartResult(error=str(error), mistaken=isinstance(error, ConfigurationError))
 
     async def ping(self) -> None:
-        """Answer, as long as it lives."""
+        """Answer, to show that the actor is alive."""
 
     async def stop(self) -> None:
         """End every program, the server and the sandbox."""

@@ -1,8 +1,9 @@
-"""The nodes of a Ray cluster as servers of a fleet: starting one on each, and telling of those that join and are lost.
+"""The nodes of a Ray cluster as servers of a fleet: starting a server on each node, and following joins and losses.
 
-Covered: nodes that join and leave, actors that die, stall or whose sandbox fails again and again. A server is given up
-only when Ray confirms that its actor is dead: until then its calls may still run, and run nowhere else. Not covered:
-calls (``rstar2_env.sandbox.fleet``), what runs in the actor (``keeper``). Everything here runs in the fleet's loop.
+Covered: nodes that join and leave, actors that die, stall, or whose sandbox fails repeatedly. A server is removed only
+if Ray confirms that its actor is dead: until then its calls may still run, so they must not run elsewhere. Not covered:
+calls (``rstar2_env.sandbox.fleet``), the actor itself (``keeper``). Everything here runs in the event loop of the
+fleet.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3
-"""Consecutive calls that a node's sandbox failed, after which its actor is replaced."""
+"""Consecutive calls that the sandbox of a node failed, after which its actor is replaced."""
 _AGAIN_S = 0.2
 _STOP_S = 10.0
 
@@ -41,7 +42,7 @@ class ServerNode:
     Attributes:
         where: The node.
         actor: Ray's handle of the actor.
-        link: The server, as the fleet sees it.
+        link: The server in the fleet.
     """
 
     where: RayNode
@@ -50,13 +51,13 @@ class ServerNode:
 
 
 class Nodes:
-    """Every node of the cluster that a sandbox uses.
+    """All nodes of the cluster that a sandbox uses.
 
     Args:
         options: The provider's options.
-        token: What the servers ask of calls.
+        token: Token that the servers require.
         servers: The fleet's servers.
-        http: The fleet's pool of connections.
+        http: HTTP client of the fleet.
     """
 
     def __init__(self, options: RayOptions, token: str, servers: FleetServers, http: httpx.AsyncClient) -> None:
@@ -71,18 +72,18 @@ class Nodes:
         servers.on_down = self._on_down
 
     async def start(self) -> None:
-        """The first start: every node must provide the requested isolation.
+        """Start on all nodes; every node must provide the requested isolation.
 
         Raises:
-            SandboxUnavailableError: There is no node, or the sandbox of one does not start; the message names it.
-            ConfigurationError: An option does not fit a node.
+            SandboxUnavailableError: There is no node, or the sandbox of a node does not start; the message names it.
+            ConfigurationError: A node rejects an option.
         """
         found = await asyncio.to_thread(living_nodes, self._options.resource)
         ends = await asyncio.gather(*(self._start(where) for where in found), return_exceptions=True)
         if any(isinstance(end, BaseException) for end in ends):
             alive = {node.id for node in await asyncio.to_thread(living_nodes, self._options.resource)}
             for where, end in zip(found, ends, strict=True):
-                if isinstance(end, BaseException) and where.id in alive:  # one that died in the meantime is no error
+                if isinstance(end, BaseException) and where.id in alive:  # a node that died meanwhile is not an error
                     raise end
         if not self.nodes:
             raise SandboxUnavailableError(no_node(self._options.resource))
@@ -113,37 +114,37 @@ class Nodes:
         actor = actor_on(where, Keeper, *arguments, threads=64, cpus=options.reserve_cpus)
         try:
             async with asyncio.timeout(options.start_s):
-                said: StartResult = await actor.start.remote()
-                if said.error is None:
-                    link = Link(said.url, self._http, strict=False, name=f"on the node {where}")
-                    await link.ask(options.start_s)
+                result: StartResult = await actor.start.remote()
+                if result.error is None:
+                    link = Link(result.url, self._http, strict=False, name=f"on the node {where}")
+                    await link.connect(options.start_s)
         except TimeoutError:
             why = f"it was not ready after {options.start_s:g} seconds"
         except LinkError as error:
-            why = f"nobody answers at {said.url}: {error}"
+            why = f"the server at {result.url} does not answer: {error}"
         except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
             why = f"{type(error).__name__}: {_short(error)}"
         except BaseException:
             _kill(actor)
             raise
         else:
-            if said.error is None:
+            if result.error is None:
                 self.nodes[where.id] = ServerNode(where, actor, link)
                 self._servers.add(link)
                 return
-            why = said.error
-            if said.mistaken:
+            why = result.error
+            if result.mistaken:
                 _kill(actor)
                 raise ConfigurationError(f"On the node {where}: {why}")
         _kill(actor)
         raise SandboxUnavailableError(f"The sandbox on the node {where} did not start: {why}")
 
     async def _survey(self) -> None:
-        """Give up nodes that left and actors that fail, and start on nodes that are new."""
+        """Remove nodes that left and actors that fail, and start on new nodes."""
         try:
             found = {node.id: node for node in await asyncio.to_thread(living_nodes, self._options.resource)}
         except Exception as error:  # Ray raises many kinds; the servers may still answer
-            self._servers.none = f"The nodes of the Ray cluster cannot be listed: {error}"
+            self._servers.none = f"Cannot list the nodes of the Ray cluster: {error}"
             return
         self._servers.none = no_node(self._options.resource)
         for name, node in list(self.nodes.items()):
@@ -159,12 +160,12 @@ class Nodes:
                 self._starting[name] = asyncio.create_task(self._join(found[name]))
 
     async def _join(self, where: RayNode) -> None:
-        """Start on a node that joined later or whose actor died; one without the required isolation is left out."""
+        """Start on a node that joined later or whose actor died; skip it if it lacks the required isolation."""
         try:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:
             self._pause(where.id, 1.0)
-            _log.warning("%s It is left out for now.", error)
+            _log.warning("%s The node is not used for now.", error)
         finally:
             del self._starting[where.id]
 
@@ -173,7 +174,7 @@ class Nodes:
         pause = min(_LONGEST_PAUSE_S, first_s + 2.0 ** min(failures, 10) - 2)
         self._not_before[name] = time.monotonic() + pause
 
-    # A server that does not answer
+    # Servers that do not answer
 
     def _on_down(self, link: Link) -> None:
         for name, node in self.nodes.items():
@@ -185,7 +186,7 @@ class Nodes:
         self._doubts.pop(name, None)
 
     async def _doubt(self, node: ServerNode) -> None:
-        """Until the server answers again: ask Ray whether its actor lives, and kill one that says nothing for long."""
+        """Until the server answers again: ping its actor through Ray, and kill an actor that is silent for too long."""
         from ray.exceptions import ActorDiedError
 
         silent_since = asyncio.get_running_loop().time() - node.link.silence_s
@@ -231,7 +232,7 @@ async def _killed(node: ServerNode) -> bool:
             await _call(node.actor, "ping")
     except ActorDiedError:
         return True
-    except Exception:  # it is not known
+    except Exception:  # unknown
         return False
     return False
 
@@ -247,5 +248,5 @@ def _kill(actor: Any) -> None:
 
 
 def _short(error: BaseException) -> str:
-    """Ray's reason, on one line and without its long advice."""
+    """Shorten the reason of Ray to one line without its advice."""
     return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

@@ -1,4 +1,4 @@
-"""The options of the ``ray`` provider: its own, and those of the sandbox on every node."""
+"""Options of the ``ray`` provider, including the options of the sandbox on every node."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class RayOptions(CheckedOptions):
     """Options of the ``ray`` provider.
 
     Attributes:
-        address: Address of the cluster; ``None`` uses this process's connection, or else ``$RAY_ADDRESS``, or else a
-            cluster on this machine, or else starts one.
-        resource: Use only the nodes that offer this resource in Ray; ``None`` for every node with CPUs.
-        reserve_cpus: CPUs that the sandbox of each node reserves in Ray's count, so that Ray puts less else there.
-        batch: Largest number of calls in one request to a node. Calls that wait there and are lost with it run again.
-        linger_ms: Milliseconds that a call waits for others to share a request with, while every node is busy.
+        address: Address of the cluster; ``None`` uses the connection of this process, then ``$RAY_ADDRESS``, then a
+            cluster on this machine, and otherwise starts one.
+        resource: Use only nodes that offer this Ray resource; ``None`` uses every node with CPUs.
+        reserve_cpus: CPUs that Ray reserves for the sandbox of each node.
+        batch: Largest number of calls in one request to a node. Calls that are lost while they wait there run again.
+        linger_ms: Milliseconds that a call waits to share a request with others, while every node is busy.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
         stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed; at least 5.
-        start_s: Seconds that the sandbox of a node may take to start.
-        patience_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
+        start_s: Seconds within which the sandbox of a node must start.
+        patience_s: Seconds that calls wait while there is no node, before they are ``unavailable``.
         watch_s: Seconds between two queries for the nodes of the cluster.
-        local: Options of the sandbox on every node; see ``LocalOptions``. Without ``workers``, a node runs as many
-            programs at once as it offers CPUs to Ray.
+        local: Options of the sandbox on every node; see ``LocalOptions``. The default of ``workers`` is the number of
+            CPUs that the node offers to Ray.
     """
 
     address: str | None = None
@@ -46,18 +46,18 @@ class RayOptions(CheckedOptions):
         """Check every value.
 
         Raises:
-            ConfigurationError: A value is out of its range or of the wrong kind.
+            ConfigurationError: A value is out of range or has the wrong type.
         """
         super().__post_init__()
-        # Paths are checked where they will be read: on the nodes.
+        # Paths are checked on the nodes, where they are read.
         LocalOptions.from_mapping({name: value for name, value in self.local.items() if name != "readable"})
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> RayOptions:
-        """Options from names and values, which may include options of the local sandbox.
+        """Create options from names and values, which may include options of the local sandbox.
 
         Raises:
-            ConfigurationError: There is no option of that name, or its value is wrong.
+            ConfigurationError: An option is unknown, or its value is invalid.
         """
         own = [option.name for option in fields(cls) if option.name != "local"]
         typed = typed_options("ray sandbox", cls, given)
@@ -66,7 +66,7 @@ class RayOptions(CheckedOptions):
 
     @staticmethod
     def more_options() -> tuple[type[LocalOptions], ...]:
-        """Whose options are taken besides the fields."""
+        """Classes whose options are accepted in addition to the fields."""
         return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""``RaySandbox``: the sandbox of the ``ray`` provider, a fleet whose servers are on the nodes of a cluster.
+"""``RaySandbox``: the sandbox of the ``ray`` provider, a fleet with a server on every node of a cluster.
 
-Covered: the protocol of a sandbox over all nodes. Not covered: starting and stopping a cluster (``ray start``), code
-that is not installed on its nodes (use one image, or Ray's ``runtime_env``).
+Covered: the protocol of a sandbox over all nodes. Not covered: starting and stopping a cluster (``ray start``), and
+installing code on its nodes (use one image, or Ray's ``runtime_env``).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 class RaySandbox(FleetSandbox):
     """Runs Python programs in local sandboxes on every node of a Ray cluster. Safe to call from any thread.
 
-    Each node gets an actor with a sandbox server, which listens at the node's address with a token of this sandbox's
-    own. Calls go to the node with the fewest in flight for its size. Nodes that join are used. The calls in flight on a
-    node that leaves run again elsewhere, up to ``retries`` times.
+    Each node gets an actor with a sandbox server, which listens on the address of the node and requires a token of this
+    sandbox. A call goes to the node with the fewest calls in flight for its size. Nodes that join are used. If a node
+    leaves, its calls in flight run again elsewhere, up to ``retries`` times.
 
     Args:
         **options: See ``RayOptions``; may include options of the local sandboxes.
 
     Raises:
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         MissingExtraError: Ray is not installed.
         SandboxUnavailableError: There is no connection or no node, or a node does not provide the requested isolation;
             the message names the node.
@@ -60,7 +60,7 @@ class RaySandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; active if it is so on every node, else with the names of the nodes without it."""
+        """Each layer of isolation; active if every node has it, otherwise with the names of the nodes that lack it."""
         layers: dict[str, list[tuple[str, Capability]]] = {}
         for node, capabilities in self.node_capabilities().items():
             for layer in capabilities:
@@ -68,7 +68,7 @@ class RaySandbox(FleetSandbox):
         return tuple(_merged(on_nodes) for on_nodes in layers.values())
 
     def node_capabilities(self) -> Mapping[str, Sequence[Capability]]:
-        """Each layer of isolation on each living node, by the node's address and id."""
+        """Each layer of isolation on each node that is alive, by address and id of the node."""
         return {str(node.where): node.link.layers for node in self.nodes()}
 
     def nodes(self) -> list[ServerNode]:
@@ -80,7 +80,7 @@ class RaySandbox(FleetSandbox):
 
     @asynccontextmanager
     async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
-        assert self._token is not None  # it was made here
+        assert self._token is not None  # created by the constructor
         self._nodes = Nodes(self.options, self._token, servers, http)
         try:
             await self._nodes.start()

@@ -1,4 +1,4 @@
-"""The options of the ``remote`` provider, checked in one place."""
+"""Options of the ``remote`` provider, and their checks."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _LONGEST_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class RemoteOptions(CheckedOptions):
-    """How the ``remote`` provider finds its servers, and what it does when they fail.
+    """Options of the ``remote`` provider: its servers, and the handling of failures.
 
     Attributes:
-        url: Address of the one server; without it and ``urls``, the variable RSTAR2_SANDBOX_URL (several, by commas).
+        url: Address of the server. Without ``url`` and ``urls``, the variable RSTAR2_SANDBOX_URL (separated by commas).
         urls: Addresses of several servers.
-        token: Their token; ``None`` takes the variable RSTAR2_SANDBOX_TOKEN. Pickled with the other options.
+        token: Their token; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN. Pickled with the other options.
         batch: Largest number of calls in one request.
-        linger_ms: Milliseconds that a call waits for others to share a request with, while every server is busy.
+        linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
         retries: How many times a call is retried after its server is known to have lost it.
-        patience_s: Seconds that a call waits for a server that is down, or for news of a call in flight; then it is
-            ``unavailable``. At most 120, since servers remember a call for 180.
+        patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then it
+            is ``unavailable``. At most 120, since servers remember a call for 180.
         start_s: Seconds within which a server must answer at the start.
-        isolation: ``"strict"`` uses no server that lacks a required layer, ``"best"`` warns once, ``"none"`` does not
+        isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
-        limits: The limits that most jobs will have; a warning at the start says if a server would lower them.
+        limits: Limits of most jobs; a warning at the start reports servers that would lower them.
         ca_file: Certificates to trust for HTTPS, instead of the usual ones.
     """
 
@@ -49,20 +49,20 @@ class RemoteOptions(CheckedOptions):
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Check every value, and take what is missing from the environment.
+        """Check every value, and read missing ones from the environment.
 
         Raises:
-            ConfigurationError: A value is out of its range or of the wrong kind, or no server is named.
+            ConfigurationError: A value is out of range or has the wrong type, or no server is given.
         """
         super().__post_init__()
         if self.url is not None and self.urls:
-            raise ConfigurationError("Give url, or urls for several servers, not both.")
+            raise ConfigurationError("Give url for one server or urls for several, not both.")
         given = (self.url,) if self.url is not None else tuple(self.urls)
         if not given:
             given = tuple(filter(None, map(str.strip, os.environ.get("RSTAR2_SANDBOX_URL", "").split(","))))
         if not given:
             raise ConfigurationError(
-                'The remote sandbox needs the address of a server: url="http://127.0.0.1:8700", urls=[...] or the '
+                'The remote sandbox requires the address of a server: url="http://127.0.0.1:8700", urls=[...] or the '
                 "variable RSTAR2_SANDBOX_URL. `rstar2 sandbox serve` starts one."
             )
         object.__setattr__(self, "url", None)
@@ -70,16 +70,16 @@ class RemoteOptions(CheckedOptions):
         if self.token is None:
             object.__setattr__(self, "token", os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None)
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
-            raise ConfigurationError("The token must be printable ASCII, since it travels in a header.")
+            raise ConfigurationError("The token must be printable ASCII, since it is sent in a header.")
         if self.ca_file is not None and not os.path.exists(self.ca_file):
-            raise ConfigurationError(f"ca_file names {self.ca_file!r}, which does not exist.")
+            raise ConfigurationError(f"ca_file is {self.ca_file!r}, which does not exist.")
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> RemoteOptions:
-        """Options from names and values.
+        """Create options from names and values.
 
         Raises:
-            ConfigurationError: There is no option of that name, or its value is wrong.
+            ConfigurationError: An option is unknown, or its value is invalid.
         """
         return call_with_options("remote sandbox", cls, given)
 
@@ -89,10 +89,10 @@ class RemoteOptions(CheckedOptions):
 
 
 def _checked(url: Any) -> str:
-    """An address without a trailing slash.
+    """Check an address, and remove a trailing slash.
 
     Raises:
-        ConfigurationError: It is not the address of a server.
+        ConfigurationError: The value is not the address of a server.
     """
     try:
         parts = urlsplit(url)
@@ -103,5 +103,5 @@ def _checked(url: Any) -> str:
     if not fits:
         raise ConfigurationError(f'The address of a sandbox server looks like "http://127.0.0.1:8700", not {url!r}.')
     if parts.username or parts.password:
-        raise ConfigurationError("Give the token as token=, not in the address, which is shown in messages.")
+        raise ConfigurationError("Pass the token as token=, not in the address, which appears in messages.")
     return str(url).rstrip("/")

@@ -1,4 +1,4 @@
-"""``RemoteSandbox``: the sandbox of the ``remote`` provider, a fleet whose servers have addresses."""
+"""``RemoteSandbox``: the sandbox of the ``remote`` provider, a fleet of servers with given addresses."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class RemoteSandbox(FleetSandbox):
         **options: See ``RemoteOptions``.
 
     Raises:
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         MissingExtraError: The extra ``remote`` is not installed.
         SandboxUnavailableError: No server answers, or none provides the requested isolation.
     """
 
     options: RemoteOptions
-    unisolated = None  # the servers are not asked for their isolation then
+    unisolated = None  # with "none", the isolation of the servers is not checked
     lacking = "The sandbox servers run without layers that their machines do not provide"
     thread_name = "rstar2-sandbox-remote"
 
@@ -42,7 +42,7 @@ class RemoteSandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; active if every server that is up has it."""
+        """Each layer of isolation; a layer is active if all servers that are up have it."""
         merged: dict[str, Capability] = {}
         for link in list(self._dispatcher.servers) if self._dispatcher is not None else ():
             for layer in link.layers if link.up else ():

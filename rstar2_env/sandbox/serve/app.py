@@ -1,12 +1,12 @@
 """The server's HTTP interface, as a Starlette application.
 
-    POST /v1/calls          a batch of calls; answers one JSON object a line, as each finishes
-    POST /v1/cancel         end calls whose outcomes are no longer needed
+    POST /v1/calls          a batch of calls; returns one JSON object per line, as each call finishes
+    POST /v1/cancel         cancel calls whose outcomes are no longer needed
     POST /v1/sessions/end   end a session
     GET  /capabilities      provider, isolation, programs at once, largest limits
-    GET  /metrics           Prometheus' text format
-    GET  /healthz           200 while it takes calls, 503 once it stops; needs no token
-    and code-judge's requests (``code_judge``)
+    GET  /metrics           metrics in the text format of Prometheus
+    GET  /healthz           200 while it accepts calls, 503 while it stops; requires no token
+    and the requests of code-judge (``code_judge``)
 
 Covered: parsing, validating and routing requests. Not covered: queueing and running (``service``).
 """
@@ -36,7 +36,7 @@ from rstar2_env.sandbox.serve.stream import OutcomeStream
 
 
 def build_app(service: Service) -> ASGIApp:
-    """The application over a service."""
+    """Build the application over a service."""
     max_bytes = int(service.options.max_request_mb * (1 << 20))
 
     def reads(answer: Callable[[Service, Any], Response]) -> Callable[[Request], Awaitable[Response]]:
@@ -81,7 +81,7 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
         raise ConfigurationError("A batch must have 'calls', a list of at least one object.")
     if boot is not None and boot != service.boot:
-        # The client means the server before the restart: nothing may run until it knows that its calls are lost.
+        # The client still has the boot id of the server before the restart: run nothing until it has updated it.
         return JSONResponse({"error": "This server was restarted.", "boot": service.boot}, 409)
     ids = [written.get("id") or secrets.token_hex(16) for written in calls]
     if not all(isinstance(call_id, str) and len(call_id) <= 200 for call_id in ids):
@@ -104,8 +104,8 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     service.metrics.rejected.inc(len(refused))
     after = service.retry_after()
     if len(refused) == len(calls):
-        said = {"error": "The queue is full; try again later.", "refused": "full", "retry_after_s": after}
-        return JSONResponse(said, 429, headers={"Retry-After": str(math.ceil(after))})
+        refusal = {"error": "The queue is full; try again later.", "refused": "full", "retry_after_s": after}
+        return JSONResponse(refusal, 429, headers={"Retry-After": str(math.ceil(after))})
     for call_id in refused:
         stream.add(dump({"id": call_id, "refused": "full", "retry_after_s": after}))
     return stream
@@ -124,7 +124,7 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """The names of calls or sessions that a request asks to end.
+    """Read the names of the calls or sessions to end from a request.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

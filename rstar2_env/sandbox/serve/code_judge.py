@@ -1,8 +1,8 @@
-"""code-judge's requests: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
+"""Requests of code-judge: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
 
-Clients of rStar2-Agent's tool service work unchanged. Covered: its fields and reasons, for Python. Not covered: other
-languages (``invalid_input``), and its own limits on output: stdout comes whole. The differences are in
-docs/sandbox.md.
+Clients of rStar2-Agent's tool service work unchanged. Covered: the fields and reasons of code-judge, for Python. Not
+covered: other languages (``invalid_input``), and truncation of stdout, which is returned whole. docs/sandbox.md lists
+the differences.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _WAIT_S = 15.0
-"""Seconds that a call may wait for a place in the queue."""
+"""Seconds that a call can wait for a place in the queue."""
 _LONG_WAIT_S = 3600.0
-"""Seconds that a call of a long batch may wait for a place in the queue."""
+"""Seconds that a call of a long batch can wait for a place in the queue."""
 _POLL_S = 0.02
 _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "internal_error"}
 
 
 def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
-    """The routes, with and without output in the results."""
+    """Create the routes, with and without output in the results."""
 
     async def ping(request: Request) -> Response:
         return JSONResponse("pong")
@@ -48,7 +48,7 @@ def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
 
 
 class _Endpoint:
-    """One of the routes."""
+    """Endpoint of one route."""
 
     def __init__(self, service: Service, max_bytes: int, *, with_output: bool, is_batch: bool, wait_s: float) -> None:
         self._service = service
@@ -66,21 +66,21 @@ class _Endpoint:
             return _invalid(["body"], f"The body is not JSON: {error}")
         submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]
         if not isinstance(submissions, list) or not submissions:
-            return _invalid(["body", "submissions"], "A batch must have submissions, a list of at least one.")
+            return _invalid(["body", "submissions"], "A batch must have submissions, a list of at least one object.")
         for number, submission in enumerate(submissions):
             if (trouble := _invalid_field(submission)) is not None:
                 return _invalid(["body", "submissions", number, trouble[0]], trouble[1])
         run = _Run(self._service, submissions)
-        playing = asyncio.create_task(run.play(self._wait_s))
-        leaving = asyncio.create_task(_departure(request))
+        running = asyncio.create_task(run.run_all(self._wait_s))
+        disconnected = asyncio.create_task(_departure(request))
         try:
-            await asyncio.wait((playing, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not playing.done():
+            await asyncio.wait((running, disconnected), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
                 return Response(status_code=499)  # the client is gone
-            playing.result()
+            running.result()
         finally:
-            playing.cancel()
-            leaving.cancel()
+            running.cancel()
+            disconnected.cancel()
             run.leave()
         results = [
             _result(submission, found, with_output=self._with_output)
@@ -92,18 +92,18 @@ class _Endpoint:
 
 
 class _Run:
-    """The submissions of one request in progress."""
+    """The submissions of one request, while they run."""
 
     def __init__(self, service: Service, submissions: list[dict[str, Any]]) -> None:
         self.found: list[Outcome | str] = ["queue_timeout"] * len(submissions)
-        """The outcome of each, or the reason why there is none."""
+        """The outcome of each submission, or the reason why it has none."""
         self._service = service
         self._submissions = submissions
         self._places: dict[ServedCall, int] = {}
         self._changed = asyncio.Event()
 
-    async def play(self, wait_s: float) -> None:
-        """Run them all, waiting for places in the queue."""
+    async def run_all(self, wait_s: float) -> None:
+        """Run all submissions, waiting for places in the queue."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         limits = self._service.options.judge_limits
@@ -124,14 +124,14 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: ServedCall) -> None:
-        """A call has its answer; a refused call keeps the reason on which its client retries."""
+        """Store the outcome of a call; a refused call keeps the reason ``queue_timeout``, on which clients retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self.found[place] = call.outcome
         self._changed.set()
 
     def leave(self) -> None:
-        """Stop waiting and end what still runs, since a client of this kind cannot ask for it again."""
+        """Stop waiting and end running calls, since such a client cannot request them again."""
         for call in list(self._places):
             self._service.leave(call, self, grace_s=0.0)
 
@@ -142,11 +142,11 @@ async def _departure(request: Request) -> None:
 
 
 def _invalid_field(submission: Any) -> tuple[str, str] | None:
-    """The invalid field of a submission, and the reason."""
+    """Return the first invalid field of a submission and the reason, or ``None``."""
     if not isinstance(submission, dict):
         return "", "A submission must be an object."
     if submission.get("type") not in ("python", "cpp", "math"):
-        return "type", "The type must be 'python', 'cpp' or 'math', of which 'python' is run here."
+        return "type", "The type must be 'python', 'cpp' or 'math'; only 'python' runs here."
     if not isinstance(submission.get("solution"), str):
         return "solution", "The solution must be a string."
     for name in ("sub_id", "input", "expected_output"):
@@ -156,12 +156,12 @@ def _invalid_field(submission: Any) -> tuple[str, str] | None:
 
 
 def _invalid(where: list[Any], text: str) -> Response:
-    """The answer to an invalid request, in the format of code-judge's framework."""
+    """Answer to an invalid request, in the format of FastAPI, which code-judge uses."""
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
 
 def _id_of(named: dict[str, Any]) -> Any:
-    """The id that a submission or a batch has, or a new one."""
+    """Return the id of a submission or batch, or a new one."""
     given = named.get("sub_id")
     return encodable(given) if isinstance(given, str) and given else given or secrets.token_hex(16)
 
@@ -183,7 +183,7 @@ def _result(submission: dict[str, Any], found: Outcome | str, *, with_output: bo
 
 
 def _stderr_tail(outcome: Outcome) -> str:
-    """What a plain interpreter would have added to stderr, or what ended the program."""
+    """Return the traceback that an interpreter would print to stderr, or the reason why the program was ended."""
     if outcome.traceback:
         return outcome.traceback
     return f"{outcome.error_message}\n" if outcome.error_message else ""

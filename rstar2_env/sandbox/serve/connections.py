@@ -1,7 +1,7 @@
-"""Connections of the server: how many there may be, and how long each may take over a request's header.
+"""Limits on the connections of the server: their number, and the time for the header of a request.
 
-Covered: plain HTTP/1.1, whatever else of uvicorn's is installed; its own bound on the size of an unfinished header
-(64 KiB) applies. Not covered: a client that sends its body slowly, which holds its own connection alone.
+Covered: HTTP/1.1 with h11, even if other protocols of uvicorn are installed; h11 limits an unfinished header to 64 KiB.
+Not covered: a client that sends its body slowly, which blocks only its own connection.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from rstar2_env.core.descriptors import allow_descriptors
 
 _RESERVED = 128
-"""Descriptors that the server needs besides those of its connections: the sandbox's, its log's, its listener's."""
+"""Descriptors that the server needs in addition to its connections: for the sandbox, the log and the listener."""
 
 
 def bounded(most: int, header_s: float) -> type[H11Protocol]:
-    """The protocol class of a server whose connections are bounded.
+    """Create the protocol class of a server whose connections are limited.
 
     Args:
-        most: Largest number of connections; a further one is closed at once. Fewer where the process may not have as
-            many descriptors.
-        header_s: Seconds that a request's header may take from its first byte, or from the connection's start.
+        most: Largest number of connections; further ones are closed at once. Lowered to the limit on descriptors of
+            this process.
+        header_s: Seconds for the header of a request, from its first byte or from the start of the connection.
     """
     most = min(most, allow_descriptors() - _RESERVED)
 
     class Bounded(H11Protocol):
-        """A connection that is closed when there are too many, or when its header takes too long."""
+        """Connection that is closed if there are too many, or if its header takes too long."""
 
         _waiting: asyncio.TimerHandle | None = None
 
@@ -42,7 +42,7 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            # The client is idle until its header is whole; what it has sent of one is still unread then.
+            # h11 reports the client as idle until its header is complete; a partial header is trailing data.
             if self.conn.their_state is not h11.IDLE:
                 self._rest()
             elif self._waiting is None and self.conn.trailing_data[0]:

@@ -1,9 +1,9 @@
 """Checks on requests: the token, the content type, the size.
 
-Covered: every request but ``/healthz`` and ``/ping``, before any of it is read, and all of them once the server stops.
-Without a token only programs of this machine may ask, no page in its browser: the server must be called by a name of
-this machine (a page may let its own name resolve to 127.0.0.1), and no request may come from a page of another host.
-Not covered: encryption (TLS options or a proxy), and rates per client.
+Covered: every request except ``/healthz`` and ``/ping``, before its body is read; and all requests while the server
+stops. Without a token, only programs on this machine are allowed, not web pages in its browser: the Host header must
+name this machine (a page could resolve its own name to 127.0.0.1), and the Origin header must not name another host.
+Not covered: encryption (TLS options or a proxy), and rate limits.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
 
 
 class RequestTooLargeError(Exception):
-    """A request is larger than allowed."""
+    """A request exceeds the size limit."""
 
 
 class RequestGuard:
-    """Passes a request on, or answers it with an error.
+    """Forwards a request to the application, or answers it with an error.
 
     Args:
-        app: The application behind it.
+        app: The application.
         token: The required token, sent as a bearer token or as the password of basic authentication (for clients that
             accept only a host name: ``user:TOKEN@host``); ``None`` requires none.
         max_bytes: Largest size of a request.
-        service: The service behind the application; once it stops, new calls are refused.
+        service: The service of the application; while it stops, new calls are refused.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, service: Service) -> None:
@@ -47,28 +47,28 @@ class RequestGuard:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
+        """Answer or forward the request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         answer = self._refusal(Request(scope)) or self._app
-        with contextlib.suppress(ClientDisconnect):  # it went away before its request was whole
+        with contextlib.suppress(ClientDisconnect):  # the client disconnected before its request was complete
             await answer(scope, receive, _closing(send) if self._service.draining else send)
 
     def _refusal(self, request: Request) -> Response | None:
-        # The path as it came: older Starlettes let the Host header change that of ``request.url``.
+        # The raw path: in older versions of Starlette, the Host header can change the path of ``request.url``.
         path = request.scope["path"]
         if path in _OPEN:
             return None
         if self._token is not None:
-            shown = _shown(request.headers.get("authorization", ""))
-            if shown is None or not hmac.compare_digest(shown, self._token):
+            given = _read_token(request.headers.get("authorization", ""))
+            if given is None or not hmac.compare_digest(given, self._token):
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
-        elif (stranger := _foreign_origin(request)) is not None:
+        elif (origin := _foreign_origin(request)) is not None:
             self._service.metrics.unauthorized.inc()
-            text = f"Without a token this server answers programs of its own machine only, not {stranger}."
+            text = f"Without a token, this server answers only programs on its own machine, not {origin}."
             return JSONResponse({"error": text}, 403)
         if self._service.draining and path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
@@ -85,10 +85,10 @@ class RequestGuard:
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The whole body of a request.
+    """Read the body of a request.
 
     Raises:
-        RequestTooLargeError: It is larger than ``max_bytes``, regardless of its header.
+        RequestTooLargeError: The body is larger than ``max_bytes``, regardless of the header.
     """
     parts, size = [], 0
     async for part in request.stream():
@@ -100,13 +100,13 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def too_large(max_bytes: int) -> Response:
-    """The answer to a request that is too large."""
-    text = f"A request may hold {max_bytes} bytes; send fewer calls at once, or start the server with --max-request."
+    """Answer to a request that is too large."""
+    text = f"A request can have at most {max_bytes} bytes: send fewer calls, or start the server with --max-request."
     return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
 
 
 def _closing(send: Send) -> Send:
-    """Close the connection with the answer, since one that stays open would keep the server from stopping."""
+    """Close the connection after the answer, since an open connection would keep the server from stopping."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -117,19 +117,19 @@ def _closing(send: Send) -> Send:
 
 
 def _foreign_origin(request: Request) -> str | None:
-    """The name by which a page of another host asks; ``None`` for a program of this machine."""
+    """Return the header that names another host; ``None`` if the request is from a program on this machine."""
     for header, start in (("host", "//"), ("origin", "")):
-        said = request.headers.get(header, "//localhost".removeprefix(start))
+        value = request.headers.get(header, "//localhost".removeprefix(start))
         try:
-            name = urlsplit(start + said).hostname or ""
+            name = urlsplit(start + value).hostname or ""
         except ValueError:
             name = ""
         if not is_loopback(name):
-            return f"the {header} {said[:100]!r}"
+            return f"the {header} {value[:100]!r}"
     return None
 
 
-def _shown(header: str) -> bytes | None:
+def _read_token(header: str) -> bytes | None:
     kind, _, value = header.partition(" ")
     if kind.lower() == "bearer":
         return value.strip().encode()

@@ -1,8 +1,7 @@
-"""The server's process: one sandbox, one event loop, one listening socket, until a signal.
+"""The server process: one sandbox, one event loop, one listening socket, until a signal.
 
-Covered: starting, listening, stopping in order (refuse new calls, send back waiting ones, finish those in flight).
-Not covered: several processes; for a machine too large for one, start several servers and give clients all their
-addresses.
+Covered: starting, listening, graceful shutdown (refuse new and waiting calls, finish calls in flight). Not covered:
+several processes; on a machine too large for one process, start several servers and give clients all addresses.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ def serve(
         options: Address, bounds and timeouts of the server.
         provider: Name of the provider that runs the programs.
         provider_options: Its options.
-        announce: Called with the address once it serves.
+        announce: Called with the address once the server listens.
 
     Raises:
         MissingExtraError: The extra ``serve`` is not installed.
-        ConfigurationError: An option is wrong, or the address cannot be listened on.
+        ConfigurationError: An option is invalid, or the server cannot listen on the address.
         SandboxUnavailableError: The sandbox cannot start.
     """
     try:
@@ -69,15 +68,15 @@ def serve(
                     stopping.append(loop.create_task(service.drain()))
 
             class Server(uvicorn.Server):
-                """Tells the service about a signal immediately."""
+                """Server that drains the service immediately on a signal."""
 
                 def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                     super().handle_exit(sig, frame)
                     loop.call_soon_threadsafe(drain)
 
             server = Server(config)
-            # uvicorn listens to signals while it serves, then puts back what it found and raises them again: they must
-            # not end the process then, since the sandbox is still to be closed, nor be lost before.
+            # uvicorn handles signals while it serves, then restores the previous handlers and raises the signals again:
+            # these must not end the process before the sandbox is closed, and signals before that must not be lost.
             before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
             try:
                 if announce is not None:
@@ -89,19 +88,19 @@ def serve(
 
 
 def read_token(token: str | None, token_file: str | None) -> str | None:
-    """The token of the command line, a file or the environment, in this order.
+    """Read the token from the command line, a file or the environment, in this order.
 
     Raises:
-        ConfigurationError: Both were given, or the file cannot be read or is empty.
+        ConfigurationError: Both a token and a file were given, or the file cannot be read or is empty.
     """
     if token is not None and token_file is not None:
-        raise ConfigurationError("Give the token or its file, not both.")
+        raise ConfigurationError("Give the token or a token file, not both.")
     if token_file is not None:
         try:
             with open(token_file, encoding="utf-8") as file:
                 token = file.read().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"The token cannot be read from {token_file!r}: {error}") from None
+            raise ConfigurationError(f"Cannot read the token file {token_file!r}: {error}") from None
         if not token:
             raise ConfigurationError(f"The token file {token_file!r} is empty.")
     return token or os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None

@@ -1,4 +1,4 @@
-"""The options of the sandbox server, checked in one place."""
+"""Options of the sandbox server, and their checks."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ class ServeOptions(CheckedOptions):
 
     Attributes:
         host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        token: The token that clients must send; ``None`` is accepted on loopback only.
-        queue: Calls that may wait; further calls are answered with 429.
-        slots: Programs that the provider runs at once, as reported to clients; ``None`` asks the provider, or counts
-            the cores.
-        in_flight: Calls given to the provider at once; ``None`` means twice what it runs at once, so that its next
+        port: Port to listen on; 0 chooses a free port.
+        token: Token that clients must send; ``None`` is accepted on loopback addresses only.
+        queue: Largest number of waiting calls; further calls get status 429.
+        slots: Number of programs that the provider runs at once, as reported to clients; ``None`` uses the provider's
+            number, or the number of cores.
+        in_flight: Number of calls passed to the provider at once; ``None`` means twice its slots, so that the next
             program is ready when one ends.
-        max_limits: Largest limits of a call; higher ones are lowered to these, and the client is told.
-        judge_limits: Limits of calls through code-judge's interface, which states none.
+        max_limits: Upper bounds of the limits of a call; higher limits are lowered to these, and the client is
+            notified.
+        judge_limits: Limits of calls through the code-judge API, whose requests have no limits.
         max_request_mb: Largest size of a request in MiB.
-        connections: Connections at once; a further one is closed at once.
-        header_s: Seconds that a request's header may take; then its connection is closed.
-        drain_s: Seconds that calls in flight have to finish once the server is told to stop.
-        orphan_s: Seconds after which a call whose client went away is ended; until then a client may reconnect.
-        remember_s: Seconds for which the id of a finished call is remembered, so that it never runs twice.
-        remember_mb: MiB of outcomes kept for that long; beyond it, only the ids of the oldest are kept.
-        beat_s: Seconds between two heartbeats in an answer in which nothing else happens.
-        tls_cert: File of the certificate, for HTTPS.
-        tls_key: File of its key.
+        connections: Largest number of connections; further ones are closed immediately.
+        header_s: Seconds for the header of a request; then its connection is closed.
+        drain_s: Seconds that calls in flight have to finish after the server was asked to stop.
+        orphan_s: Seconds after which a call whose client disconnected is ended; until then the client can reconnect.
+        remember_s: Seconds for which the id of a finished call is remembered, so that the call never runs twice.
+        remember_mb: MiB of outcomes kept for that long; beyond it, only the ids of the oldest calls are kept.
+        beat_s: Seconds between two heartbeats in an answer that is otherwise silent.
+        tls_cert: Certificate file, for HTTPS.
+        tls_key: Private key file of the certificate.
     """
 
     host: str = option("127.0.0.1", least=1)
@@ -65,19 +66,17 @@ class ServeOptions(CheckedOptions):
         """Check every value.
 
         Raises:
-            ConfigurationError: A value is out of its range, or the server would be open to other machines.
+            ConfigurationError: A value is out of range, or the server would be open to other machines.
         """
         super().__post_init__()
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
-            raise ConfigurationError("The token must be printable ASCII without spaces, since it travels in a header.")
+            raise ConfigurationError("The token must be printable ASCII without spaces, since it is sent in a header.")
         if self.token is not None and len(self.token) < 8:
-            raise ConfigurationError(
-                "The token must have at least 8 characters; `openssl rand -hex 32` makes a good one."
-            )
+            raise ConfigurationError("The token must have at least 8 characters; `openssl rand -hex 32` generates one.")
         if self.token is None and not is_loopback(self.host):
             raise ConfigurationError(
                 f"{self.host!r} can be reached from other machines, and without a token anyone there could run "
-                "programs. Give one with --token-file or the variable RSTAR2_SANDBOX_TOKEN, or listen on 127.0.0.1."
+                "programs. Set a token with --token-file or RSTAR2_SANDBOX_TOKEN, or listen on 127.0.0.1."
             )
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ConfigurationError("HTTPS needs both a certificate and its key (tls_cert and tls_key).")
@@ -89,12 +88,12 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # a host name, which is not resolved here
+    except ValueError:  # a host name; it is not resolved here
         return False
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """The limits, none above ``most``, and the names of those that were lowered."""
+    """Lower limits to at most ``most``; return them and the names of the lowered ones."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

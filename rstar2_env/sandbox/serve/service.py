@@ -1,6 +1,6 @@
 """Calls by id: a bounded queue in front of one sandbox; each call runs once, and its outcome is kept for a while.
 
-Covered: accepting or refusing calls, running them, giving an outcome to every watcher, calls that are sent again,
+Covered: accepting or refusing calls, running them, passing the outcome to every watcher, calls that are sent again,
 cancelling, clients that disconnect and reconnect, stopping. Not covered: HTTP (``app``, ``stream``). Everything
 here runs in one event loop.
 """
@@ -28,7 +28,7 @@ _GIVEN_UP = "The call was ended because its client disconnected or cancelled it.
 
 
 class Watcher(Protocol):
-    """Something that waits for calls."""
+    """Object that waits for calls."""
 
     def finished(self, call: ServedCall) -> None:
         """Called when a watched call has its answer."""
@@ -40,13 +40,13 @@ class ServedCall:
 
     Args:
         call_id: Id that the client chose.
-        job: What to run; ``None`` for a call that never runs.
-        arrived: When it arrived, by the loop's clock.
+        job: The job; ``None`` for a call that never runs.
+        arrived: Time of arrival, by the loop's clock.
 
     Attributes:
         id: Id that the client chose.
-        answer: Its outcome or refusal as a JSON object, once there is one and while it is remembered.
-        outcome: The outcome itself, while its watchers are told; ``None`` when it never ran.
+        answer: Its outcome or refusal as a JSON object, while it is remembered; ``None`` before.
+        outcome: The outcome, while its watchers are notified; ``None`` if it never ran.
     """
 
     __slots__ = ("answer", "arrived", "cut", "done", "done_at", "id", "job", "outcome", "size", "task", "watchers")
@@ -69,9 +69,9 @@ class Service:
     """The queue in front of a sandbox.
 
     Args:
-        sandbox: A running sandbox of any provider. The caller closes it.
+        sandbox: A running sandbox of any provider; the caller closes it.
         options: Bounds and timeouts of the server.
-        provider: The provider's name, for the clients.
+        provider: Name of the provider, reported to clients.
     """
 
     def __init__(self, sandbox: Sandbox, options: ServeOptions, provider: str = "local") -> None:
@@ -79,7 +79,7 @@ class Service:
         self.options = options
         self.provider = provider
         self.boot = secrets.token_hex(8)
-        """Changes with every start: calls that an earlier boot had accepted are lost."""
+        """Id of this start of the server; calls accepted under an earlier id are lost."""
         known = int(getattr(getattr(sandbox, "options", None), "slots", 0))
         self.slots = options.slots or known or usable_cores()
         self.in_flight_limit = options.in_flight if options.in_flight is not None else 2 * self.slots
@@ -87,15 +87,15 @@ class Service:
         self.running = 0
         self.metrics = Metrics(
             {
-                "queue_depth": (lambda: self.waiting, "Calls that wait."),
-                "in_flight": (lambda: self.running, "Calls given to the provider and not yet finished."),
-                "sessions": (lambda: len(self._sessions.names()), "Sessions that were used and not seen to end."),
-                "remembered": (lambda: len(self._calls), "Calls known by their ids."),
+                "queue_depth": (lambda: self.waiting, "Waiting calls."),
+                "in_flight": (lambda: self.running, "Calls passed to the provider and not yet finished."),
+                "sessions": (lambda: len(self._sessions.names()), "Sessions believed to be alive."),
+                "remembered": (lambda: len(self._calls), "Calls remembered by id."),
             }
         )
-        self._recent_s = 0.05  # moving average of the duration of calls; starts with a guess
+        self._recent_s = 0.05  # moving average of the duration of calls, with an initial guess
         self._calls: dict[str, ServedCall] = {}
-        self._queue: dict[ServedCall, None] = {}  # in order of arrival; any one can be taken out
+        self._queue: dict[ServedCall, None] = {}  # in order of arrival; any call can be removed
         self._finished: deque[ServedCall] = deque()
         self._answers: deque[ServedCall] = deque()
         self._answer_bytes = 0
@@ -117,7 +117,7 @@ class Service:
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> ServedCall | None:
-        """The call with that id, if it came before and is remembered."""
+        """Return the call with that id if it is remembered, else ``None``."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()
@@ -136,12 +136,12 @@ class Service:
         return call
 
     def leave(self, call: ServedCall, watcher: Watcher, *, grace_s: float) -> None:
-        """Remove a watcher of a call. When no other watches it for ``grace_s``, the call is ended.
+        """Remove a watcher of a call. If the call has no watcher for ``grace_s`` seconds, it is ended.
 
         Args:
             call: The call.
-            watcher: Who stops waiting for it.
-            grace_s: Seconds until an unwatched call is ended; 0 ends it at once.
+            watcher: The watcher to remove.
+            grace_s: Seconds until an unwatched call is ended; 0 ends it immediately.
         """
         call.watchers.discard(watcher)
         if call.done or call.watchers:
@@ -164,18 +164,18 @@ class Service:
             call.task.cancel()
 
     def retry_after(self) -> float:
-        """Seconds until there may be room, estimated from the duration of recent calls."""
+        """Estimate the seconds until the queue has room, from the duration of recent calls."""
         ahead = max(1, len(self._queue) + self.running - self.in_flight_limit)
         low, high = _RETRY_S
         return min(high, max(low, self._recent_s * ahead / self.in_flight_limit))
 
     def end_session(self, name: str) -> None:
-        """End a session, without waiting for it."""
+        """End a session without waiting for its end."""
         self._sessions.forget(name)
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
-        """Stop: refuse waiting calls, which clients send elsewhere; let running ones finish within ``drain_s``."""
+        """Stop: refuse waiting calls, which clients send elsewhere, and wait ``drain_s`` seconds for running ones."""
         self.draining = True
         for call in list(self._queue):
             self._refuse(call, "stopping")
@@ -189,7 +189,7 @@ class Service:
                     call.task.cancel()
             await self._idle.wait()
 
-    # Inside
+    # Internals
 
     def _start_what_fits(self) -> None:
         while self._queue and self.running < self.in_flight_limit:
@@ -219,7 +219,7 @@ class Service:
         elif isinstance(error, ConfigurationError):
             outcome = lost(str(error), 0)
             answer["error"] = str(error)
-        else:  # the client must be told of any error of a provider
+        else:  # the client must receive any error of a provider
             outcome = lost(f"{type(error).__name__}: {error}", 1, session)
         if "error" not in answer:
             answer["outcome"] = outcome_to_json(outcome)
@@ -250,7 +250,7 @@ class Service:
         self._forget()
 
     def _refuse(self, call: ServedCall, why: str) -> None:
-        """Answer that the call never ran, and forget it, so that it can be sent again, here or elsewhere."""
+        """Answer that the call did not run, and forget it, so that the client can send it again."""
         del self._calls[call.id]
         call.done, call.job = True, None
         if why != "cancelled":
@@ -265,7 +265,7 @@ class Service:
             watcher.finished(call)
 
     def _forget(self) -> None:
-        """Drop the oldest answers past the bound on their bytes, and the oldest calls past the time."""
+        """Drop the oldest answers beyond ``remember_mb``, and calls older than ``remember_s``."""
         while self._answer_bytes > self.options.remember_mb * (1 << 20) and len(self._answers) > 1:
             oldest = self._answers.popleft()
             self._answer_bytes -= oldest.size

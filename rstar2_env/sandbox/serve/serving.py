@@ -1,4 +1,4 @@
-"""The server's application in uvicorn, for a process of its own (``main``) and for an actor of a cluster (``ray``)."""
+"""Configuration of uvicorn for the server, in its own process (``main``) or in an actor of a cluster (``ray``)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CLOSE_S = 2.0
 
 
 def configured(service: Service) -> uvicorn.Config:
-    """What uvicorn is to serve, and how; loaded.
+    """Create and load the configuration of uvicorn.
 
     Raises:
         ConfigurationError: The certificate or its key cannot be used.
     """
-    # Otherwise each counter gets another line with its creation time.
+    # Otherwise each counter gets an additional line with its creation time.
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # has no annotations
     options = service.options
     config = uvicorn.Config(
@@ -43,9 +43,9 @@ def configured(service: Service) -> uvicorn.Config:
 
 
 class QuietServer(uvicorn.Server):
-    """A server inside a program that has signals of its own."""
+    """Server inside a program that handles signals itself."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals as they are."""
+        """Keep the signal handlers unchanged."""
         yield

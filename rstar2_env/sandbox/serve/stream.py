@@ -1,6 +1,6 @@
-"""Outcomes as they finish: one JSON object a line, so that a slow call of a batch does not hold back the fast ones.
+"""Stream of outcomes, one JSON object per line, so that a slow call of a batch does not delay the others.
 
-Covered: the answer to a batch of calls, heartbeats while nothing else happens, a client that disconnects. Not covered:
+Covered: the answer to a batch of calls, heartbeats while no call finishes, clients that disconnect. Not covered:
 running calls (``service``).
 """
 
@@ -16,12 +16,12 @@ from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _GATHER_S = 0.01
-"""While calls wait, outcomes within this time are sent together, since a packet is expensive for short calls."""
-_FORGOTTEN = lost("The call has run, and its outcome is no longer kept.", 1)
+"""Seconds within which outcomes are sent together while calls wait, since a packet is expensive for short calls."""
+_FORGOTTEN = lost("The call has run, but its outcome is no longer kept.", 1)
 
 
 class OutcomeStream(Response):
-    """Answers a batch: refused and finished calls immediately, the rest line by line as they finish."""
+    """Answer to a batch: refused and finished calls immediately, the others line by line as they finish."""
 
     media_type = "application/x-ndjson"
 
@@ -35,7 +35,7 @@ class OutcomeStream(Response):
         self._gone = False
 
     def wait_for(self, call: ServedCall) -> None:
-        """Add a call whose answer is to be sent."""
+        """Add a call whose answer to send."""
         if call.done:
             self._lines.append(answer_line(call))
         else:
@@ -53,7 +53,7 @@ class OutcomeStream(Response):
         self._changed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer; when the client disconnects, stop and tell the service."""
+        """Send the answer; if the client disconnects, stop and release its calls."""
         departure = asyncio.create_task(self._watch(receive))
         beat = asyncio.create_task(self._beat())
         try:
@@ -85,7 +85,7 @@ class OutcomeStream(Response):
         self._changed.set()
 
     async def _beat(self) -> None:
-        """Send an empty line periodically, so that client and server each notice when the other is gone."""
+        """Send an empty line periodically, so that client and server notice a lost connection."""
         while True:
             await asyncio.sleep(self._service.options.beat_s)
             if not self._lines:
@@ -94,7 +94,7 @@ class OutcomeStream(Response):
 
 
 def answer_line(call: ServedCall) -> bytes:
-    """A finished call's answer as a line."""
+    """Return the answer of a finished call as a line."""
     if call.answer is not None:
         return call.answer
     return dump({"id": call.id, "outcome": outcome_to_json(_FORGOTTEN)})

@@ -93,7 +93,7 @@ class Fleet:
             await asyncio.sleep(1.0)
             server.restart()
             with contextlib.suppress(LinkError):
-                await fresh.ask(5.0)
+                await fresh.connect(5.0)
         self.links[at] = fresh
         self.dispatcher.servers.add(fresh)
 

@@ -280,7 +280,7 @@ def test_it_gives_a_sign_of_life_while_nothing_happens(serve: Any) -> None:
 
 def test_a_client_that_wants_strict_isolation_uses_no_server_without(serve: Any) -> None:
     with serve(provider_options={**SMALL, "isolation": "none"}) as server:
-        with pytest.raises(SandboxUnavailableError, match="isolation='strict', and it lacks no network"):
+        with pytest.raises(SandboxUnavailableError, match=r"isolation='strict'.*no network"):
             make_sandbox("remote", url=server.url)
         with (
             pytest.warns(RuntimeWarning, match="no network"),
