@@ -108,7 +108,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     file.write_text("\n")
     with pytest.raises(ConfigurationError, match="empty"):
         read_token(None, str(file))
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    with pytest.raises(ConfigurationError, match="token file"):
         read_token(None, str(tmp_path / "none"))
 
 
