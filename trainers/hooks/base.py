@@ -1,13 +1,13 @@
-"""What a hook is: it is called between the steps of a run, and may change what the next ones do.
+"""The protocol of hooks, which are called between the steps of a run and may change the following steps.
 
-A hook is any object with some of the methods of transformers' ``TrainerCallback``, each called as there, with
-``(args, state, control, **kwargs)``; it need not inherit from it, and imports neither torch nor transformers. What sets
-it apart is ``bind``: before training it is given the ``RunState``, through which it acts. ``on_evaluate`` is called
-with the figures of each evaluation on held-out problems (``metrics={"eval/pass_rate": ...}``).
+A hook is any object with some of the methods of transformers' ``TrainerCallback``, called with the same arguments,
+``(args, state, control, **kwargs)``. It need not inherit from it, and imports neither torch nor transformers. In
+addition, a hook may have ``bind``: before training it receives the ``RunState``, through which it acts. ``on_evaluate``
+is called with the figures of each evaluation on held-out problems (``metrics={"eval/pass_rate": ...}``).
 
-Every process of a run has its own copy of each hook, and all of them must act alike. What they see
-(``RunState.figures``, ``logs``, ``metrics``) is the same on every process; a hook that draws at random seeds itself
-with ``args.seed``.
+Every process of a run has its own copy of each hook, and all copies must act identically. Their inputs
+(``RunState.figures``, ``logs``, ``metrics``) are equal on every process; a hook that draws random numbers seeds its
+generator with ``args.seed``.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ EVENTS = (
     "on_prediction_step",
     "on_push_begin",
 )
-"""Methods of transformers' ``TrainerCallback``; listed here because naming hooks must not import transformers."""
+"""Methods of transformers' ``TrainerCallback``, listed here because listing hooks must not import transformers."""
 
 Hook = object
-"""An object with any of the methods ``EVENTS``, and with those of the protocols below that it needs."""
+"""An object with some of the methods ``EVENTS``, and optionally of the protocols below."""
 
 
 @runtime_checkable
@@ -51,33 +51,33 @@ class Binds(Protocol):
     """Optional method of a hook that acts on the run."""
 
     def bind(self, run: RunState) -> None:
-        """Keep the run's state, and check that the run has what the hook will need.
+        """Store the run's state, and check that the run has everything that the hook needs.
 
         Raises:
-            ConfigurationError: The run has no such thing, such as a reference model.
+            ConfigurationError: The run lacks something, such as a reference model.
         """
         ...
 
 
 @runtime_checkable
 class Observes(Protocol):
-    """Optional method of a hook that acts on how the groups of a rollout went."""
+    """Optional method of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Hear of the groups of all processes, once for each rollout, before the first step on it ends."""
+        """Receive the results of the groups of all processes, once per rollout, before its first step ends."""
         ...
 
 
 @runtime_checkable
 class KeepsState(Protocol):
-    """Optional methods of a hook whose decisions depend on what it saw before; its state goes into checkpoints."""
+    """Optional methods of a hook whose decisions depend on earlier steps; its state is saved in checkpoints."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, as JSON can hold it."""
+        """Return the state as JSON-compatible values."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state that ``state_dict`` returned."""
+        """Load a state that ``state_dict`` returned."""
         ...
 
 

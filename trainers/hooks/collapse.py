@@ -1,11 +1,11 @@
-"""``collapse``: notices that the reward has fallen from its best, and saves or stops (rStar2-Agent, arXiv 2508.20722).
+"""``collapse``: detects a fall of the reward from its best, and saves or stops (rStar2-Agent, arXiv 2508.20722).
 
-The paper's run collapsed after step 510, and could not be mended (section 5.3): going on costs compute and keeps newer
-checkpoints than the good ones. The reward of a step is noise, so what falls is its mean over ``window`` logs:
+The paper's run collapsed after step 510 and could not be recovered (section 5.3): continuing costs compute and replaces
+good checkpoints. The reward of a single step is noisy, so the hook uses its mean over ``window`` logs:
 
-    collapsed: ``patience`` means in a row below best - share * |best|, best being the highest mean so far.
+    collapsed: ``patience`` consecutive means below best - share * |best|, where best is the highest mean so far.
 
-Longer than most parts, since what it has seen is kept in checkpoints.
+Longer than most parts, since its state is saved in checkpoints.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .state import RunState
 class Collapse(CheckedOptions):
     """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
 
-    It acts once, with a note that says what it saw; after a fall that it did not end, it looks again once the mean is
-    above the line.
+    It acts once, with a note of the observed values. If the run continues, it can act again after the mean has been
+    above the threshold.
 
     Args:
-        metric: The figure of the logs that falls; higher is better.
-        share: How far below the best is a collapse, as a share of it.
-        window: Logs over which the mean is taken.
-        patience: Means in a row below the line after which it acts.
-        action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` writes one; ``"warn"`` only says so.
+        metric: The logged figure to watch; higher is better.
+        share: Share of the best value by which the mean must fall.
+        window: Number of logs over which the mean is computed.
+        patience: Number of consecutive means below the threshold after which it acts.
+        action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` writes one; ``"warn"`` only logs a warning.
     """
 
     metric: str = "rollout/reward"
@@ -44,7 +44,7 @@ class Collapse(CheckedOptions):
     action: Action = "stop"
 
     def __post_init__(self) -> None:
-        """Check the options; nothing was seen yet."""
+        """Check the options and set the initial state."""
         super().__post_init__()
         self._seen: list[float] = []
         self._best: float | None = None
@@ -55,7 +55,7 @@ class Collapse(CheckedOptions):
         self._run = run
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Look at the figure, where it was logged."""
+        """Check the figure if it was logged."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

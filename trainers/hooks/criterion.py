@@ -20,10 +20,10 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """Whether a figure is beyond a value.
+    """A comparison of a figure with a value.
 
     Attributes:
-        figure: Its name.
+        figure: Name of the figure.
         sign: ``>=``, ``<=``, ``>`` or ``<``.
         value: The value.
     """
@@ -33,12 +33,12 @@ class Criterion:
     value: float
 
     def met(self, figures: Mapping[str, float | None]) -> bool:
-        """Whether the figures meet it; a figure that is not there, or without data, does not."""
+        """Return whether the figures meet the criterion; a missing figure, or one without data, does not."""
         found = figures.get(self.figure)
         return found is not None and _SIGNS[self.sign](found, self.value)
 
     def __str__(self) -> str:
-        """As it is written; reads as the same one."""
+        """Return the criterion as text that ``read_criterion`` reads."""
         return f"{self.figure} {self.sign} {repr(self.value).removesuffix('.0')}"
 
 
@@ -46,7 +46,7 @@ def read_criterion(written: str) -> Criterion:
     """Read a criterion.
 
     Raises:
-        ConfigurationError: It is not of the form ``FIGURE >= NUMBER``.
+        ConfigurationError: The text does not have the form ``FIGURE >= NUMBER``.
     """
     found = _WRITTEN.fullmatch(written)
     try:

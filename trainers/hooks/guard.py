@@ -1,14 +1,14 @@
-"""``guard``: what to do when a figure leaves its bounds, such as the entropy or the KL to the reference model.
+"""``guard``: acts when a figure leaves its bounds, such as the entropy or the KL to the reference model.
 
-The entropy of a policy that collapses goes to 0, its KL runs away; both show in the figures of a step long before the
-reward does. After ``patience`` logs in a row outside of the bounds the hook writes a note into the run's folder, once
-until the figure has been within them again, and
+If a policy collapses, its entropy goes to 0 and its KL diverges; both are visible in the figures of a step long before
+the reward. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder, once
+until the figure has been within the bounds again, and
 
 - ``action="warn"``: does nothing else;
-- ``action="save"``: has a checkpoint written too, at the end of the step;
-- ``action="stop"``: ends the run after that checkpoint; the run's folder is complete, and ``resume`` would go on.
+- ``action="save"``: also has a checkpoint written at the end of the step;
+- ``action="stop"``: ends the run after that checkpoint; the run's folder is complete and can be resumed.
 
-Longer than most parts, since it is three actions, and what it has seen is kept in checkpoints.
+Longer than most parts, since it has three actions and a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Guard(CheckedOptions):
     """Warn, save or stop when a figure leaves its bounds: ``metric=policy/entropy,low=0.05``, ``metric=kl,high=0.5``.
 
     Args:
-        metric: A figure of the logs: ``kl`` (of the loss's term of that name), ``policy/entropy``, ``grad_norm``, ....
-        low: Lowest value that is within; ``None`` sets no bound.
-        high: Highest value that is within; ``None`` sets no bound.
-        patience: Logs in a row outside of the bounds after which it acts.
+        metric: A logged figure: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....
+        low: Lower bound; ``None`` for no bound.
+        high: Upper bound; ``None`` for no bound.
+        patience: Number of consecutive logs outside the bounds after which it acts.
         action: ``"warn"``, ``"save"`` or ``"stop"``.
     """
 
@@ -46,10 +46,10 @@ class Guard(CheckedOptions):
     action: Action = "warn"
 
     def __post_init__(self) -> None:
-        """Check the bounds; nothing was seen yet.
+        """Check the bounds and set the initial state.
 
         Raises:
-            ConfigurationError: Both bounds are given, and nothing is between them.
+            ConfigurationError: The lower bound is above the upper bound.
         """
         super().__post_init__()
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -61,7 +61,7 @@ class Guard(CheckedOptions):
         self._run = run
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Look at the figure, where it was logged."""
+        """Check the figure if it was logged."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return
@@ -88,13 +88,13 @@ class Guard(CheckedOptions):
 
 
 def act(run: RunState, control: Any, action: Action, why: str) -> None:
-    """Note why, and save or stop.
+    """Write a note, and save or stop.
 
     Args:
         run: The run.
-        control: The flow of transformers' trainer.
-        action: What to do.
-        why: What was seen.
+        control: The control object of transformers' trainer.
+        action: The action.
+        why: The reason.
     """
     did = {"warn": "nothing is done about it", "save": "a checkpoint is written", "stop": "the run stops"}[action]
     run.note(f"{why}: {did}.")

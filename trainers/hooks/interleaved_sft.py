@@ -1,11 +1,11 @@
-"""``interleaved_sft``: learn what nobody solved from demonstrations, between steps (ReLIFT, arXiv 2506.07527).
+"""``interleaved_sft``: SFT steps on demonstrations of unsolved problems, between RL steps (ReLIFT, arXiv 2506.07527).
 
-Reinforcement sharpens what a policy can do already and learns nothing from a problem of which no episode is right. Each
-such problem with a stored demonstration goes to a buffer, where it counts once; when ``size`` are there, one SFT step
-(the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is empty
-again. A problem without a demonstration is left alone. The paper has buffers of 128 and a learning rate of 1e-6, beside
-GRPO without the deviation. Longer than most parts, since it keeps a buffer, in checkpoints too, and takes steps of its
-own.
+Reinforcement learning sharpens existing abilities and learns nothing from a problem without a correct episode. Each
+such problem with a stored demonstration is added to a buffer, once. When the buffer holds ``size`` problems, one SFT
+step (the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is
+cleared. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
+GRPO without the deviation. Longer than most parts, since it keeps a buffer, also in checkpoints, and takes its own
+steps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .state import RunState
 
 @dataclass
 class InterleavedSft(CheckedOptions):
-    """An SFT step on demonstrations of unsolved problems, whenever enough have come up (ReLIFT, arXiv 2506.07527).
+    """An SFT step on demonstrations whenever enough unsolved problems have occurred (ReLIFT, arXiv 2506.07527).
 
     Args:
         demonstrations: File of JSON lines with ``problem_id`` and ``messages``, as ``rstar2 traces`` writes them.
-        size: Unsolved problems that make one step.
-        learning_rate: Learning rate of the step; ``None`` takes the schedule's.
+        size: Number of unsolved problems per SFT step.
+        learning_rate: Learning rate of the step; ``None`` uses the schedule's.
     """
 
     demonstrations: str
@@ -40,7 +40,7 @@ class InterleavedSft(CheckedOptions):
     learning_rate: float | None = option(1e-6, above=0)
 
     def __post_init__(self) -> None:
-        """Read the demonstrations; nobody was seen to fail yet.
+        """Read the demonstrations and set the initial state.
 
         Raises:
             ConfigurationError: The file cannot be read, or has no demonstration of a problem.
@@ -49,7 +49,7 @@ class InterleavedSft(CheckedOptions):
         path = Path(os.path.expanduser(self.demonstrations))
         if not path.is_file():
             raise ConfigurationError(
-                f"There is no file of demonstrations {self.demonstrations!r}; `rstar2 traces` writes one.",
+                f"There is no file with demonstrations {self.demonstrations!r}; `rstar2 traces` writes one.",
                 option="demonstrations",
             )
         self._shown = {
@@ -68,7 +68,7 @@ class InterleavedSft(CheckedOptions):
         self._run = run
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Take up the problems without a correct episode; see ``Observes``."""
+        """Add the problems without a correct episode to the buffer; see ``Observes``."""
         for one in outcomes:
             name = one.problem_id
             if one.episodes and not one.successes and name in self._shown and name not in self._buffer:

@@ -1,4 +1,4 @@
-"""``kl_schedule``: the coefficient of the KL term moves on a line and stays at its end (KDRL, arXiv 2506.02208)."""
+"""``kl_schedule``: changes the coefficient of the KL term linearly, then keeps it (KDRL, arXiv 2506.02208)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .state import RunState
 
 @dataclass
 class KlSchedule(CheckedOptions):
-    """Move the coefficient of a term of the loss on a line over the steps, then keep it.
+    """Change the coefficient of a loss term linearly over the steps, then keep it.
 
-    The defaults are those of KDRL (arXiv 2506.02208): from 5e-3 down by 5e-5 a step to 1e-3, which step 80 reaches.
+    The defaults are KDRL's (arXiv 2506.02208): from 5e-3 down by 5e-5 per step to 1e-3, reached at step 80.
 
     Args:
         start: Coefficient of the first step.
         end: Coefficient after the last of the steps.
-        steps: Steps from one to the other; ``None`` takes all steps of the run.
+        steps: Number of steps of the change; ``None`` for all steps of the run.
         term: Name of the term of the loss.
     """
 
@@ -33,7 +33,7 @@ class KlSchedule(CheckedOptions):
         """See ``Binds``.
 
         Raises:
-            ConfigurationError: The loss has no such term.
+            ConfigurationError: The loss does not have this term.
         """
         run.coefficient(self.term)
         self._run = run

@@ -1,6 +1,6 @@
-"""``length_stages``: episodes get other budgets from stage to stage (AceReason-Nemotron, arXiv 2505.16400).
+"""``length_stages``: changes the budgets of episodes in stages (AceReason-Nemotron, arXiv 2505.16400).
 
-Longer than most parts, since the stages of three papers share it, whose lengths are checked against each other.
+Longer than most parts, since it implements the stages of three papers and checks their lengths against each other.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from .state import RunState
 
 @dataclass
 class LengthStages(CheckedOptions):
-    """Change the budget of tokens, and of turns, from stage to stage (AceReason-Nemotron, arXiv 2505.16400).
+    """Change the budgets of tokens and turns in stages (AceReason-Nemotron, arXiv 2505.16400).
 
-    Short budgets first make a policy concise, and save most of the time; later stages give hard problems their room.
-    AceReason goes from 8K to 16K, 24K and 32K tokens; rStar2-Agent (arXiv 2508.20722, section 4.3) from 8K to 12K, with
-    15 instead of 10 turns and a fresh optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``).
-    AgentMath (arXiv 2512.20745) goes from 48K tokens and 48 calls to 72K and 96K when more than a tenth of the episodes
-    are cut off (``tokens=1+1.5+2,turns=48+72+96,when_cut=0.1``).
+    Short budgets at first make a policy concise and save most of the time; later stages give hard problems more room.
+    AceReason uses 8K, 16K, 24K and 32K tokens; rStar2-Agent (arXiv 2508.20722, section 4.3) 8K and 12K, with 15 instead
+    of 10 turns and a new optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``). AgentMath (arXiv
+    2512.20745) moves from 48K tokens and 48 calls to 72K and 96K when more than a tenth of the episodes are truncated
+    (``tokens=1+1.5+2,turns=48+72+96,when_cut=0.1``).
 
     Args:
-        tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); none
-            leaves it as it is.
-        steps: Steps of each stage but the last, which goes on to the end; one number holds for all, none divides the
-            run into equal stages.
-        when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage begins, in
-            place of ``steps``; no stage ever ends for another reason, and none comes back.
-        turns: Turns of an episode in each stage, the option ``max_turns`` of the environment; none leaves the run's.
-        reset: Stages, from 1, that begin with a fresh optimizer, and with the policy as the reference model if there is
+        tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty
+            to keep it.
+        steps: Steps of each stage except the last; one number applies to all, and empty divides the run into equal
+            stages.
+        when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
+            replaces ``steps``. Stages then end for no other reason and are never repeated.
+        turns: Turns of an episode in each stage, set as the environment's option ``max_turns``; empty to keep the
+        run's.
+        reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is
             one.
     """
 
@@ -47,10 +48,10 @@ class LengthStages(CheckedOptions):
     reset: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the stages fit each other.
+        """Check that the stages are consistent.
 
         Raises:
-            ConfigurationError: They do not.
+            ConfigurationError: The stages are not consistent.
         """
         super().__post_init__()
         self._stages = max(len(self.tokens), len(self.turns))
@@ -82,7 +83,7 @@ class LengthStages(CheckedOptions):
         self._begins = [0, *accumulate(each * between if len(each) == 1 else each)]
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Set the budgets of the stage; at its first step, reset what it resets."""
+        """Set the budgets of the stage; at its first step, apply its reset."""
         run = self._run
         stage, begun = sum(begin <= run.step for begin in self._begins), run.step in self._begins[1:]
         if self.when_cut is not None:
@@ -100,13 +101,13 @@ class LengthStages(CheckedOptions):
                 run.reset_reference()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Begin the next stage, if too many episodes were cut off."""
+        """Start the next stage if too many episodes were truncated."""
         cut = [(logs or {}).get(f"rollout/end/{end}", 0.0) for end in ("tokens", "turns")]
         if self.when_cut is not None and math.fsum(cut) > self.when_cut and self._stage < self._stages:
             self._stage, self._begun = self._stage + 1, True
 
     def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``; stages that end by steps are known from the step."""
+        """See ``KeepsState``; stages that end by steps follow from the step."""
         return {"stage": self._stage, "begun": self._begun}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""``policy_refresh``: each stage of a curriculum begins with the policy as its own reference (arXiv 2507.17512).
+"""``policy_refresh``: each stage of a curriculum starts with the policy as its own reference (arXiv 2507.17512).
 
-Can One Domain Help Others? trains stage after stage, from easy to hard within a domain: at the end of each stage the
-reference model becomes the policy and the optimizer forgets its moments, so that the next is not held to what came
-before. The study also found that another chat template in evaluation than in training costs more than any of its
-curricula gains; so a run whose two differ is refused. Longer than most parts, since it compares the templates of
-training and evaluation too.
+"Can One Domain Help Others?" trains in stages, from easy to hard within a domain. At the end of each stage the
+reference model becomes the policy and the optimizer's moments are reset, so the next stage is not constrained by the
+previous one. The study also found that different chat templates in training and evaluation cost more than any of its
+curricula gain; such a run is therefore rejected. Longer than most parts, since it also compares the templates of
+training and evaluation.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from .state import RunState
 
 @dataclass
 class PolicyRefresh(CheckedOptions):
-    """At the end of each stage, the policy becomes the reference and the optimizer begins afresh (arXiv 2507.17512).
+    """At the end of each stage, the policy becomes the reference and the optimizer is reset (arXiv 2507.17512).
 
     Args:
-        steps: Steps of each stage but the last, which goes on to the end; one number holds for all of them.
-        optimizer: Whether to forget the optimizer's moments.
-        same_template: Refuse a run in which evaluation shows the policy another template or system message than
-            training does.
+        steps: Steps of each stage except the last, which lasts until the end; one number applies to all.
+        optimizer: Whether to reset the optimizer's moments.
+        same_template: Reject a run in which evaluation uses another template or system message than training.
     """
 
     steps: tuple[int, ...] = (100,)
@@ -40,7 +39,7 @@ class PolicyRefresh(CheckedOptions):
         """Check the stages.
 
         Raises:
-            ConfigurationError: There is none, or one has no steps.
+            ConfigurationError: There are no stages, or a stage has no steps.
         """
         super().__post_init__()
         if not self.steps or min(self.steps) < 1:
@@ -62,7 +61,7 @@ class PolicyRefresh(CheckedOptions):
             train, held_out = openings["train"].splitlines(), openings["eval"].splitlines()
             differing = [line for line in difflib.ndiff(train, held_out) if line[:2] in ("- ", "+ ")]
             raise ConfigurationError(
-                "Evaluation shows the policy another template than training does (- training, + evaluation):\n"
+                "Evaluation uses another template than training (- training, + evaluation):\n"
                 + "\n".join(differing[:10])
                 + "\nGive both the same dialect and system message, or set same_template=false."
             )
@@ -71,7 +70,7 @@ class PolicyRefresh(CheckedOptions):
         self._ends = set(accumulate(each))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Refresh at the end of a stage, but for the end of the run."""
+        """Refresh at the end of a stage, except at the end of the run."""
         run = self._run
         if run.step not in self._ends or run.step >= run.steps:
             return

@@ -1,6 +1,6 @@
 """``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864).
 
-Longer than most parts, since it resets for either of two reasons, and its state is kept in checkpoints.
+Longer than most parts, since it resets for two reasons and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from .state import RunState
 class ReferenceReset(CheckedOptions):
     """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
 
-    The paper resets by hand when validation stalls; here that is ``patience`` evaluations without an improvement.
+    The paper resets manually when validation stalls; here, after ``patience`` evaluations without an improvement.
 
     Args:
-        patience: Evaluations in a row that are no better than the best since the last reset.
-        delta: An evaluation is better if its figure is higher by more than this.
+        patience: Number of consecutive evaluations that are not better than the best since the last reset.
+        delta: Minimum increase of the figure that counts as an improvement.
         metric: The figure of the evaluation; higher is better.
-        most_kl: Reset also when the logged divergence from the reference model exceeds this; ``None`` never does.
-        optimizer: Whether to forget the optimizer's moments too, as the paper does.
+        most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables
+        it.
+        optimizer: Whether to also reset the optimizer's moments, as the paper does.
     """
 
     patience: int = option(2, least=1)
@@ -38,7 +39,7 @@ class ReferenceReset(CheckedOptions):
     optimizer: bool = True
 
     def __post_init__(self) -> None:
-        """Check the options; nothing was seen yet."""
+        """Check the options and set the initial state."""
         CheckedOptions.__post_init__(self)
         self._best, self._stale = -math.inf, 0
 
@@ -69,7 +70,7 @@ class ReferenceReset(CheckedOptions):
             self._reset()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, float], **kwargs: Any) -> None:
-        """Look at the divergence."""
+        """Check the divergence."""
         if self.most_kl is not None and logs.get("kl", 0.0) > self.most_kl:
             self._reset()
 

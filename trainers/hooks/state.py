@@ -1,8 +1,8 @@
-"""``RunState``: what a hook may read and change of a run, whatever backend runs it. No torch.
+"""``RunState``: the state of a run that hooks can read and change, independent of the backend and of torch.
 
-Changes of limits and temperature hold from the next rollout on, so that the rows of one rollout are always trained as
-they were drawn; the others hold at once. All of them are kept in checkpoints. Every method must be called alike on
-every process of the run.
+Changes of limits and temperature take effect at the next rollout, so the rows of a rollout are always trained as they
+were sampled; other changes take effect immediately. All changes are saved in checkpoints. Every method must be called
+identically on every process of the run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Limits:
 
 
 class RunState(Protocol):
-    """A run, as a hook sees it.
+    """The interface of a run for hooks.
 
     Attributes:
         limits: Limits of later episodes; assign a changed record (``dataclasses.replace(run.limits, ...)``).
@@ -54,24 +54,24 @@ class RunState(Protocol):
 
     @property
     def step(self) -> int:
-        """Optimizer steps that are done."""
+        """Number of finished optimizer steps."""
         ...
 
     @property
     def steps(self) -> int:
-        """Optimizer steps of the whole run."""
+        """Number of optimizer steps of the whole run."""
         ...
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The newest logged value of each metric, the same on every process; empty before the first."""
+        """The latest logged value of each metric, equal on every process; empty before the first log."""
         ...
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """What the policy reads around the problem in ``train`` and ``eval``: system message, marks of turns.
+        """The text around the problem in ``train`` and ``eval``: system message and turn markers.
 
-        Empty where nobody knows.
+        Empty if unknown.
         """
         ...
 
@@ -81,10 +81,10 @@ class RunState(Protocol):
         ...
 
     def coefficient(self, term: str = "kl") -> float:
-        """The coefficient ``coef`` of a term of the loss; the second term of one name is called ``NAME#2``.
+        """Return the coefficient ``coef`` of a loss term; a second term with the same name is called ``NAME#2``.
 
         Raises:
-            ConfigurationError: The loss has no such term, or the term has no coefficient.
+            ConfigurationError: The loss does not have this term, or the term has no coefficient.
         """
         ...
 
@@ -93,10 +93,10 @@ class RunState(Protocol):
 
         Args:
             value: The coefficient; finite and at least 0.
-            term: Name of the term, as of ``coefficient``.
+            term: Name of the term, as in ``coefficient``.
 
         Raises:
-            ConfigurationError: As ``coefficient``, or the value is out of its range.
+            ConfigurationError: See ``coefficient``; also if the value is out of range.
         """
         ...
 
@@ -109,24 +109,24 @@ class RunState(Protocol):
         ...
 
     def reset_optimizer(self) -> None:
-        """Forget the optimizer's moments. The learning rate's schedule goes on."""
+        """Reset the optimizer's moments. The learning rate schedule continues."""
         ...
 
     def note(self, text: str) -> None:
-        """Write down why something was done: a warning in the log, and an event ``note`` in the run's folder."""
+        """Record a reason: a warning in the log, and an event ``note`` in the run's folder."""
         ...
 
     def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.
 
         Args:
-            conversations: The same on every process, which share the work.
-            learning_rate: Learning rate of this step; ``None`` takes the schedule's.
+            conversations: The conversations, equal on every process; the processes share the work.
+            learning_rate: Learning rate of this step; ``None`` uses the schedule's.
 
         Returns:
             The loss before the step, in nats per token.
 
         Raises:
-            ConfigurationError: There is no conversation, or none has a turn of the policy.
+            ConfigurationError: There are no conversations, or none has a turn of the policy.
         """
         ...

@@ -1,4 +1,4 @@
-"""``temperature_schedule``: the sampling temperature moves on a line from one value to another."""
+"""``temperature_schedule``: changes the sampling temperature linearly from one value to another."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .state import RunState
 
 @dataclass
 class TemperatureSchedule(CheckedOptions):
-    """Move the sampling temperature on a line over the steps, then keep it.
+    """Change the sampling temperature linearly over the steps, then keep it.
 
-    A policy sharpens while it trains; raising the temperature keeps its rollouts diverse (Polaris, 2025,
+    A policy becomes sharper during training; raising the temperature keeps its rollouts diverse (Polaris, 2025,
     hkunlp.github.io/blog/2025/Polaris, which raises it between stages).
 
     Args:
         start: Temperature of the first step.
         end: Temperature after the last of the steps.
-        steps: Steps from one to the other; ``None`` takes all steps of the run.
+        steps: Number of steps of the change; ``None`` for all steps of the run.
     """
 
     start: float = option(1.0, above=0)

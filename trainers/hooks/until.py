@@ -1,7 +1,7 @@
-"""``until``: ends a run once a figure is good enough, such as the held-out pass rate: an exit condition.
+"""``until``: ends a run when a figure is good enough, such as the held-out pass rate: an exit condition.
 
-The steps of the run are the other one; whichever comes first ends it. The criterion is looked at whenever the figure is
-logged, so that one of held-out problems (``eval/...``) is looked at after each evaluation.
+The run ends when the criterion is met or its steps are finished, whichever comes first. The criterion is checked
+whenever the figure is logged; a figure of held-out problems (``eval/...``) is therefore checked after each evaluation.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .state import RunState
 
 @dataclass
 class Until(CheckedOptions):
-    """End the run once a figure meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
+    """End the run when a figure meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
 
-    The weights of that step are the last ones of the run, and its folder is complete.
+    The weights of that step are the final weights of the run, and its folder is complete.
 
     Args:
-        criterion: A figure of the logs, one of ``>=``, ``<=``, ``>`` and ``<``, and a number.
+        criterion: A logged figure, one of ``>=``, ``<=``, ``>`` and ``<``, and a number.
     """
 
     criterion: str
@@ -34,7 +34,7 @@ class Until(CheckedOptions):
         """Read the criterion.
 
         Raises:
-            ConfigurationError: It is not of that form.
+            ConfigurationError: The criterion does not have that form.
         """
         super().__post_init__()
         self._criterion = read_criterion(self.criterion)
@@ -44,7 +44,7 @@ class Until(CheckedOptions):
         self._run = run
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Look at the figure, where it was logged."""
+        """Check the figure if it was logged."""
         if not control.should_training_stop and self._criterion.met(logs or {}):
             act(self._run, control, "stop", f"{self._criterion} is met")
 

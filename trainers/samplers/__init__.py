@@ -1,1 +1,1 @@
-"""Samplers: choose with which ``reset`` arguments the groups of a step start."""
+"""Samplers: choose the ``reset`` arguments of a step's groups."""

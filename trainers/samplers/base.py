@@ -1,7 +1,7 @@
-"""What a sampler is: a cursor that hands out the starts of groups, and may learn from how they went.
+"""The protocol of samplers, which choose the starts of groups and may adapt to their results.
 
-A sampler's state is part of a checkpoint, so that a resumed run draws what the unbroken one would have drawn. Every
-process has a sampler of its own; all of them make the same draws and observe the same outcomes.
+A sampler's state is part of a checkpoint, so a resumed run makes the same draws as an uninterrupted one. Every process
+has its own sampler; all of them make the same draws and observe the same results.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Start:
     """The arguments of the ``reset`` with which every episode of a group starts.
 
     Attributes:
-        seed: Its seed.
-        options: Its options.
-        kind: The kind of problem that the sampler chose, where it draws by kinds; nothing else reads it.
+        seed: Seed of the reset.
+        options: Options of the reset.
+        kind: The kind of problem, if the sampler draws by kinds; only the sampler reads it.
     """
 
     seed: int
@@ -31,7 +31,7 @@ class Start:
 
     @property
     def problem_id(self) -> str:
-        """Id of the problem; empty where the environment chooses it by the seed."""
+        """Id of the problem; empty if the environment chooses it by the seed."""
         return str(self.options.get("problem_id", ""))
 
 
@@ -67,7 +67,7 @@ class Outcome:
 
 
 class Sampler(Protocol):
-    """Chooses the starts of groups. The order of its draws depends on its seed, its state and nothing else."""
+    """Chooses the starts of groups. The order of its draws depends only on its seed and its state."""
 
     def draw(self, n: int) -> list[Start]:
         """Return the next ``n`` starts and move on."""
@@ -88,14 +88,14 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class Tells(Protocol):
-    """Optional method of a sampler that can tell where it stands."""
+    """Optional method of a sampler that reports its state."""
 
     def figures(self) -> Mapping[str, float]:
-        """Return finite numbers by name, of the step to come; they are logged as ``sampler/<name>``.
+        """Return finite numbers by name for the next step; they are logged as ``sampler/<name>``.
 
-        Names in use: ``share/<kind>``, how likely each kind of problem is; ``level`` and ``stage``, numbers from 1
-        (``stage`` is 0 while problems are measured); ``problems``, how many may come; ``hard``, ``normal``, ``easy``
-        and ``unseen``, how many are in each pool; ``expected``, the mean pass rate that it predicts.
+        Names in use: ``share/<kind>``, the probability of each kind of problem; ``level`` and ``stage``, numbers from 1
+        (``stage`` is 0 while problems are measured); ``problems``, the number of problems that can be drawn; ``hard``,
+        ``normal``, ``easy`` and ``unseen``, the sizes of the pools; ``expected``, the predicted mean pass rate.
         """
         ...
 
@@ -107,16 +107,16 @@ def told_by(sampler: Sampler) -> dict[str, float]:
 
 
 def problems_of(env: Any) -> ProblemSource | None:
-    """The source of problems of an environment, whatever wraps it; ``None`` where it has none."""
+    """Return the source of problems of an environment, inside any wrappers; ``None`` if it has none."""
     source = getattr(env.unwrapped, "problems", None)
     return source if isinstance(source, ProblemSource) else None
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Makes a sampler: called with those of these that it takes, and its options.
+"""Creates a sampler: called with its options and with those of the following arguments that it declares.
 
 ``ids``, the problems of a finite source, else ``None``; ``seed``; ``problems``, the environment's source of problems,
-or ``None`` where it has none, of which ``kinds`` and ``listed`` make what most samplers need.
+or ``None``. ``kinds`` and ``listed`` build on ``problems`` what most samplers need.
 """
 
 SAMPLERS: Registry[SamplerFactory] = Registry(

@@ -1,8 +1,7 @@
-"""``curriculum``: levels of difficulty, each until enough of it is solved (SATURN, arXiv 2505.16368).
+"""``curriculum``: levels of increasing difficulty, each until enough is solved (SATURN, arXiv 2505.16368).
 
-The paper measures the pass rate on held-out instances of the level; here it is that of the latest groups of training at
-the level, which cost nothing. Longer than most parts, since it tells where it stands, and its state goes into every
-checkpoint.
+The paper measures the pass rate on held-out instances of the level; here it is measured on the latest training groups
+of the level, which costs nothing. Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -18,23 +17,24 @@ from .kinds import Kinds
 
 
 class Curriculum:
-    """Levels in their order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
+    """Levels in order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
-    It begins with the easiest level, and never goes back. Choose it for a ladder of instances of known difficulty:
+    It starts with the easiest level and never goes back. Use it for instances of known difficulty:
     ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a field
     ``level``.
 
     Args:
         seed: Seed of all draws.
         problems: The environment's source.
-        by: Field of the problems that names their level, where the source is no mixture.
+        by: Field of the problems that names their level, if the source is not a mixture.
         order: The levels, easiest first; by default the parts of the mixture, or the values of the field, ascending.
-        above: Pass rate from which on the next level comes: about 0.5 for a model of 1.5B parameters and 0.75 for one
-            of 7B.
-        window: Latest groups of a level over which its pass rate is taken; so many must have been played.
+        above: Pass rate above which the next level starts: about 0.5 for a model with 1.5B parameters and 0.75 for one
+            with 7B.
+        window: Number of latest groups of a level over which its pass rate is computed; that many must have been
+        played.
 
     Raises:
-        ConfigurationError: There are not two levels.
+        ConfigurationError: There are fewer than two levels.
     """
 
     @checked
@@ -55,7 +55,7 @@ class Curriculum:
 
     @property
     def level(self) -> str:
-        """The level that is played."""
+        """The current level."""
         return self._kinds.names[self._level]
 
     def draw(self, n: int) -> list[Start]:
@@ -63,7 +63,7 @@ class Curriculum:
         return [self._kinds.draw(self.level) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Go on to the next level where enough of this one is solved."""
+        """Move to the next level if enough of the current one is solved."""
         own = [one for one in outcomes if one.start.kind == self.level and one.episodes]
         self._latest = [*self._latest, *((one.successes, one.episodes) for one in own)][-self._window :]
         if len(self._latest) < self._window or self._level == len(self._kinds.names) - 1:

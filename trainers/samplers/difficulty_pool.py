@@ -1,6 +1,6 @@
-"""``difficulty_pool``: problems weigh by how their last group went: hard, normal or easy (prime-rl 0.8).
+"""``difficulty_pool``: weights problems by the result of their last group: hard, normal or easy (prime-rl 0.8).
 
-Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ Weight = Annotated[float, Rule(least=0)]
 
 
 class DifficultyPool:
-    """Problems drawn by the weight of the pool that their last group put them into (prime-rl's ``difficulty_pool``).
+    """Draws problems by the weight of their pool, which their last group determines (prime-rl's ``difficulty_pool``).
 
-    A problem whose last group had a mean reward of at most ``normal_from`` is in the hard pool, of at most
-    ``easy_from`` in the normal one, else in the easy one; an unseen problem weighs 1. Choose it where problems at both
-    ends should become rare without being dropped. The defaults are prime-rl's.
+    A problem is in the hard pool if the mean reward of its last group was at most ``normal_from``, in the normal pool
+    if it was at most ``easy_from``, else in the easy pool; an unseen problem has weight 1. Use it to make very hard and
+    very easy problems rare without dropping them. The defaults are prime-rl's.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        normal_from: Mean rewards up to this are the hard pool's.
-        easy_from: Mean rewards above it are the easy pool's.
-        hard: Weight of a problem of the hard pool.
-        normal: Weight of one of the normal pool.
-        easy: Weight of one of the easy pool.
+        normal_from: Maximum mean reward of the hard pool.
+        easy_from: Maximum mean reward of the normal pool.
+        hard: Weight of a problem in the hard pool.
+        normal: Weight of a problem in the normal pool.
+        easy: Weight of a problem in the easy pool.
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, or the bounds or weights make no sense.
+        ConfigurationError: The environment has no problems to choose from, or the bounds or weights are not valid.
     """
 
     @checked
@@ -102,7 +102,7 @@ class DifficultyPool:
         for name in names:
             if (rate := self._rates.of(name)) is not None:
                 self._each[self._list.place[name]] = self._weights[np.searchsorted(self._bounds, rate)]
-        # Where every problem was seen and weighs nothing, each is as good as another.
+        # If every problem was seen and has weight 0, draw uniformly.
         self._reach = np.cumsum(self._each if self._each.any() else np.ones(len(self._each)))
 
 

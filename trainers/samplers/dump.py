@@ -1,6 +1,6 @@
 """``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710).
 
-Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from .kinds import Kinds
 class Dump:
     """A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
 
-    What a kind can teach is the mean absolute advantage of its latest groups, and a start is of kind i with
+    The value of a kind is the mean absolute advantage of its latest groups. A start has kind i with probability P_i:
 
         UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
 
-    for n_i groups of the kind among N. A kind that is mastered, or far too hard, has advantages near 0 and is left for
-    another; the second summand goes back to it now and then. Choose it for a mixture of domains or levels of which
-    nobody knows which one teaches most.
+    for n_i groups of the kind among N. A kind that is mastered, or far too hard, has advantages near 0 and is drawn
+    less; the second summand returns to it from time to time. Use it for a mixture of domains or levels if it is unknown
+    which one teaches most.
 
     Args:
         seed: Seed of all draws.
         problems: The environment's source.
-        by: Field of the problems that names their kind, where the source is no mixture.
+        by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
-        window: Groups of a kind over which its mean is taken.
-        temperature: Of the softmax over the kinds.
+        window: Number of latest groups of a kind over which its mean is computed.
+        temperature: Temperature of the softmax over the kinds.
 
     Raises:
-        ConfigurationError: There are not two kinds of problems.
+        ConfigurationError: There are fewer than two kinds of problems.
     """
 
     @checked
@@ -61,7 +61,7 @@ class Dump:
 
     @property
     def shares(self) -> dict[str, float]:
-        """How likely each kind is."""
+        """Return the probability of each kind."""
         total = sum(self._counts.values())
         bounds = np.array(
             [
@@ -80,7 +80,7 @@ class Dump:
         return found
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn the size of the advantages of each kind."""
+        """Update the mean absolute advantage of each kind."""
         for outcome in outcomes:
             if outcome.episodes and outcome.start.kind in self._counts:
                 self._counts[outcome.start.kind] += 1

@@ -1,8 +1,8 @@
-"""``hard_focus``: all problems first, then the hardest alone, and of these fewer and fewer (DRIVE, arXiv 2511.06307).
+"""``hard_focus``: all problems first, then a shrinking set of the hardest ones (DRIVE, arXiv 2511.06307).
 
-Stage 1 of the paper trains on many problems uniformly, with 8 episodes each; stage 2 on a small set of hard ones, with
-64, of which the hardest stay throughout. How fast it narrows is an option here. Longer than most parts, since it tells
-where it stands, and its state goes into every checkpoint.
+Stage 1 of the paper trains on many problems uniformly, with 8 episodes each; stage 2 on a small set of hard problems,
+with 64, of which the hardest stay throughout. The speed of narrowing is an option here. Longer than most parts, since
+it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from .rates import Rates
 
 
 class HardFocus:
-    """Uniform over all problems at first, then over ever fewer of the hardest (DRIVE, arXiv 2511.06307, stage 2).
+    """Uniform over all problems at first, then over a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
-    Choose it for a second stage with large groups, once the policy solves most of what it is given. How hard a problem
-    is says the latest group of it, or an evaluation.
+    Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
+    an evaluation, determines its difficulty.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        after: Steps of the uniform stage; ``None`` ends it when every problem has come once. With ``rates``, there is
-            none.
-        keep: Share of the problems, the hardest, that each narrowing keeps.
+        after: Steps of the uniform stage; ``None`` ends it when every problem was drawn once. With ``rates``, there is
+            no uniform stage.
+        keep: Share of the problems, the hardest ones, that each narrowing keeps.
         every: Steps between two narrowings.
-        least: Number of problems below which it does not narrow further.
-        rates: Folder of an evaluation that says how hard each problem is; "" for none.
+        least: Minimum number of problems.
+        rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
 
     @checked
@@ -67,7 +67,7 @@ class HardFocus:
 
     @property
     def problems(self) -> list[str]:
-        """Those that may come."""
+        """The problems that can be drawn."""
         return [self._list.ids[place] for place in self._hardest]
 
     def draw(self, n: int) -> list[Start]:
@@ -77,7 +77,7 @@ class HardFocus:
         return [self._list.start(self._list.next(allowed)) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep account, and narrow where it is time."""
+        """Record the results, and narrow the set when it is due."""
         for outcome in outcomes:
             if outcome.start.problem_id in self._list.place:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
@@ -111,7 +111,7 @@ class HardFocus:
         self._hardest = list(state["hardest"])
 
     def _narrow(self) -> None:
-        """Keep the hardest of those that are left; what was never played counts as solved."""
+        """Keep the hardest of the remaining problems; a problem that was never played counts as solved."""
         count = max(int(self._keep * len(self._hardest)), min(self._least, len(self._hardest)))
         known = {place: self._rates.of(self._list.ids[place]) for place in self._hardest}
         rates = {place: 1.0 if rate is None else rate for place, rate in known.items()}

@@ -1,7 +1,7 @@
-"""``Kinds``: the problems of a run by kinds, for samplers that choose a kind and not a problem.
+"""``Kinds``: the problems of a run by kinds, for samplers that choose a kind instead of a problem.
 
-Kinds are the parts of a mixture, or the values of a field of the problems of a finite source (``source``, ``level``).
-Covered: finding them, and drawing from one. Not covered: which kind comes next.
+Kinds are the parts of a mixture, or the values of a field of the problems in a finite source (``source``, ``level``).
+Covered: finding the kinds, and drawing from one. Not covered: choosing the next kind.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from .uniform import Uniform
 
 
 class Kinds:
-    """Draws from each kind: a finite one in shuffled passes, an unlimited one without end.
+    """Draws from each kind: in shuffled passes from a finite one, without end from an unlimited one.
 
     Args:
         problems: The environment's source.
-        by: The field whose values are the kinds, where the source is no mixture.
-        order: Names of the kinds that are used, in their order; all by default, numbers ascending, others as they come.
+        by: The field whose values are the kinds, if the source is not a mixture.
+        order: Names of the kinds to use, in order; by default all, with numbers ascending and others as they occur.
         seed: Seed of every order and start.
 
     Attributes:
         names: The kinds.
 
     Raises:
-        ConfigurationError: There are not two kinds, a problem lacks the field, or ``order`` names no kind.
+        ConfigurationError: There are fewer than two kinds, a problem lacks the field, or ``order`` names an unknown
+        kind.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Kinds:
         }
 
     def draw(self, name: str) -> Start:
-        """The next start of a kind."""
+        """Return the next start of a kind."""
         (start,) = self._orders[name].draw(1)
         part, mixture = self._parts[name], self._problems
         if isinstance(part, list):
@@ -67,12 +68,12 @@ class Kinds:
         return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
 
     def draw_by(self, shares: Mapping[str, float], n: int, *, before: int) -> list[Start]:
-        """The next starts, of kinds drawn by their shares.
+        """Return the next starts, with kinds drawn by their shares.
 
         Args:
-            shares: How likely each kind is; they sum to 1.
-            n: How many.
-            before: How many were drawn by shares before, which decides the draws.
+            shares: Probability of each kind; they sum to 1.
+            n: Number of starts.
+            before: Number of starts drawn before, which determines the draws.
         """
         names, chances = list(shares), list(shares.values())
         rngs = [np.random.default_rng(np.random.SeedSequence([self._seed, before + at, 6])) for at in range(n)]

@@ -1,7 +1,7 @@
-"""``Listed``: the problems of a run as a list to choose from, for samplers that keep account of each of them.
+"""``Listed``: the problems of a run as a list to choose from, for samplers that record results per problem.
 
-Covered: finite sources, a list of fixed length out of an unlimited one, shuffled passes over what a sampler allows.
-Not covered: which problems it allows.
+Covered: finite sources, a list of fixed length from an unlimited source, shuffled passes over the problems that a
+sampler allows. Not covered: deciding which problems are allowed.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from rstar2_env.problems import ProblemSource
 from .base import Start
 
 Allowed = NDArray[np.bool_]
-"""Which problems of the list may be drawn."""
+"""Returns which problems of the list may be drawn."""
 
 _TRIES = 20
 """Draws from an unlimited source for each problem of the list; families with few instances repeat themselves."""
 
 
 class Listed:
-    """Problems in a fixed order, drawn in shuffled passes; what is not allowed is passed over.
+    """Problems in a fixed order, drawn in shuffled passes; problems that are not allowed are skipped.
 
     Args:
         ids: Ids of the problems of a finite source, else ``None``.
         problems: The environment's source.
-        pool: How many problems of an unlimited source make the list.
+        pool: Number of problems to take from an unlimited source.
         seed: Seed of the list, of the passes and of the starts.
 
     Attributes:
         ids: The problems.
-        place: The position of each.
-        drawn: How many starts were made.
+        place: The position of each problem.
+        drawn: Number of starts so far.
 
     Raises:
-        ConfigurationError: There is no problem, or none that has a name.
+        ConfigurationError: There are no problems, or none with an id.
     """
 
     def __init__(self, ids: Sequence[str] | None, problems: ProblemSource | None, pool: int, seed: int) -> None:
@@ -52,16 +52,16 @@ class Listed:
         self._pass: tuple[int, list[int]] = (-1, [])
 
     def __len__(self) -> int:
-        """How many problems there are."""
+        """Number of problems."""
         return len(self.ids)
 
     @property
     def passes(self) -> int:
-        """How often every problem has come, or was passed over."""
+        """Number of completed passes."""
         return self._cursor // len(self.ids)
 
     def next(self, allowed: Allowed | None = None) -> int:
-        """The position of the next problem of the pass that is allowed; of all problems where none is."""
+        """Return the position of the next allowed problem of the pass; if none is allowed, of the next problem."""
         if allowed is None or not allowed.any():
             return self._step()
         place = self._step()
@@ -70,7 +70,7 @@ class Listed:
         return place
 
     def start(self, place: int) -> Start:
-        """Start a group at a problem, with a seed that no other start has."""
+        """Return a start at a problem, with a seed that no other start has."""
         self.drawn += 1
         word = np.random.SeedSequence([self._seed, self.drawn, 2]).generate_state(1, np.uint64)[0]
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})

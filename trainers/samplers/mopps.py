@@ -1,6 +1,6 @@
-"""``mopps``: predict how hard each problem is, and play those of middling difficulty (MoPPS, arXiv 2507.04632).
+"""``mopps``: predicts the difficulty of problems and plays those of medium difficulty (MoPPS, arXiv 2507.04632).
 
-Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ Share = Annotated[float, Rule(least=0, most=1)]
 class Mopps:
     """Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
 
-    The pass rate of a problem has a posterior Beta(alpha, beta), at first Beta(1, 1). For a step of B groups, the next
-    ``candidates`` B problems of a shuffled pass compete: a rate is drawn from each posterior, and the B problems whose
-    rates are nearest to ``target`` are played. After s successes in k episodes,
+    The pass rate of a problem has a posterior Beta(alpha, beta), initially Beta(1, 1). For a step of B groups, the next
+    ``candidates`` * B problems of a shuffled pass compete: a rate is drawn from each posterior, and the B problems
+    whose rates are closest to ``target`` are played. After s successes in k episodes,
 
         alpha = decay alpha + (1 - decay) + s,  beta = decay beta + (1 - decay) + k - s.
 
-    Choose it where many problems are solved always or never, whose groups have no gradient: unlike a refill, it plays
-    no group that is thrown away. Refills of the same step go on with the next best candidates.
+    Use it if many problems are always or never solved, so their groups have no gradient: unlike a refill, it does not
+    play groups that are then discarded. Refills of the same step use the next best candidates.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        batch: Groups of a step (B); ``None`` takes the run's ``problems_per_step``, or 8 without a run.
-        candidates: Problems that compete for each of them: 16 for mathematics in the paper, 8 for countdown.
-        target: The pass rate that is looked for.
-        decay: Weight of what was known before. 1 counts all episodes alike; the paper has 0.5 where the policy changes
+        batch: Groups per step (B); ``None`` uses the run's ``problems_per_step``, or 8 without a run.
+        candidates: Candidates per group: 16 for mathematics in the paper, 8 for countdown.
+        target: The target pass rate.
+        decay: Weight of earlier results. 1 counts all episodes equally; the paper uses 0.5 if the policy changes
             quickly.
         rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes those between ``low``
-            and ``high`` in the order of the pass, and then the nearest ones to it.
+            and ``high`` in the order of the pass, and then those closest to the band.
         low: Lower end of the band.
         high: Upper end of the band.
-        rates: Folder of an evaluation from which the posteriors begin; "" for none.
-        weight: Episodes that an evaluated pass rate counts for.
+        rates: Folder of an evaluation that initializes the posteriors; "" for none.
+        weight: Number of episodes that an evaluated pass rate counts for.
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, ``rates`` is no evaluation of them, or
+        ConfigurationError: The environment has no problems to choose from, ``rates`` is not an evaluation of them, or
             ``low`` is above ``high``.
     """
 
@@ -94,7 +94,7 @@ class Mopps:
         return [self._list.start(self._next()) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Update the posteriors; the next draw begins with new candidates."""
+        """Update the posteriors; the next draw starts with new candidates."""
         for outcome in outcomes:
             place = self._list.place.get(outcome.start.problem_id)
             if place is not None and outcome.episodes:
@@ -129,7 +129,7 @@ class Mopps:
     def _next(self) -> int:
         if self._taken == len(self._order):
             candidates: dict[int, None] = {}
-            while len(candidates) < self._size:  # a new pass may begin with one that is there already
+            while len(candidates) < self._size:  # a new pass may start with a problem that is already a candidate
                 candidates[self._list.next()] = None
             self._order, self._taken = self._ordered(list(candidates)), 0
         self._taken += 1

@@ -1,6 +1,6 @@
-"""``potential``: from the problems that can be improved most to the others (R1-Code-Interpreter, arXiv 2505.21668).
+"""``potential``: starts with the problems of the largest potential (R1-Code-Interpreter, arXiv 2505.21668).
 
-Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from .rates import Rates
 
 
 def potential(rate: float) -> float:
-    """How much a problem can be improved: 4 p (1 - p), 1 at a pass rate of one half."""
+    """Return the improvement potential of a problem: 4 p (1 - p), which is 1 at a pass rate of one half."""
     return 4 * rate * (1 - rate)
 
 
 class Potential:
-    """Stages that add problems of ever lower potential, 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
+    """Stages that add problems of decreasing potential, 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
 
-    Problems are divided into ``stages`` parts of equal size by falling potential, where p is the pass rate of a problem
-    at the start of training; the first stage trains on the first part, and each later one adds the next. Choose it for
-    tasks of very different kinds, most of which are solved always or never at the start.
+    Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
+    problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
+    Use it for diverse tasks that are mostly always or never solved at the start.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        stages: Parts that the problems are divided into by their potential.
-        steps: Steps of a stage; ``None`` goes on when the problems of the stage have all come once.
-        rates: Folder of an evaluation that says how often each problem is solved; without it, a first pass over all
-            problems measures it. The paper plays 20 episodes of each.
+        stages: Number of parts into which the problems are divided.
+        steps: Steps of a stage; ``None`` ends a stage when all its problems were drawn once.
+        rates: Folder of an evaluation with the pass rate of each problem; without it, a first pass over all problems
+            measures it. The paper plays 20 episodes of each problem.
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
 
     @checked
@@ -66,12 +66,12 @@ class Potential:
 
     @property
     def stage(self) -> int:
-        """Number of the stage from 1; 0 while the potentials are measured."""
+        """Number of the current stage, from 1; 0 while the potentials are measured."""
         return self._stage
 
     @property
     def problems(self) -> list[str]:
-        """Those of this stage, by falling potential."""
+        """The problems of the current stage, by decreasing potential."""
         return [self._list.ids[place] for place in self._order[: self._size()]]
 
     def draw(self, n: int) -> list[Start]:
@@ -119,11 +119,11 @@ class Potential:
         self._order = list(state["order"]) or list(range(len(self._list)))
 
     def _size(self) -> int:
-        """Problems of the stage: those of the stages before it too."""
+        """Return the number of problems in the stage, including those of earlier stages."""
         return len(self._list) if self._stage == 0 else -(-len(self._list) * self._stage // self._stages)
 
     def _ordered(self) -> list[int]:
-        """All problems by falling potential; one that was never measured has none."""
+        """Return all problems by decreasing potential; a problem that was never measured has potential 0."""
         rates = [self._rates.of(name) for name in self._list.ids]
         sizes = np.array([-1.0 if rate is None else potential(rate) for rate in rates])
         return [int(place) for place in np.argsort(-sizes, kind="stable")]

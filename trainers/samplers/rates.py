@@ -1,7 +1,7 @@
-"""``Rates``: how problems went of late, by their ids; measured while a run trains, or read from an evaluation.
+"""``Rates``: recent results of problems, by id; measured during training, or read from an evaluation.
 
-Covered: the latest episodes of each problem, reading the folder of a run, the state for checkpoints. Not covered: what
-a sampler makes of it.
+Covered: the latest episodes of each problem, reading the folder of a run, the state for checkpoints. Not covered: how a
+sampler uses the rates.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rstar2_env.core.run_folder import read_run
 
 
 class Rates:
-    """A mean of the latest episodes of each problem, in whole groups.
+    """The mean over the latest episodes of each problem, in whole groups.
 
     Args:
-        least: Episodes over which the mean is taken: as many of the latest groups count as hold at least so many.
+        least: Minimum number of episodes in the mean: the fewest latest groups that hold at least that many count.
     """
 
     def __init__(self, least: int = 1) -> None:
@@ -25,7 +25,7 @@ class Rates:
         self._known: dict[str, list[tuple[float, int]]] = {}
 
     def add(self, problem_id: str, total: float, episodes: int) -> None:
-        """Add a group: the sum over its episodes, and how many there are; of none, nothing is learned."""
+        """Add a group: the sum over its episodes, and their number; a group without episodes changes nothing."""
         if not episodes:
             return
         groups = self._known.setdefault(problem_id, [])
@@ -34,7 +34,7 @@ class Rates:
             del groups[0]
 
     def episodes(self, problem_id: str) -> int:
-        """Over how many episodes the mean is."""
+        """Return the number of episodes in the mean."""
         return sum(count for _, count in self._known.get(problem_id, ()))
 
     def of(self, problem_id: str) -> float | None:
@@ -46,11 +46,11 @@ class Rates:
         """Read the pass rates of problems from an evaluation, or from the last evaluation of a run.
 
         Args:
-            path: What ``rstar2 eval --out`` or a run wrote.
-            known: The ids that count.
+            path: Output of ``rstar2 eval --out``, or the folder of a run.
+            known: The ids to read.
 
         Raises:
-            ConfigurationError: It is no run, or it has no episode of any of these problems.
+            ConfigurationError: The path is not a run, or has no episode of any of these problems.
         """
         run = read_run(path)
         steps = run.evaluated_steps
@@ -69,9 +69,9 @@ class Rates:
             self.add(problem_id, float(right), played)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, as JSON can hold it."""
+        """Return the state as JSON-compatible values."""
         return {name: [list(group) for group in groups] for name, groups in self._known.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Load a state."""
         self._known = {name: [(float(total), int(count)) for total, count in groups] for name, groups in state.items()}

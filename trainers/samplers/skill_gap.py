@@ -1,8 +1,8 @@
-"""``skill_gap``: in each cycle, kinds of problems come in proportion to how often they fail (EnvGen, arXiv 2403.12014).
+"""``skill_gap``: draws kinds of problems in proportion to their failure rate, in cycles (EnvGen, arXiv 2403.12014).
 
-The paper lets a language model write environments for the skills that an agent lacks, in four cycles of training. Here
-the environments are there, as kinds of problems, and the cycles change their shares. Longer than most parts, since it
-tells where it stands, and its state goes into every checkpoint.
+In the paper, a language model writes environments for the skills that an agent lacks, in four cycles of training. Here
+the environments exist as kinds of problems, and the cycles change their shares. Longer than most parts, since it
+reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .kinds import Kinds
 
 
 class SkillGap:
-    """Kinds of problems in proportion to their failures, cycle by cycle (EnvGen, arXiv 2403.12014).
+    """Draws kinds of problems in proportion to their failures, in cycles (EnvGen, arXiv 2403.12014).
 
-    The share of a kind in the next cycle is in proportion to 1 - success, of the last cycle in which it was played; a
-    kind that was never played has no success. Choose it for skills that are all to be learned, so that none is left
-    behind. Equal success gives equal shares.
+    The share of a kind in the next cycle is proportional to 1 - success rate in the last cycle in which it was played;
+    a kind that was never played has success rate 0. Use it if all skills must be learned. Equal success rates give
+    equal shares.
 
     Args:
         seed: Seed of all draws.
         problems: The environment's source.
-        by: Field of the problems that names their kind, where the source is no mixture.
+        by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
-        every: Steps of a cycle.
-        cycles: Cycles after which the shares stay; the paper has 4.
-        floor: Least weight of a kind, so that one that always succeeds is not forgotten.
+        every: Steps per cycle.
+        cycles: Number of cycles after which the shares stay constant; the paper uses 4.
+        floor: Minimum weight of a kind, so that a kind that always succeeds is not forgotten.
 
     Raises:
-        ConfigurationError: There are not two kinds of problems.
+        ConfigurationError: There are fewer than two kinds of problems.
     """
 
     @checked
@@ -57,7 +57,7 @@ class SkillGap:
 
     @property
     def shares(self) -> dict[str, float]:
-        """How likely each kind is in this cycle."""
+        """Return the probability of each kind in this cycle."""
         weights = {name: max(1 - success, self._floor) for name, success in self._success.items()}
         total = sum(weights.values())
         return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
@@ -69,7 +69,7 @@ class SkillGap:
         return found
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Count successes; at the end of a cycle they decide the shares of the next."""
+        """Count successes; at the end of a cycle they determine the shares of the next one."""
         for outcome in outcomes:
             if outcome.start.kind in self._seen:
                 seen = self._seen[outcome.start.kind]

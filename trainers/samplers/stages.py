@@ -1,8 +1,8 @@
-"""``stages``: one domain after the other, for so many steps each (AceReason-Nemotron, arXiv 2505.16400).
+"""``stages``: one domain after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
-The paper trains on mathematics first and on code then, and leaves out what has become easy in the later stages; the
-hook ``length_stages`` lets the episodes grow from 8K to 32K tokens meanwhile. Longer than most parts, since it tells
-where it stands, and its state goes into every checkpoint.
+The paper trains on mathematics first and then on code, and excludes easy problems in later stages; meanwhile, the hook
+``length_stages`` increases the length of episodes from 8K to 32K tokens. Longer than most parts, since it reports
+figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from .kinds import Kinds
 from .rates import Rates
 
 _REDRAWS = 20
-"""Draws after which a problem that is too easy is played all the same."""
+"""Maximum number of draws to find a problem that is not too easy."""
 
 
 class Stages:
-    """One kind of problem after the other, each for so many steps (AceReason-Nemotron, arXiv 2505.16400).
+    """One kind of problem after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
-    Choose it where domains are trained in turn. The last stage goes on to the end of the run.
+    Use it to train domains one after the other. The last stage lasts until the end of the run.
 
     Args:
         seed: Seed of all draws.
         problems: The environment's source.
-        by: Field of the problems that names their kind, where the source is no mixture.
-        order: The kinds, one a stage (``math+code``); a kind may come again. By default all, as they are found.
-        steps: Steps of each stage but the last; one number holds for all.
-        drop_above: Leave out a problem of which a larger share than this was right in its latest group, once its kind
-            comes again; ``None`` leaves out none.
+        by: Field of the problems that names their kind, if the source is not a mixture.
+        order: The kinds, one per stage (``math+code``); a kind may be repeated. By default all, in order of occurrence.
+        steps: Steps of each stage except the last; one number applies to all.
+        drop_above: When a kind is repeated, exclude problems whose pass rate in their latest group was above this
+        value;
+            ``None`` excludes none.
 
     Raises:
-        ConfigurationError: There are not two kinds of problems, or ``steps`` does not fit the stages.
+        ConfigurationError: There are fewer than two kinds of problems, or ``steps`` does not match the stages.
     """
 
     @checked
@@ -70,7 +71,7 @@ class Stages:
 
     @property
     def kind(self) -> str:
-        """The kind that is played."""
+        """The current kind."""
         return self._order[self.stage]
 
     def draw(self, n: int) -> list[Start]:
@@ -78,7 +79,7 @@ class Stages:
         return [self._next() for _ in range(n)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Count the step, and keep account of what was easy."""
+        """Count the step, and record easy problems."""
         if self._most is not None:
             for outcome in outcomes:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)

@@ -14,13 +14,13 @@ from .base import SAMPLERS, Outcome, Start
 
 
 class Uniform:
-    """Goes through the problems again and again, each pass in a new random order, and gives every group a fresh seed.
+    """Draws the problems in repeated passes, each in a new random order, and gives every group a new seed.
 
-    The draw at position ``n`` depends on the seed and ``n`` alone, so no problem repeats within a pass, however many
-    starts each step draws.
+    The draw at position ``n`` depends only on the seed and ``n``, so no problem repeats within a pass, independently of
+    the number of starts per step.
 
     Args:
-        ids: Ids of the problems; ``None`` leaves the choice to the environment, by the seed.
+        ids: Ids of the problems; ``None`` lets the environment choose by the seed.
         seed: Seed from which orders and seeds are derived.
 
     Raises:
@@ -42,7 +42,7 @@ class Uniform:
         return [Start(self._seed_at(position), self._options_at(position)) for position in range(first, self._cursor)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn nothing: how a problem went does not change how often it comes."""
+        """Do nothing: the draws do not depend on results."""
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,8 +1,8 @@
-"""``unsolved``: leave out the problems that the policy solves every time (rStar2-Agent, arXiv 2508.20722).
+"""``unsolved``: excludes problems that the policy always solves (rStar2-Agent, arXiv 2508.20722).
 
-Stage 3 of the paper (section 4.3) begins after step 385 with the problems of which 8 episodes of the latest policy were
-not all right: 17.3K of 42K. Problems are left out once; the others come in shuffled passes, each equally often. Longer
-than most parts, since it tells where it stands, and its state goes into every checkpoint.
+Stage 3 of the paper (section 4.3) starts after step 385 with the problems that the latest policy did not solve in all
+of 8 episodes: 17.3K of 42K. Problems are excluded once; the others are drawn in shuffled passes, each equally often.
+Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .rates import Rates
 
 
 class Unsolved:
-    """Uniform, without what is always solved: the filter of stage 3 (rStar2-Agent, arXiv 2508.20722, section 4.3).
+    """Uniform over the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3, stage 3).
 
-    The paper plays 8 episodes of every problem once, between two stages: measure them so (``rstar2 eval``) and give the
-    folder as ``rates``, with which a run begins. Without it, the latest episodes of training decide after ``after``
-    steps, which costs nothing; what was not played that often stays.
+    The paper plays 8 episodes of every problem once, between two stages: measure them with ``rstar2 eval`` and pass the
+    folder as ``rates``. Without it, the latest training episodes decide after ``after`` steps, which costs nothing;
+    problems with fewer episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        after: Steps of training after which the problems are left out; with ``rates``, they are from the start.
-        episodes: Latest episodes that must all be right.
-        rates: Folder of an evaluation that says which problems are solved; "" for none.
+        after: Steps of training after which problems are excluded; with ``rates``, they are excluded from the start.
+        episodes: Number of latest episodes that must all be correct.
+        rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
 
     @checked
@@ -62,7 +62,7 @@ class Unsolved:
 
     @property
     def left(self) -> int:
-        """Problems that are not left out."""
+        """The problems that are not excluded."""
         return len(self._list) - len(self._solved)
 
     def draw(self, n: int) -> list[Start]:
@@ -72,7 +72,7 @@ class Unsolved:
         return [self._list.start(self._list.next(allowed)) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep account until the problems are left out."""
+        """Record results until problems are excluded."""
         self._steps += 1
         if self._steps > self._after:
             return

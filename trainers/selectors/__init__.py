@@ -1,1 +1,1 @@
-"""Selectors: choose which episodes of a group are trained on."""
+"""Selectors: choose the episodes of a group to train on."""

@@ -1,4 +1,4 @@
-"""``balanced_band``: groups of middling pass rate train (Online Difficulty Filtering, arXiv 2504.03380)."""
+"""``balanced_band``: keeps groups with an intermediate pass rate (Online Difficulty Filtering, arXiv 2504.03380)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .group_filter import GroupFilter
 
 @dataclass
 class BalancedBand(GroupFilter):
-    """Reject groups whose pass rate is outside of a band (Online Difficulty Filtering, arXiv 2504.03380).
+    """Reject groups whose pass rate is outside a band (Online Difficulty Filtering, arXiv 2504.03380).
 
-    The divergence between the policy and the best one for a problem is at least p (1 - p) / (2 beta^2), most at a pass
-    rate p of 0.5. The paper keeps low <= p <= high and plays further groups until the batch is full, which
-    ``rollout.refill`` does. Choose it where episodes are cheap and steps are not. A band from 0 to 1 rejects nothing.
+    The divergence between the policy and the optimal policy for a problem is at least p (1 - p) / (2 beta^2), with the
+    maximum at a pass rate p of 0.5. The paper keeps low <= p <= high and plays further groups until the batch is full,
+    as ``rollout.refill`` does. Use it if episodes are cheap compared to steps. A band from 0 to 1 rejects nothing.
 
     Args:
         of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
-        low: Lowest pass rate. The band 0.2 to 0.8 comes from summaries of the paper, which compares several.
-        high: Highest pass rate.
+        low: Minimum pass rate. The band 0.2 to 0.8 comes from summaries of the paper, which compares several.
+        high: Maximum pass rate.
     """
 
     low: float = option(0.2, least=0, most=1)

@@ -1,10 +1,10 @@
-"""What a selector is: it chooses which episodes of a group are trained on, once their rewards are known.
+"""The protocol of selectors, which choose the episodes of a group to train on once their rewards are known.
 
-A selector is a function of the group and a random generator; it never looks at text. It may also tell when an
-unfinished group has enough episodes, tell why it left an episode out and by which numbers it chose, and learn from step
-to step: ``observe`` is told how the groups of all processes went, and what it keeps of that goes into checkpoints
-(``state_dict`` and ``load_state_dict``). A group of which it chooses nothing is rejected; a run with rounds of refill
-plays another one in its place, which is the collector's.
+A selector is a function of the group and a random generator; it never reads text. Optionally, it can report when an
+unfinished group has enough episodes, why it excluded an episode and by which numbers it chose, and it can adapt from
+step to step: ``observe`` receives the results of the groups of all processes, and its state is saved in checkpoints
+(``state_dict`` and ``load_state_dict``). A group from which it chooses nothing is rejected; if the run has refill
+rounds, the collector plays another group instead.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from rstar2_env.core.options.registry import Registry
 from ..samplers.base import Outcome
 
 EQUAL = 1e-9
-"""Rewards whose range is at most this share of the largest absolute one differ by rounding alone."""
+"""Rewards whose range is at most this share of the largest absolute value count as equal up to rounding."""
 
 
 class Selector(Protocol):
-    """Chooses which episodes of one group are trained on."""
+    """Chooses the episodes of one group to train on."""
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """Return the positions of at most ``keep`` episodes in ascending order; none if the group is rejected.
+        """Return the positions of at most ``keep`` episodes in ascending order; an empty list rejects the group.
 
         Episodes that are not ``available`` must never be chosen.
 
         Args:
             group: The episodes of the group.
-            keep: Largest number of episodes to choose.
+            keep: Maximum number of episodes to choose.
             rng: Source of random draws.
         """
         ...
@@ -42,58 +42,59 @@ class Selector(Protocol):
 
 @runtime_checkable
 class Settles(Protocol):
-    """Optional method of a selector that can tell when a group has enough episodes."""
+    """Optional method of a selector that can decide when a group has enough episodes."""
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether the rest of the group may be cancelled; ``None`` stands for an episode that still plays."""
+        """Return whether the rest of the group can be cancelled; ``None`` is an unfinished episode."""
         ...
 
 
 @runtime_checkable
 class Observes(Protocol):
-    """Optional method of a selector that learns how the groups of a step went."""
+    """Optional method of a selector that adapts to the results of a step's groups."""
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """Learn from a step: the groups of all processes, rejected ones too, in the order of ``Outcome.group``.
 
-        It is called on every process alike, after the last group of the step was selected.
+        It is called on every process with the same arguments, after the last group of the step was selected.
         """
         ...
 
 
 @runtime_checkable
 class Reasons(Protocol):
-    """Optional method of a selector that can tell why it left an episode out."""
+    """Optional method of a selector that can explain why it excluded an episode."""
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return a word for the position of each episode that was not chosen, and of no other.
+        """Return a word for the position of each episode that was not chosen, and for no other position.
 
-        Words in use: ``unavailable`` and ``cancelled`` (how it ended), ``equal`` (all rewards of the group are),
-        ``quota`` (there was no room for its kind), ``penalty`` (others had a lower one), ``draw`` (others were drawn),
-        ``band``, ``deviation`` and ``few`` (what its group has too little of for a filter of groups).
+        Words in use: ``unavailable`` and ``cancelled`` (the episode's end), ``equal`` (all rewards of the group are
+        equal), ``quota`` (its kind's quota was full), ``penalty`` (others had a lower penalty), ``draw`` (others were
+        drawn), ``band``, ``deviation`` and ``few`` (a group filter rejected its group for this reason).
 
         Args:
             group: The episodes of the group.
-            keep: Largest number of episodes to choose.
-            chosen: What the selector returned for them.
+            keep: Maximum number of episodes to choose.
+            chosen: The positions that the selector returned.
         """
         ...
 
 
 @runtime_checkable
 class Weighs(Protocol):
-    """Optional method of a selector that can tell the numbers by which it chooses."""
+    """Optional method of a selector that can report the numbers by which it chooses."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return finite numbers by name for the positions of episodes that it weighs; the run's folder keeps them.
+        """Return finite numbers by name for the positions of weighed episodes; the run's folder records them.
 
-        It is asked right after the choice, in the same state. Names in use: ``penalty`` with its parts ``tool_errors``
-        and ``format``; ``chance``, the share of an episode's weight in the first draw; ``quota``, how many of its kind
-        are kept; ``pass_rate``, ``deviation`` and ``counted``, what a filter of groups looks at, beside its bounds.
+        It is called directly after the choice, in the same state. Names in use: ``penalty`` with its parts
+        ``tool_errors`` and ``format``; ``chance``, the share of an episode's weight in the first draw; ``quota``, the
+        number of episodes of its kind to keep; ``pass_rate``, ``deviation`` and ``counted``, the numbers of a group
+        filter, together with its bounds.
 
         Args:
             group: The episodes of the group.
-            keep: Largest number of episodes to choose.
+            keep: Maximum number of episodes to choose.
         """
         ...
 
@@ -107,18 +108,18 @@ SELECTORS: Registry[Callable[..., Selector]] = Registry(
 
 
 def all_equal(group: Sequence[Episode]) -> bool:
-    """Whether all rewards are equal but for rounding; such a group has only advantages of zero."""
+    """Return whether all rewards are equal up to rounding; all advantages of such a group are zero."""
     rewards = [episode.reward for episode in group]
     return not rewards or max(rewards) - min(rewards) <= EQUAL * max(map(abs, rewards))
 
 
 def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
-    """Why each episode that was not chosen does not train, by its position; all that can be said of any selector.
+    """Return the reason why each episode was not chosen, by position, without knowledge of the selector.
 
     Args:
         group: The episodes of the group.
-        chosen: Positions of those that train.
-        otherwise: The reason of an episode that could have been chosen.
+        chosen: Positions of the chosen episodes.
+        otherwise: The reason for an episode that could have been chosen.
     """
     usable = [episode for episode in group if episode.available]
     rejected = "equal" if all_equal(usable) else "rejected"

@@ -1,6 +1,6 @@
-"""``deviation``: groups whose rewards differ too little for the time being are rejected (RLPR, arXiv 2506.18254).
+"""``deviation``: rejects groups whose rewards differ less than an adaptive threshold (RLPR, arXiv 2506.18254).
 
-Longer than most parts, since its threshold is learned from all processes, and kept in checkpoints.
+Longer than most parts, since its threshold is estimated over all processes and saved in checkpoints.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from .group_filter import GroupFilter
 
 @dataclass
 class Deviation(GroupFilter):
-    """Reject groups whose rewards deviate less than beta times a moving average of it (RLPR, arXiv 2506.18254).
+    """Reject groups whose reward deviation is below beta times its moving average (RLPR, arXiv 2506.18254).
 
     With the standard deviation (over n - 1) of each group's rewards, and its mean m_k over all groups of step k,
 
         threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
 
-    A fixed threshold would be too high late in a run, when all rewards are close. Choose it for rewards that are no
-    longer 0 or 1, such as the probability of the reference answer; ``rollout.refill`` replaces what it rejects.
+    A fixed threshold would be too high late in a run, when all rewards are similar. Use it for rewards other than 0 and
+    1, such as the probability of the reference answer; ``rollout.refill`` replaces rejected groups.
 
     Args:
         of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
-        beta: Share of the average that a group must reach. The released code has 0.5 for Qwen, 0.9 for Llama, 1.0 for
+        beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
             Gemma.
-        decay: Weight of the average so far.
-        begin: The step, from 1, before which the average begins, as the mean of all steps so far.
-        filter_from: The first step that rejects.
+        decay: Weight of the previous average.
+        begin: The step, from 1, at which the average is initialized with the mean of all earlier steps.
+        filter_from: The first step in which groups are rejected.
     """
 
     beta: float = option(0.5, least=0)
@@ -47,10 +47,10 @@ class Deviation(GroupFilter):
     word: ClassVar[str] = "deviation"
 
     def __post_init__(self) -> None:
-        """Check the steps; nothing was seen yet.
+        """Check the steps and set the initial state.
 
         Raises:
-            ConfigurationError: It would reject before the average begins.
+            ConfigurationError: ``filter_from`` is before ``begin``.
         """
         super().__post_init__()
         if self.filter_from < self.begin:
@@ -60,7 +60,7 @@ class Deviation(GroupFilter):
 
     @property
     def threshold(self) -> float:
-        """The smallest deviation of a group that trains in the step to come; 0 before ``filter_from``."""
+        """Minimum deviation of a group in the next step; 0 before ``filter_from``."""
         return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
 
     def passes(self, counted: Sequence[Episode]) -> bool:
@@ -87,12 +87,12 @@ class Deviation(GroupFilter):
             self._average = self.decay * self._average + (1 - self.decay) * fmean(seen)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was seen so far, and the state of the other selector."""
+        """Return the state of the average and of the other selector."""
         own = {"steps": self._steps, "average": self._average, "means": list(self._means)}
         return {**super().state_dict(), **own}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Load a state."""
         super().load_state_dict(state)
         self._steps, self._average, self._means = state["steps"], state["average"], list(state["means"])
 

@@ -1,4 +1,4 @@
-"""``GroupFilter``: for selectors that reject whole groups, and let another one choose within those that pass."""
+"""``GroupFilter``: base of selectors that reject whole groups and let another selector choose within the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import SELECTORS, Observes, Reasons, Selector, Weighs, plain_reasons
 
 @dataclass
 class GroupFilter(CheckedOptions):
-    """Rejects groups that do not pass; of the others, another selector chooses, whose state is part of this one's.
+    """Rejects groups that do not pass; another selector, whose state is included, chooses within the others.
 
     Args:
         of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
@@ -28,24 +28,24 @@ class GroupFilter(CheckedOptions):
     _inner: Selector = field(init=False, repr=False)
 
     word: ClassVar[str] = "rejected"
-    """Why the episodes of a rejected group do not train."""
+    """The reason for the episodes of a rejected group."""
 
     def __post_init__(self) -> None:
-        """Make the other selector.
+        """Create the other selector.
 
         Raises:
-            ConfigurationError: It does not take its options.
-            UnknownNameError: There is none of that name.
+            ConfigurationError: An option of the other selector is not valid.
+            UnknownNameError: The other selector does not exist.
         """
         super().__post_init__()
         self._inner = make_inner(SELECTORS, self.of)
 
     def passes(self, counted: Sequence[Episode]) -> bool:
-        """Override it: whether a group may train, of which these episodes count."""
+        """Return whether a group passes, given its available episodes. Override it."""
         raise NotImplementedError
 
     def looks_at(self, counted: Sequence[Episode]) -> Mapping[str, float]:
-        """Override it: the numbers by which a group passes or not, and their bounds, by name."""
+        """Return the numbers by which the filter decides, and their bounds, by name. Override it."""
         return {}
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
@@ -61,7 +61,7 @@ class GroupFilter(CheckedOptions):
         return plain_reasons(group, chosen, "unselected")
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """See ``Weighs``: what the filter looks at, and, of a group that passes, what the other selector tells."""
+        """See ``Weighs``: the numbers of the filter and, for a group that passes, of the other selector."""
         counted = [episode for episode in group if episode.available]
         inner = self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) and self.passes(counted) else {}
         own = self.looks_at(counted)
@@ -73,12 +73,12 @@ class GroupFilter(CheckedOptions):
             self._inner.observe(outcomes)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the other selector, if it has one."""
+        """Return the state of the other selector, if it has one."""
         inner: Any = self._inner
         return {"of": inner.state_dict()} if hasattr(inner, "state_dict") else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Load a state."""
         inner: Any = self._inner
         if "of" in state:
             inner.load_state_dict(state["of"])

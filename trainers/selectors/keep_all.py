@@ -1,4 +1,4 @@
-"""``all``: every episode of a group is trained on."""
+"""``all``: trains on every episode of a group."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class KeepAll(CheckedOptions):
 
     Args:
         reject_equal: Reject a group whose episodes are all equal, instead of training on advantages of zero.
-        equal: In what they are equal: in their ``"reward"``, or in being ``"correct"``, as DAPO's dynamic sampling
-            compares them (arXiv 2503.14476, section 3.2).
+        equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does (arXiv
+            2503.14476, section 3.2).
     """
 
     reject_equal: bool = False
@@ -34,7 +34,7 @@ class KeepAll(CheckedOptions):
         return [] if self.reject_equal and self._same([group[position] for position in usable]) else usable
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """See ``Reasons``: those beyond the first ``keep`` find no room."""
+        """See ``Reasons``: episodes beyond the first ``keep`` exceed the quota."""
         reasons = plain_reasons(group, chosen, "quota")
         if self.equal == "correct" and not chosen:
             return {position: reason.replace("rejected", "equal") for position, reason in reasons.items()}
@@ -43,7 +43,7 @@ class KeepAll(CheckedOptions):
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether the first ``keep`` available episodes have ended; later ones would not be chosen.
 
-        Unfinished episodes at earlier positions are waited for, so the choice is the same as without early stop.
+        Unfinished episodes at earlier positions must end first, so the choice is the same as without early stop.
         """
         places = itertools.takewhile(lambda episode: episode is not None, group)
         return sum(episode is not None and episode.available for episode in places) >= keep

@@ -1,4 +1,4 @@
-"""``minimum_group``: groups of which too few episodes count are rejected (minimum viable group, tinker-cookbook)."""
+"""``minimum_group``: rejects groups with too few countable episodes (minimum viable group, tinker-cookbook)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .group_filter import GroupFilter
 
 @dataclass
 class MinimumGroup(GroupFilter):
-    """Reject groups of which too few episodes count, after failures of the infrastructure (tinker-cookbook).
+    """Reject groups that lost too many episodes to infrastructure failures (tinker-cookbook).
 
-    The variance of a group's baseline is that of a reward over n, so a group that lost most of its episodes teaches
-    noise; one that lost a few is worth keeping. Choose it where sandboxes or servers fail now and then.
+    The variance of a group's baseline is that of a reward divided by n, so a group that lost most of its episodes adds
+    mostly noise, while a group that lost a few is worth keeping. Use it if sandboxes or servers fail occasionally.
 
     Args:
         of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
-        least: Smallest number of episodes that count.
+        least: Minimum number of countable episodes.
     """
 
     least: int = option(2, least=1)

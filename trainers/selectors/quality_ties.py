@@ -1,4 +1,4 @@
-"""``quality_ties``: Resample-on-Correct that also keeps groups that are all right, if their calls differ."""
+"""``quality_ties``: Resample-on-Correct that also keeps all-correct groups if their calls differ in quality."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .resample_on_correct import penalties, penalty
 
 
 def tied(group: Sequence[Episode]) -> bool:
-    """Whether all answers are right and earn the same, and the penalties of Resample-on-Correct tell them apart."""
+    """Return whether all answers are correct with equal rewards, but their Resample-on-Correct penalties differ."""
     right = len(group) > 1 and all(episode.correct for episode in group) and all_equal(group)
     return right and len({penalty(episode) for episode in group}) > 1
 
 
 @dataclass
 class QualityTies(CheckedOptions):
-    """Keeps the cleanest and the least clean episodes of a group that is all right; else, what another selector keeps.
+    """Keeps the cleanest and the least clean episodes of an all-correct group; otherwise, another selector chooses.
 
-    GRPO-RoC (arXiv 2508.20722) rejects such a group, since equal rewards have only advantages of zero: once a problem
-    is solved, it teaches nothing of its calls any more. A selector alone cannot change that, whatever it keeps, so this
-    one goes with the advantage of the same name, which compares the penalties (failed calls, answer tags) where the
-    rewards are equal. The reward is as it was, and an answer is never weighed against a call: as soon as one of the
-    group is wrong, the other selector chooses. Half of ``keep`` are those with the lowest penalties, the rest those
-    with the highest, where the difference is largest. This part is our own.
+    GRPO-RoC (arXiv 2508.20722) rejects such a group, since equal rewards give advantages of zero: a solved problem no
+    longer teaches anything about calls. A selector alone cannot change that, so use this one with the advantage of the
+    same name, which compares the penalties (failed calls, answer tags) if the rewards are equal. The reward does not
+    change, and an answer is never traded against a call: as soon as one answer of the group is wrong, the other
+    selector chooses. Half of ``keep`` are the episodes with the lowest penalties, the rest those with the highest, to
+    maximize the difference. This part is our own.
 
     Args:
         of: The selector of all other groups, as a recipe names it: ``roc``, ``(roc:mode=rank)``.
@@ -39,15 +39,15 @@ class QualityTies(CheckedOptions):
 
     of: Any = "roc"
     ties: ClassVar[bool] = True
-    """Says that groups of right answers are kept for an advantage that tells them apart."""
+    """Declares that all-correct groups are kept, for an advantage that distinguishes their episodes."""
     _inner: Selector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Make the other selector.
+        """Create the other selector.
 
         Raises:
-            ConfigurationError: It does not take its options.
-            UnknownNameError: There is none of that name.
+            ConfigurationError: An option of the other selector is not valid.
+            UnknownNameError: The other selector does not exist.
         """
         super().__post_init__()
         self._inner = make_inner(SELECTORS, self.of)
@@ -62,7 +62,7 @@ class QualityTies(CheckedOptions):
         return sorted(order[: min(keep, len(order)) - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """See ``Reasons``: of a group that is all right, those of middling ``penalty`` are left out."""
+        """See ``Reasons``: in an all-correct group, episodes with an intermediate ``penalty`` are excluded."""
         if tied([episode for episode in group if episode.available]):
             return plain_reasons(group, chosen, "penalty")
         if isinstance(self._inner, Reasons):
@@ -70,7 +70,7 @@ class QualityTies(CheckedOptions):
         return plain_reasons(group, chosen, "unselected")
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """See ``Weighs``: of a group that is all right, the penalty with its parts."""
+        """See ``Weighs``: for an all-correct group, the penalty with its parts."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}

@@ -1,6 +1,6 @@
 """``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
 
-Longer than most parts, since the penalties, the quotas and both published ways to choose are here, each open to tests.
+Longer than most parts, since it contains the penalties, the quotas and both published ways to choose, each testable.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def penalty(episode: Episode) -> float:
 
 
 def penalties(episode: Episode) -> dict[str, float]:
-    """The penalty and its parts by name, as ``weighed`` of a selector tells them."""
+    """Return the penalty and its parts by name, as a selector's ``weighed`` reports them."""
     return {
         "penalty": penalty(episode),
         "tool_errors": tool_error_penalty(episode),
@@ -96,21 +96,20 @@ class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
     The penalty of an episode is p_err + p_format: the share of its calls that failed, or 0.5 without a call; and 1
-    without an answer tag, else min(1, (tags - 1) / turns). Of G + G episodes the successes that are kept are as many as
-    their share, and so are the failures, but at least ``minimum`` of each. The reward does not change: an answer that
-    is right in spite of failing calls is only seldom trained on. Choose it where a tool answers, and right answers
-    alone would teach to call it carelessly. Groups whose rewards are all equal, or which have no available episode, are
-    rejected.
+    without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion to their
+    shares of the group, but at least ``minimum`` of each. The reward does not change: a correct answer with failing
+    calls is just rarely trained on. Use it if the policy calls tools, and correct answers alone would teach it to call
+    them carelessly. Groups with equal rewards or without an available episode are rejected.
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
             ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code.
-        minimum: Smallest number of successes and of failures to keep, where there are as many.
-        delta: Added to a penalty before it is inverted, so that an episode without one has a finite weight; not in the
-            paper.
-        spare: With ``early_stop``: finished successes required for each success kept from a balanced group. With 1
-            there is nothing left to choose from; if ``keep`` is half the group, 2 is what a balanced group has when
-            all its episodes have ended.
+        minimum: Minimum number of successes and of failures to keep, if there are as many.
+        delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
+            the paper.
+        spare: With ``early_stop``: finished successes required for each success kept from a balanced group. With 1,
+            there is nothing to choose from; if ``keep`` is half the group, a balanced group has 2 when all its episodes
+            have ended.
     """
 
     mode: Literal["sample", "rank"] = "sample"
@@ -131,7 +130,7 @@ class ResampleOnCorrect(CheckedOptions):
         return sorted(kept)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """See ``Reasons``: a success has a higher ``penalty`` than others, a failure is not drawn (``draw``)."""
+        """See ``Reasons``: ``penalty`` for successes, ``draw`` for failures that were not drawn."""
         sides = {group[position].correct for position in chosen}
 
         def of(episode: Episode) -> str:
@@ -162,7 +161,7 @@ class ResampleOnCorrect(CheckedOptions):
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether enough episodes have ended: failures for half of ``keep``, and ``spare`` times as many successes.
 
-        This changes the choice: only the episodes that end first can be selected.
+        With early stop the choice changes: only the episodes that end first can be selected.
         """
         ended = [episode for episode in group if episode is not None and episode.available]
         positives = sum(episode.correct for episode in ended)
