@@ -31,8 +31,8 @@ class PpoClip(CheckedOptions):
         default
             is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
         two_sided: Maximum ratio for either sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
-        dual: If the advantage is negative, the loss is at most this many times its absolute value (dual clip, arXiv
-            1912.09729, with 3).
+        dual: If the advantage is negative, the loss is at most this many times its absolute value (dual clip,
+            arXiv 1912.09729, with 3).
         level: Whether a ratio belongs to a token, a turn or a sequence.
         token_gradient: Give the ratio of a turn or a sequence the gradient of the token's own log-probability:
             GSPO-token (arXiv 2507.18071, section 4.3), for token-level advantages; verl's form of GSPO. With one

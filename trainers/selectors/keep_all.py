@@ -21,8 +21,8 @@ class KeepAll(CheckedOptions):
 
     Args:
         reject_equal: Reject a group whose episodes are all equal, instead of training on advantages of zero.
-        equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does (arXiv
-            2503.14476, section 3.2).
+        equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does
+            (arXiv 2503.14476, section 3.2).
     """
 
     reject_equal: bool = False
