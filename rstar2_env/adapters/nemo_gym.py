@@ -14,22 +14,23 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.cookiejar import CookieJar
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
 from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.net.http import blocking_client, sent
 from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware
 from rstar2_env.wrappers.make import make_env
+
+if TYPE_CHECKING:
+    import httpx
 
 _COOKIE = "rstar2_session"
 
@@ -246,12 +247,12 @@ class NemoGymEnv(ForeignEnv):
             raise ConfigurationError("rows: expected at least one row, each with responses_create_params.")
         super().__init__("nemo_gym", max_turns=max_turns, full_reward=full_reward, numbers=len(rows))
         self._url, self._rows, self._timeout_s = url.rstrip("/"), [dict(row) for row in rows], timeout_s
-        self._opener: urllib.request.OpenerDirector | None = None
+        self._client: httpx.Client | None = None
         self._closes = False
 
     def begin(self, number: int) -> Opening:
         """Reset the server's episode of a row."""
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self._client = blocking_client(timeout_s=self._timeout_s)  # the server's cookies are those of one episode
         self._row = self._rows[number]
         told = self._post("reset", self._row)
         info = told.get("info") or {}
@@ -285,21 +286,19 @@ class NemoGymEnv(ForeignEnv):
         if self._closes:
             self._closes = False
             self._post("close", {})
-        self._opener = None
+        if self._client is not None:
+            self._client.close()
+        self._client = None
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._opener is not None
-        request = urllib.request.Request(f"{self._url}/{path}", json.dumps(dict(body)).encode(), method="POST")
-        request.add_header("Content-Type", "application/json")
-        try:
-            with self._opener.open(request, timeout=self._timeout_s) as answer:
-                found: dict[str, Any] = json.load(answer)
-                return found
-        except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace")[:500]
-            raise ServiceError(f"{self._url}/{path}: {error.code}: {said}", cause="passing") from error
-        except (OSError, ValueError) as error:
-            raise ServiceError(f"{self._url}/{path} did not answer: {error}", cause="lost") from error
+        assert self._client is not None
+        attempt = sent(self._client, "POST", f"{self._url}/{path}", dict(body))
+        if attempt.status and attempt.problem is not None:
+            raise ServiceError(f"{self._url}/{path}: {attempt.problem}", cause="passing")
+        if attempt.problem is not None:
+            raise ServiceError(f"{self._url}/{path} did not answer: {attempt.problem}", cause="lost")
+        answer: dict[str, Any] = attempt.answer
+        return answer
 
 
 def response(turn: str) -> dict[str, Any]:

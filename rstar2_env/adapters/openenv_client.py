@@ -9,12 +9,12 @@ end is ``answered``.
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.net.http import blocking_client, sent
 from rstar2_env.core.options.declare import Count, Seconds, checked
 
 try:
@@ -155,12 +155,12 @@ class OpenEnvEnv(ForeignEnv):
         return str(self._asked("metadata").get("name", "environment")).replace(" ", "_")
 
     def _asked(self, path: str) -> dict[str, Any]:
-        try:
-            with urllib.request.urlopen(f"{self._url}/{path}", timeout=self._timeout_s) as answer:
-                found: dict[str, Any] = json.load(answer)
-                return found
-        except (OSError, ValueError) as error:
-            raise ServiceError(f"{self._url}/{path} did not answer: {error}", cause="lost") from error
+        with blocking_client(timeout_s=self._timeout_s) as client:
+            attempt = sent(client, "GET", f"{self._url}/{path}")
+        if attempt.problem is not None:
+            raise ServiceError(f"{self._url}/{path} did not answer: {attempt.problem}", cause="lost")
+        answer: dict[str, Any] = attempt.answer
+        return answer
 
 
 class _NotAnActionError(Exception):

@@ -1,30 +1,19 @@
-"""The client of OpenAI-compatible endpoints: chat completions, with the standard library only.
+"""The client of OpenAI-compatible endpoints: chat completions, for threads.
 
-Covered: several attempts with growing waits, ``Retry-After``, time limits, connections that are kept between requests
-and shared by threads, HTTPS, proxies of the environment. Not covered: streaming, token ids (the engine ``vllm-server``
-has them), event loops (call it in a thread).
+Covered: several attempts with growing waits, ``Retry-After``, time limits. Not covered: streaming, token ids (the
+engine ``vllm-server`` has them), event loops (call it in a thread).
 """
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
-import os
 import re
-import socket
-import ssl
-import threading
 import time
-import urllib.parse
-import urllib.request
-import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.net.retries import delay, failure, may_pass, reason, retry_after
+from rstar2_env.core.net.http import Attempt, BlockingClient
+from rstar2_env.core.net.retries import delay, failure
 
 _PATH = "/chat/completions"
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
@@ -41,23 +30,6 @@ class RequestPace(Protocol):
     def hold(self, seconds: float) -> None:
         """Send none for so long, since the server asked for that."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """An attempt without an answer.
-
-    Attributes:
-        problem: What went wrong.
-        again: Whether another attempt may help.
-        wait_s: How long the server asks to wait.
-        cause: As in ``ServiceError``.
-    """
-
-    problem: str
-    again: bool
-    wait_s: float | None = None
-    cause: str = ""
 
 
 class ChatEndpoint:
@@ -109,16 +81,12 @@ class ChatEndpoint:
         }
         self._pace = pace
         self.url = str(base_url).rstrip("/") + _PATH
-        self._timeout_s, self._retries, self._retry_timeouts = timeout_s, retries, retry_timeouts
-        self._max_bytes = max_bytes
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "rstar2-env"}
+        self._retries = retries
+        self._worth_another = {"lost", "passing", "late"} if retry_timeouts else {"lost", "passing"}
+        headers = {"User-Agent": "rstar2-env"}
         if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
-        self._route = _Route.to(self.url)
-        self._lock = threading.Lock()
-        self._idle: list[http.client.HTTPConnection] = []
-        self._pid = os.getpid()
-        weakref.finalize(self, _close, self._idle)
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._client = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=max_bytes)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
         """Ask for the next message of a conversation.
@@ -156,147 +124,35 @@ class ChatEndpoint:
         Raises:
             ServiceError: The endpoint did not answer, or refused; the message names it and quotes its answer.
         """
-        # Escaped to ASCII, which lone surrogates survive.
-        body = json.dumps({**fields, "messages": list(messages)}).encode("ascii")
+        body = {**fields, "messages": list(messages)}
         attempts = 0
         while True:
             attempts += 1
             if self._pace is not None:
                 self._pace.wait()
-            answer = self._attempt(body)
-            if not isinstance(answer, _Failed):
-                return answer
-            if not answer.again or attempts > self._retries:
-                raise ServiceError(failure(f"POST {self.url}", answer.problem, attempts), cause=answer.cause)
-            if answer.wait_s is None:
+            attempt = self._client.attempt("POST", self.url, body)
+            if attempt.problem is None:
+                return attempt.answer
+            if attempt.cause not in self._worth_another or attempts > self._retries:
+                message = failure(f"POST {self.url}", attempt.problem, attempts)
+                raise ServiceError(message, cause=_refusal(attempt))
+            if attempt.wait_s is None:
                 time.sleep(delay(attempts))
             elif self._pace is None:
-                time.sleep(answer.wait_s)
+                time.sleep(attempt.wait_s)
             else:
-                self._pace.hold(answer.wait_s)
+                self._pace.hold(attempt.wait_s)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its arguments, without connections."""
         return _rebuild, (self._arguments,)
 
-    def _attempt(self, body: bytes) -> Any:
-        """Make one attempt; returns the answer, or how it failed."""
-        while True:
-            connection = self._kept()
-            fresh = connection is None
-            if connection is None:
-                connection = self._route.connection(self._timeout_s)
-                try:
-                    connection.connect()
-                except OSError as error:
-                    connection.close()
-                    return _unreached(error)
-            try:
-                connection.request("POST", self._route.target, body, {**self._headers, **self._route.headers})
-                response = connection.getresponse()
-                data = response.read(self._max_bytes + 1)
-            except TimeoutError:
-                connection.close()
-                return _Failed(f"no answer within {self._timeout_s:g} s; raise timeout_s", self._retry_timeouts)
-            except (OSError, http.client.HTTPException) as error:
-                connection.close()
-                if not fresh and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
-                    continue  # the server had closed an idle connection: this does not count as an attempt
-                return _Failed(f"{type(error).__name__}: {error or 'the connection was lost'}", True)
-            if response.will_close or len(data) > self._max_bytes:
-                connection.close()
-            else:
-                self._keep(connection)
-            return self._read(response, data)
 
-    def _read(self, response: http.client.HTTPResponse, data: bytes) -> Any:
-        if len(data) > self._max_bytes:
-            return _Failed(f"the answer is longer than {self._max_bytes} bytes", False)
-        text = data.decode("utf-8", "replace")
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = None
-        if not 200 <= response.status < 300:
-            problem = f"{response.status}: {reason(text if answer is None else answer)}"
-            cause = "refused" if _FILTERED.search(text) else "too_long" if _TOO_LONG.search(text) else ""
-            wait_s = retry_after(response.headers.get("Retry-After"))
-            return _Failed(problem, may_pass(response.status), wait_s, cause if response.status == 400 else "")
-        return _Failed(f"the answer is not JSON: {text[:200]!r}", False) if answer is None else answer
-
-    def _kept(self) -> http.client.HTTPConnection | None:
-        """A connection from an earlier request; none of those of a process that this one was forked from."""
-        with self._lock:
-            if self._pid != os.getpid():
-                self._pid = os.getpid()
-                _close(self._idle)
-            return self._idle.pop() if self._idle else None
-
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            self._idle.append(connection)
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """How an address is reached: directly, or through the proxy that the environment names.
-
-    Attributes:
-        secure: Whether the endpoint speaks HTTPS.
-        host: Host to connect to, the endpoint's or the proxy's.
-        port: Its port; ``None`` for the protocol's default.
-        target: Target in the request line.
-        headers: Headers for the proxy in each request.
-        tunnel: Host, port and headers of the endpoint behind a proxy for HTTPS.
-    """
-
-    secure: bool
-    host: str
-    port: int | None
-    target: str
-    headers: Mapping[str, str]
-    tunnel: tuple[str, int | None, Mapping[str, str]] | None = None
-
-    @classmethod
-    def to(cls, url: str) -> _Route:
-        parts = urllib.parse.urlsplit(url)
-        host, secure = parts.hostname or "", parts.scheme == "https"
-        target = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
-        written = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(parts.scheme)
-        if not written:
-            return cls(secure, host, parts.port, target, {})
-        proxy = urllib.parse.urlsplit(written if "://" in written else f"http://{written}")
-        said: dict[str, str] = {}
-        if proxy.username:
-            name = urllib.parse.unquote(f"{proxy.username}:{proxy.password or ''}")
-            said["Proxy-Authorization"] = f"Basic {base64.b64encode(name.encode()).decode()}"
-        to = (proxy.hostname or "", proxy.port or 80)
-        if secure:
-            return cls(True, *to, target, {}, (host, parts.port, said))
-        return cls(False, *to, url, said)
-
-    def connection(self, timeout_s: float) -> http.client.HTTPConnection:
-        if not self.secure:
-            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
-        context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=context)
-        if self.tunnel is not None:
-            connection.set_tunnel(self.tunnel[0], self.tunnel[1], dict(self.tunnel[2]))
-        return connection
-
-
-def _unreached(error: OSError) -> _Failed:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        advice = "its certificate cannot be verified; name a file of additional ones in SSL_CERT_FILE"
-        return _Failed(f"{advice} ({error})", False)
-    # A name that does not exist is a mistake; one that cannot be looked up now is not.
-    again = not (isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME)
-    return _Failed(f"it cannot be reached: {error.strerror or error or type(error).__name__}", again)
-
-
-def _close(connections: list[http.client.HTTPConnection]) -> None:
-    while connections:
-        connections.pop().close()
+def _refusal(attempt: Attempt) -> str:
+    """Why the endpoint refused a conversation, as in ``ServiceError.cause``; empty for any other failure."""
+    if attempt.status != 400:
+        return ""
+    return "refused" if _FILTERED.search(attempt.text) else "too_long" if _TOO_LONG.search(attempt.text) else ""
 
 
 def _rebuild(arguments: Mapping[str, Any]) -> ChatEndpoint:

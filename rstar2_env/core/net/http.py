@@ -1,45 +1,187 @@
-"""JSON over HTTP, from any thread and any event loop: an event loop of its own, kept connections, retries.
+"""JSON over HTTP: ``HttpClient`` for coroutines, with retries and several servers, and ``BlockingClient`` for threads.
 
-Covered: connection loss, overload (429 with ``Retry-After``, 5xx), timeouts, cancelling (the connection is closed,
-which tells the server), several servers. Not covered: streaming, proxies other than those of the environment.
+Covered: lost connections, overload (429 with ``Retry-After``, 5xx), timeouts, cancellation (it closes the connection),
+kept connections, the environment's proxies. Not covered: streaming.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import socket
+import ssl
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from rstar2_env.core.errors import MissingExtraError, ServiceError
+from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.retries import delay, failure, may_pass, reason, retry_after
 from rstar2_env.core.options.declare import Rule, Seconds, checked
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 
 _WORTH_ANOTHER = ("lost", "passing")
 _IDLE_S = 2.0
 """Longest time for which a connection is kept unused. uvicorn, and so vLLM, closes it after 5, which is httpx's own
-default too: a request that is sent in that moment is lost, and so the server seems to be."""
+default too: a request sent at that moment would be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The outcome of one attempt to send a request.
+
+    Attributes:
+        answer: The answer: its parsed JSON, else its text.
+        problem: What went wrong; ``None`` if it was answered.
+        cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
+            no answer in time; else empty.
+        wait_s: How long the server asks to wait.
+        status: Status of the response; 0 without one.
+        text: Body of the response.
+    """
+
+    answer: Any = None
+    problem: str | None = None
+    cause: str = ""
+    wait_s: float | None = None
+    status: int = 0
+    text: str = ""
+
+
+def read_attempt(status: int, headers: Mapping[str, str], text: str, *, json_only: bool) -> Attempt:
+    """Read a response.
+
+    Args:
+        status: Its status.
+        headers: Its headers.
+        text: Its body.
+        json_only: Whether an answer must be JSON.
+    """
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = text
+        if json_only and 200 <= status < 300:
+            return Attempt(problem=f"the answer is not JSON: {text[:200]!r}", status=status, text=text)
+    if 200 <= status < 300:
+        return Attempt(answer if json_only else text, status=status, text=text)
+    cause = "passing" if may_pass(status) else ""
+    return Attempt(None, f"{status}: {reason(answer)}", cause, retry_after(headers.get("retry-after")), status, text)
+
+
+def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
+    """Describe an attempt that raised instead of being answered.
+
+    Args:
+        error: What httpx raised; other exceptions are raised again.
+        timeout_s: The time limit.
+    """
+    import httpx
+
+    if isinstance(error, (httpx.ReadTimeout, httpx.WriteTimeout)):
+        return Attempt(problem=f"no answer within {timeout_s:g} s; raise timeout_s", cause="late")
+    if isinstance(error, httpx.ConnectError):
+        causes = list(_chain(error))
+        if any(isinstance(one, ssl.SSLCertVerificationError) for one in causes):
+            advice = "its certificate cannot be verified; name a file of additional ones in SSL_CERT_FILE"
+            return Attempt(problem=f"{advice} ({error})")
+        # A name that does not exist is a mistake; a failed lookup may pass.
+        unknown = any(isinstance(one, socket.gaierror) and one.errno == socket.EAI_NONAME for one in causes)
+        return Attempt(problem=f"it cannot be reached: {error}", cause="" if unknown else "lost")
+    if isinstance(error, httpx.TransportError):
+        return Attempt(problem=f"{type(error).__name__}: {error or 'the connection was lost'}", cause="lost")
+    if isinstance(error, (httpx.InvalidURL, httpx.HTTPError)):
+        return Attempt(problem=f"{type(error).__name__}: {error}")
+    raise error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> httpx.Client:
+    """A client for threads: it keeps connections, uses the environment's proxies and the system's certificates."""
+    import httpx
+
+    return httpx.Client(timeout=timeout_s, headers=dict(headers), verify=ssl.create_default_context())
+
+
+def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_bytes: int = 64 << 20) -> Attempt:
+    """Send a request once, and wait; the answer must be JSON.
+
+    Args:
+        client: The client.
+        method: ``"GET"`` or ``"POST"``.
+        url: The address.
+        body: Sent as JSON; ``None`` sends nothing.
+        max_bytes: Longest answer that is read.
+    """
+    content = None if body is None else json.dumps(body).encode("ascii")  # escaped, so that lone surrogates survive
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    try:
+        with client.stream(method, url, content=content, headers=headers) as response:
+            data = bytearray()
+            for part in response.iter_bytes():
+                data += part
+                if len(data) > max_bytes:
+                    return Attempt(problem=f"the answer is longer than {max_bytes} bytes")
+    except Exception as error:
+        return failed_attempt(error, client.timeout.read or 0.0)
+    text = data.decode("utf-8", "replace")
+    return read_attempt(response.status_code, response.headers, text, json_only=True)
+
+
+class BlockingClient:
+    """Sends requests from any thread, which waits for the answer; a forked process opens connections of its own.
+
+    Args:
+        timeout_s: Longest time to wait for an answer, and again for each connection.
+        headers: Sent with each request.
+        max_bytes: Longest answer that is read.
+    """
+
+    def __init__(self, *, timeout_s: float, headers: Mapping[str, str], max_bytes: int) -> None:
+        self._timeout_s, self._headers, self._max_bytes = timeout_s, headers, max_bytes
+        self._lock = threading.Lock()
+        self._client: httpx.Client | None = None
+        self._pid = 0
+
+    def attempt(self, method: str, url: str, body: Any) -> Attempt:
+        """Send a request once; see ``sent``."""
+        return sent(self._connected(), method, url, body, max_bytes=self._max_bytes)
+
+    def _connected(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None or self._pid != os.getpid():
+                self._client, self._pid = blocking_client(timeout_s=self._timeout_s, headers=self._headers), os.getpid()
+                weakref.finalize(self, self._client.close)
+            return self._client
+
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
-"""Chooses where to ask, given where it failed so far; the choice is held until that attempt is over."""
+"""Chooses a server, given those that failed so far; the choice is held until the attempt ends."""
 
 
 class HttpClient:
     """Sends requests to servers; close it when it is no longer needed.
 
     Args:
-        needed_for: What needs it, for the message when httpx is missing.
-        extra: The extra that brings httpx.
         timeout_s: Longest time to wait for an answer, and again for each connection.
         retries: Attempts after the first. An answer that takes too long is not asked for again.
         api_key: Sent as a bearer token.
 
     Raises:
-        MissingExtraError: httpx is not installed.
         ConfigurationError: A value is out of its range.
     """
 
@@ -47,17 +189,10 @@ class HttpClient:
     def __init__(
         self,
         *,
-        needed_for: str,
-        extra: str,
         timeout_s: Seconds = 600.0,
         retries: Annotated[int, Rule(least=0)] = 4,
         api_key: str | None = None,
     ) -> None:
-        try:
-            import httpx
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(extra, needed_for) from error
-        self._httpx = httpx
         self._timeout_s, self._retries = timeout_s, retries
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._lock = threading.Lock()
@@ -118,12 +253,14 @@ class HttpClient:
             with pick(failed) as base:
                 if base in failed:
                     await asyncio.sleep(delay(len(failed)) if wait_s is None else wait_s)
-                problem, cause, wait_s, answer = await self._once(method, base + path, body, timeout_s)
-            if problem is None:
-                return answer
+                attempt = await self._attempt(method, base + path, body, timeout_s or self._timeout_s)
+            if attempt.problem is None:
+                return attempt.answer
             failed.append(base)
-            if cause not in _WORTH_ANOTHER or len(failed) > most:
-                raise ServiceError(failure(f"{method} {base}{path}", problem, len(failed)), cause=cause, after_s=wait_s)
+            wait_s = attempt.wait_s
+            if attempt.cause not in _WORTH_ANOTHER or len(failed) > most:
+                message = failure(f"{method} {base}{path}", attempt.problem, len(failed))
+                raise ServiceError(message, cause=attempt.cause, after_s=wait_s)
 
     def close(self) -> None:
         """Close the connections and end the thread. A closed client starts again when it is used."""
@@ -137,39 +274,23 @@ class HttpClient:
         thread.join()
         loop.close()
 
-    async def _once(
-        self, method: str, url: str, body: Any, timeout_s: float | None
-    ) -> tuple[str | None, str, float | None, Any]:
-        """Make one attempt; returns what failed, the cause that allows another, how long to wait, and the answer."""
-        httpx = self._httpx
+    async def _attempt(self, method: str, url: str, body: Any, timeout_s: float) -> Attempt:
         try:
-            response = await self._client.request(method, url, json=body, timeout=timeout_s or self._timeout_s)
-        except (httpx.ReadTimeout, httpx.WriteTimeout):
-            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", "late", None, None
-        except httpx.TransportError as error:
-            return f"{type(error).__name__}: {error or 'the connection was lost'}", "lost", None, None
-        except (httpx.InvalidURL, httpx.HTTPError) as error:
-            return f"{type(error).__name__}: {error}", "", None, None
-        kind = response.headers.get("content-type", "")
-        try:
-            answer = response.json() if "json" in kind else response.text
-        except ValueError:
-            return f"the answer is not JSON: {response.text[:200]!r}", "", None, None
-        if response.is_success:
-            return None, "", None, answer
-        cause = "passing" if may_pass(response.status_code) else ""
-        wait_s = retry_after(response.headers.get("retry-after"))
-        return f"{response.status_code}: {reason(answer)}", cause, wait_s, None
+            response = await self._client.request(method, url, json=body, timeout=timeout_s)
+        except Exception as error:
+            return failed_attempt(error, timeout_s)
+        is_json = "json" in response.headers.get("content-type", "")
+        return read_attempt(response.status_code, response.headers, response.text, json_only=is_json)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
+                import httpx
+
                 self._loop = asyncio.new_event_loop()
-                limits = self._httpx.Limits(
-                    max_connections=None, max_keepalive_connections=256, keepalive_expiry=_IDLE_S
-                )
+                limits = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=_IDLE_S)
                 # Each of many requests may wait long; none must wait for another's connection.
-                self._client = self._httpx.AsyncClient(limits=limits, headers=self._headers)
+                self._client = httpx.AsyncClient(limits=limits, headers=self._headers)
                 self._thread = threading.Thread(target=self._loop.run_forever, name="rstar2-http", daemon=True)
                 self._thread.start()
             return self._loop

@@ -88,32 +88,19 @@ class _SilentError(Exception):
 
 
 def _get(url: str, token: str | None) -> tuple[int, bytes]:
-    """Status and body; the token goes to the host of the address alone, also where it sends us on.
+    """Status and body of a GET; the token is sent only to the original host, not after redirects to others.
 
     Raises:
-        _SilentError: The host cannot be reached, or what it answers is no HTTP.
+        _SilentError: The host cannot be reached, or its answer is not HTTP.
     """
-    # Reading problems of a file must not load an HTTP client.
-    import urllib.error
-    import urllib.request
-    from http.client import HTTPException
-    from urllib.parse import urlsplit
+    import httpx  # here, since reading problems from a file must not load an HTTP client
 
-    def signed(request: urllib.request.Request) -> urllib.request.Request:
-        if token and urlsplit(request.full_url)[:2] == urlsplit(url)[:2]:  # scheme, host and port
-            request.add_unredirected_header("Authorization", f"Bearer {token}")
-        return request
+    from rstar2_env.core.net.http import blocking_client
 
-    class Redirects(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *words: Any) -> urllib.request.Request | None:
-            request = super().redirect_request(*words)
-            return None if request is None else signed(request)
-
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        opener = urllib.request.build_opener(Redirects)
-        with opener.open(signed(urllib.request.Request(url)), timeout=TIMEOUT_S) as answer:
-            return int(answer.status), answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, b""
-    except (OSError, ValueError, HTTPException) as error:
-        raise _SilentError(str(getattr(error, "reason", error)) or type(error).__name__) from error
+        with blocking_client(timeout_s=TIMEOUT_S) as client:
+            answer = client.get(url, headers=headers, follow_redirects=True)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _SilentError(str(error) or type(error).__name__) from error
+    return answer.status_code, answer.content if answer.is_success else b""

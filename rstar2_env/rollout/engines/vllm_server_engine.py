@@ -74,7 +74,6 @@ class VllmServerEngine:
         seed: Seeds the draws of requests without a seed of their own.
 
     Raises:
-        MissingExtraError: httpx is not installed.
         ServiceError: A server does not answer, or is not vLLM.
         ConfigurationError: The servers do not serve the same model.
     """
@@ -111,8 +110,6 @@ class VllmServerEngine:
         self._retries = retries
         self._losses = 0
         self._http = HttpClient(
-            needed_for="The engine 'vllm-server'",
-            extra="remote",
             timeout_s=timeout_s,
             retries=retries,
             api_key=os.environ.get(api_key_env),

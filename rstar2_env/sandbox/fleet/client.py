@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rstar2_env.core.errors import MissingExtraError, SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.base import CLOSED, BaseSandbox, PendingJob, SandboxOptions
 from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.dispatch import Dispatcher
@@ -44,9 +44,6 @@ class FleetSandbox(BaseSandbox):
         token: The servers' token.
         ca_file: Certificates to trust for HTTPS, instead of the usual ones.
 
-    Raises:
-        MissingExtraError: The extra ``remote`` is not installed.
-
     Attributes:
         thread_name: Name of the background thread.
     """
@@ -54,10 +51,6 @@ class FleetSandbox(BaseSandbox):
     thread_name: ClassVar[str]
 
     def __init__(self, options: SandboxOptions, *, token: str | None, ca_file: str | None = None) -> None:
-        try:
-            import httpx  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError("remote", "A client of sandbox servers") from error
         super().__init__(options)
         self._token, self._ca_file = token, ca_file
         self._client = secrets.token_hex(16)

@@ -26,7 +26,6 @@ class RemoteSandbox(FleetSandbox):
 
     Raises:
         ConfigurationError: An option is invalid.
-        MissingExtraError: The extra ``remote`` is not installed.
         SandboxUnavailableError: No server answers, or none provides the requested isolation.
     """
 

@@ -12,8 +12,6 @@ import pytest
 from rstar2_env.core.net import http
 from rstar2_env.core.net.http import HttpClient
 
-pytest.importorskip("httpx", reason="needs the extra 'remote'")
-
 
 @pytest.fixture
 def asked() -> Iterator[tuple[str, list[int]]]:
@@ -46,7 +44,7 @@ def test_a_connection_is_used_again_unless_it_was_idle_for_too_long(
 ) -> None:
     monkeypatch.setattr(http, "_IDLE_S", idle_s)
     address, ports = asked
-    client = HttpClient(needed_for="This test", extra="remote")
+    client = HttpClient()
     try:
         for _ in range(2):
             client.run_now(client.ask("GET", address, "/"))
