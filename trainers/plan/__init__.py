@@ -1,5 +1,5 @@
-"""How large a run gets, and how long a step takes, before anything is started: ``rstar2 plan``.
+"""Estimates the memory of a run and the time of a step before anything is started: ``rstar2 plan``.
 
-Computed from a model's configuration, the options of a run and the data sheets of devices, without torch. What a plan
-assumes is part of it. ``published`` compares it with what others measured.
+Computed from a model's configuration, the options of a run and the data sheets of devices, without torch. A plan lists
+its assumptions. ``published`` compares plans with published measurements.
 """

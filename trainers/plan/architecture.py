@@ -1,4 +1,4 @@
-"""``Architecture``: the sizes of a causal transformer, and what follows from them: parameters, cache, operations.
+"""``Architecture``: the sizes of a causal transformer, and its number of parameters, cache bytes and operations.
 
 Covered: the decoders of Qwen2, Qwen3 and Llama, dense or with experts, by a name of ``MODELS`` or from a folder with a
 ``config.json``. Not covered: sliding windows, recurrent layers, latent attention, encoders.
@@ -24,7 +24,7 @@ class Architecture:
     """The sizes of a model.
 
     Attributes:
-        name: What it is called.
+        name: Name of the model.
         layers: Transformer layers.
         hidden: Width of the residual stream.
         intermediate: Width of a feed-forward layer, or of one expert.
@@ -32,7 +32,7 @@ class Architecture:
         kv_heads: Heads of keys and values.
         head_dim: Width of a head.
         vocabulary: Tokens.
-        tied: Whether the head is the embedding.
+        tied: Whether the head shares its weights with the embedding.
         experts: Experts of a layer; 0 for a dense model.
         active_experts: Experts that a token passes through.
         qk_norm: Whether queries and keys are normalized, as in Qwen3.
@@ -117,11 +117,11 @@ def architecture_of(model: str) -> Architecture:
     """Return the sizes of a model.
 
     Args:
-        model: A name of ``MODELS``, with or without its organisation and what was made of it (``qwen3-14b``,
+        model: A name in ``MODELS``, with or without its organization and variant (``qwen3-14b``,
             ``Qwen/Qwen3-14B-Base``, ``Qwen/Qwen2.5-7B-Instruct``), or a folder with a ``config.json``.
 
     Raises:
-        ConfigurationError: There is no such model here, or its configuration is of another kind.
+        ConfigurationError: The model is unknown, or its configuration is of another kind.
     """
     if Path(model).is_dir():
         return read_architecture(Path(model))
@@ -141,7 +141,7 @@ def read_architecture(folder: Path) -> Architecture:
     """Return the sizes of the model in a folder, of which ``config.json`` alone is read.
 
     Raises:
-        ConfigurationError: There is no such file, it cannot be read, or the model is of another kind.
+        ConfigurationError: The file is missing or cannot be read, or the model is of another kind.
     """
     file = folder / "config.json"
     try:
@@ -154,15 +154,15 @@ def read_architecture(folder: Path) -> Architecture:
 
 
 def sizes_in(found: Any, name: str, *, where: str) -> Architecture:
-    """Return the sizes that a configuration says.
+    """Return the sizes in a configuration.
 
     Args:
-        found: What its ``config.json`` holds.
-        name: What the model is called.
-        where: Where the configuration comes from, for messages.
+        found: The content of ``config.json``.
+        name: Name of the model.
+        where: Origin of the configuration, for messages.
 
     Raises:
-        ConfigurationError: It does not say them, or the model is of another kind.
+        ConfigurationError: A size is missing, or the model is of another kind.
     """
     if not isinstance(found, Mapping) or found.get("model_type") not in FAMILIES:
         kind = found.get("model_type") if isinstance(found, Mapping) else type(found).__name__

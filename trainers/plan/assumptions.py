@@ -1,4 +1,4 @@
-"""``Assumptions``: what a plan takes for granted of hardware, software and episodes, each as an option."""
+"""``Assumptions``: a plan's assumptions about hardware, software and episodes, each an option."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 
 @dataclass(frozen=True)
 class Assumptions(CheckedOptions):
-    """What a plan takes for granted.
+    """The assumptions of a plan.
 
     Attributes:
         mean_tokens: Mean tokens of an episode after its prompt; ``None`` is half of its budget.
@@ -21,12 +21,11 @@ class Assumptions(CheckedOptions):
         bandwidth_share: Share of the memory's bandwidth that decoding reaches.
         prefill_share: Share of the peak that prompts, and decoding with many rows, reach.
         train_share: Share of the peak that training a dense model reaches (model FLOPs utilization).
-        train_share_experts: The same of a model with experts.
-        decode_step_s: Seconds of a decoding step beside reading weights and cache.
-        handover_gb_s: Gigabytes a second at which new weights reach the engines.
-        trained_share: Share of the rows that have something to learn; the others are not computed.
-        other_share: Seconds of a step in which neither episodes are played nor weights trained nor handed over, as a
-            share of the others.
+        train_share_experts: Share of the peak that training a model with experts reaches.
+        decode_step_s: Seconds of a decoding step in addition to reading weights and cache.
+        handover_gb_s: Gigabytes per second of a weight sync.
+        trained_share: Share of the rows that train; the others are not computed.
+        other_share: Seconds of a step outside rollout, training and weight sync, as a share of those.
     """
 
     mean_tokens: int | None = option(None, least=1)
@@ -65,4 +64,4 @@ SOURCES = {
     "trained_share": "an upper bound: every row trains",
     "other_share": "nothing; miles published 0.38 on 8 MI300X, log-probabilities and waking up included",
 }
-"""Where the default of each comes from."""
+"""The source of each default."""

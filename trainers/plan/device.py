@@ -1,4 +1,4 @@
-"""``Device``: what the data sheet of an accelerator says, and what the machine says of itself."""
+"""``Device``: the data sheet of an accelerator, or the properties of this machine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Device:
     Attributes:
         name: Its name.
         memory: Bytes of its memory.
-        bandwidth: Bytes a second between its memory and its cores; ``None`` where nothing is known.
-        operations: Dense matrix operations a second in bfloat16 at most; ``None`` as above.
+        bandwidth: Memory bandwidth in bytes per second; ``None`` if unknown.
+        operations: Peak dense matrix operations per second in bfloat16; ``None`` if unknown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""``Placement``: which devices serve and which train, and what that takes of their memory."""
+"""``Placement``: which devices serve and which train, and how much of their memory that uses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .training_memory import Sharding, Training, total, training_memory
 from .workload import Workload
 
 RESIDENT = ("weights", "optimizer", "reference")
-"""What training keeps on a device while episodes are played there."""
+"""Parts of the training memory that stay on a device during rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who does what, and whether it fits.
+    """The assignment of devices, and whether the run fits.
 
     Attributes:
         colocated: Whether the same devices serve and train, one after the other; the engine sleeps while they train.
@@ -28,11 +28,11 @@ class Placement:
         training: Devices that train.
         tensor_parallel: Devices of one engine.
         how: How the model is trained.
-        memory: Bytes that training takes on a device, by what for.
+        memory: Bytes that training uses on a device, by purpose.
         usable: Bytes of a device that may be used.
         engine_weights: Bytes of weights on a device that serves.
         cache_tokens: Tokens that fit into the cache of one engine.
-        lacking: Why it does not fit; empty where it does.
+        lacking: The reason why it does not fit; empty if it fits.
     """
 
     colocated: bool
@@ -48,7 +48,7 @@ class Placement:
 
     @property
     def engines(self) -> int:
-        """How many engines there are."""
+        """Number of engines."""
         return self.serving // self.tensor_parallel
 
 
@@ -62,19 +62,19 @@ def placements(
     serve: int | None = None,
     tensor_parallel: int | None = None,
 ) -> Iterator[Placement]:
-    """Every placement that is worth looking at, those that do not fit included.
+    """Return all relevant placements, including those that do not fit.
 
     Args:
         model: The model.
         device: One device.
-        gpus: How many there are.
-        work: What a step does.
-        assume: What is taken for granted.
+        gpus: Number of devices.
+        work: The work of a step.
+        assume: The assumptions.
         serve: Devices that serve: 0 for the same that train; ``None`` tries several.
         tensor_parallel: Devices of one engine; ``None`` is the fewest on which the model fits.
 
     Raises:
-        ConfigurationError: So many devices cannot serve.
+        ConfigurationError: That number of devices cannot serve.
     """
     if serve is not None and not 0 <= serve < gpus:
         raise ConfigurationError(
@@ -100,12 +100,12 @@ def usable(device: Device, assume: Assumptions) -> int:
 
 
 def training_of(work: Workload, processes: int, assume: Assumptions, *, accelerator: bool) -> Training:
-    """How so many processes train what a run asks for, without sharding.
+    """Return the training setup of a number of processes, without sharding.
 
     Args:
-        work: What a step does.
-        processes: How many train.
-        assume: What is taken for granted.
+        work: The work of a step.
+        processes: Number of training processes.
+        assume: The assumptions.
         accelerator: Whether each has an accelerator.
     """
     widest = work.budget + assume.prompt_tokens

@@ -1,4 +1,4 @@
-"""``make_plan``: memory, placement and seconds a step of a run, with everything that is assumed."""
+"""``make_plan``: memory, placement and seconds per step of a run, with all assumptions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Plan:
     Attributes:
         model: The model.
         device: One device.
-        gpus: How many.
-        work: What a step does.
-        assume: What is taken for granted.
-        placed: The placement: the fastest that fits, or where none does the one that lacks least memory.
-        time: Seconds of a step; ``None`` where it does not fit, or where the device's speed is not known.
-        others: The other placements that fit, with their seconds, the fastest first.
+        gpus: Number of devices.
+        work: The work of a step.
+        assume: The assumptions.
+        placed: The placement: the fastest that fits or, if none fits, the one that lacks the least memory.
+        time: Seconds of a step; ``None`` if it does not fit or the device's speed is unknown.
+        others: The other placements that fit, with their seconds, fastest first.
     """
 
     model: Architecture
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def limits(self) -> list[str]:
-        """What runs out first, the nearest first."""
+        """Return the limits of the run, the closest one first."""
         placed, found = self.placed, []
         if placed.lacking:
             found.append(f"{placed.lacking}.{_ways_out(self)}")
@@ -69,9 +69,7 @@ class Plan:
             )
         longer = "rollout" if self.time.rollout > self.time.train else "training"
         if not placed.colocated and not self.time.overlapped:
-            found.append(
-                "Devices that serve wait for training, and the others way round: max_staleness=1 overlaps them."
-            )
+            found.append("Serving devices wait for training and vice versa: max_staleness=1 overlaps them.")
         found.append(f"Most of a step is {longer}.")
         return found
 
@@ -116,9 +114,9 @@ def make_plan(
     Args:
         model: The model.
         device: One device.
-        gpus: How many.
-        work: What a step does.
-        assume: What is taken for granted.
+        gpus: Number of devices.
+        work: The work of a step.
+        assume: The assumptions.
         serve: Devices that serve; 0 for the same that train, ``None`` for the fastest choice.
         tensor_parallel: Devices of one engine; ``None`` for the fewest on which the model fits.
 

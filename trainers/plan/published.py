@@ -1,4 +1,4 @@
-"""What others published of their steps, and what a plan says of the same."""
+"""Published step times, and the plans of the same runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that was published, and the same by a plan.
+    """A published figure, and the figure of a plan.
 
     Attributes:
-        what: What was measured, on what.
-        source: Where it was published.
-        seconds: What was published.
-        planned: What the plan says.
-        fitted: Whether an assumption was chosen by this figure, so that it proves nothing.
+        what: The measurement and its hardware.
+        source: The publication.
+        seconds: The published seconds.
+        planned: The planned seconds.
+        fitted: Whether an assumption was fitted to this figure, so that it is no evidence.
     """
 
     what: str
@@ -31,7 +31,7 @@ class Published:
 
     @property
     def ratio(self) -> float:
-        """The plan over what was published."""
+        """Ratio of planned to published seconds."""
         return self.planned / self.seconds
 
 
@@ -46,7 +46,7 @@ MILES_TOKENS = 5800
 
 
 def comparisons() -> list[Published]:
-    """Every published figure with what a plan says of it."""
+    """Return every published figure with the figure of a plan."""
     miles = miles_plan()
     assert miles.time is not None  # its device's speed is known, and it fits
     time = miles.time
@@ -60,7 +60,7 @@ def comparisons() -> list[Published]:
 
 
 def miles_plan() -> Plan:
-    """The plan of what miles ran."""
+    """Return the plan of miles' run."""
     work = Workload(groups=32, played=8, trained=8, budget=8192, tokens_per_device=16_384, in_flight=512)
     assume = Assumptions(mean_tokens=MILES_TOKENS)
     return make_plan(MODELS["qwen3-30b-a3b"], DEVICES["mi300x"], 8, work, assume, serve=0)

@@ -22,7 +22,7 @@ from .device import Device
 
 @dataclass(frozen=True, slots=True)
 class RolloutTime:
-    """How one engine plays its share of a step.
+    """The rollout of one engine's share of a step.
 
     Attributes:
         seconds: From its first episode to the end of its last.
@@ -76,7 +76,7 @@ def rollout_seconds(
         device: One of the engine's devices.
         lengths: Tokens of each episode after its prompt.
         cache_tokens: Tokens that fit into the engine's cache.
-        assume: What reading and computing take.
+        assume: The assumptions.
         tensor_parallel: Devices of the engine.
         max_rows: Most episodes that are decoded together, whatever the cache holds.
 

@@ -1,7 +1,7 @@
-"""``serving_seconds``: how long engines that do nothing else play episodes, and what they need memory for.
+"""``serving_seconds``: how long engines on dedicated devices need to play episodes.
 
-The caches have all memory that the weights leave, since nothing trains there: weights in bfloat16, a cache of as many
-tokens as fit, and episodes in waves (``rollout_time``). Not covered: loading the weights, and episodes' tools.
+The caches use all memory that the bfloat16 weights leave, since nothing trains there, and episodes run in waves
+(``rollout_time``). Not covered: loading the weights, and the tools of episodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def serving_seconds(
     tensor_parallel: int = 1,
     in_flight: int | None = None,
 ) -> float | None:
-    """Seconds in which engines play episodes; ``None`` where a model and one episode do not fit on an engine.
+    """Return the seconds in which engines play episodes; ``None`` if a model and one episode do not fit.
 
     Args:
         model: The model.
@@ -38,7 +38,7 @@ def serving_seconds(
         episodes: Episodes of all of them.
         budget: Tokens that an episode may have after its prompt.
         mean: Tokens that it has on average.
-        assume: What is taken for granted.
+        assume: The assumptions.
         tensor_parallel: Devices of one engine.
         in_flight: Episodes that all engines play at once, at most; ``None`` is what their caches hold.
 

@@ -1,4 +1,4 @@
-"""``step_time``: seconds of one training step with a placement, by what they are for."""
+"""``step_time``: seconds of one training step with a placement, by activity."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class StepTime:
     Attributes:
         rollout: Playing the episodes, the longest included.
         train: Forward and backward passes.
-        handover: New weights on their way to the engines.
-        other: What ``Assumptions.other_share`` adds.
-        overlapped: Whether rollout and training run side by side.
+        handover: Weight sync to the engines.
+        other: Other time, from ``Assumptions.other_share``.
+        overlapped: Whether rollout and training run in parallel.
         play: The rollout in more detail.
     """
 
@@ -45,9 +45,9 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
     Args:
         model: The model.
         device: One device, whose speed is known.
-        placed: Which devices do what.
-        work: What a step does.
-        assume: What is taken for granted.
+        placed: The placement.
+        work: The work of a step.
+        assume: The assumptions.
     """
     mean, spread = mean_tokens(work, assume), assume.spread
     each = -(-work.episodes // placed.engines)

@@ -31,11 +31,11 @@ class Training:
     Attributes:
         tokens: Tokens of one forward and backward pass on a device, padding included.
         processes: Processes that share the work, one a device.
-        sharding: What they divide among them.
+        sharding: The sharding of the processes.
         bfloat16: Whether it is computed in bfloat16, over float32 weights.
         recompute: Whether layers are recomputed in the backward pass (gradient checkpointing).
         lora_rank: Rank of adapters on every linear layer; 0 trains all weights.
-        reference: Whether a frozen copy of the model stands beside it, for a KL term.
+        reference: Whether a frozen copy of the model is kept in addition, for a KL term.
         fused: Whether the head has kernels of its own, as on accelerators; without, it is torch's operators.
         passes: Forward and backward passes of an optimizer step.
     """
@@ -87,7 +87,7 @@ def lora_parameters(model: Architecture, rank: int) -> int:
 
 
 def _states(model: Architecture, how: Training, trained: int) -> dict[str, float]:
-    """What stays from one step to the next, and the copies of weights that a pass works with."""
+    """Return the bytes of persistent state, and of the weight copies that a pass uses."""
     whole, share = model.parameters, 1 / how.processes
     frozen = whole if how.lora_rank else 0
     unit, root = model.layer_parameters, model.embedding_parameters

@@ -1,4 +1,4 @@
-"""``Workload``: what a run asks of the machine, as its options say it."""
+"""``Workload``: the work of a run's step, from its options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..options.config import TrainConfig
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What one step of a run plays and trains.
+    """The episodes and training of one step of a run.
 
     Attributes:
         groups: Groups of a step.
@@ -21,9 +21,9 @@ class Workload:
         updates: Optimizer passes over a rollout.
         minibatches: Optimizer steps of such a pass.
         lora_rank: Rank of the adapters; 0 trains all weights.
-        recompute: Whether layers are recomputed; ``None`` where it depends on the device.
+        recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
-        sharding: What processes divide; ``None`` where the plan chooses.
+        sharding: The sharding of the processes; ``None`` if the plan chooses.
         reference: Whether a term of the loss needs the reference model.
         max_staleness: Versions by which rollouts run ahead.
     """

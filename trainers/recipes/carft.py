@@ -1,7 +1,7 @@
 """``carft``: GRPO, and right answers of a group drawn together in the model's last layer (CARFT, arXiv 2508.15868).
 
 Where a group has an expert's answer (``Episode.source``), the right ones are drawn to that one. The paper trains with a
-critic, and has a head of its own for the embeddings; this is the contrastive term beside a group advantage.
+critic, and has a head of its own for the embeddings; this is the contrastive term together with a group advantage.
 """
 
 from __future__ import annotations

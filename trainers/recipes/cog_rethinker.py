@@ -1,6 +1,6 @@
 """``cog_rethinker``: DAPO that helps where no episode is right (Cog-Rethinker, arXiv 2510.15979).
 
-Problems that a group does not solve are taken apart, with solved ones as examples, and then reflected upon; what is
+Problems that a group does not solve are decomposed, with solved ones as examples, and then reflected upon; what is
 right with help is learnt by supervision under the question alone (``sft``), while its group is rejected as in DAPO.
 ``loss.sft.coef`` is the paper's lambda; its value and the rounds of refill are ours.
 """
@@ -11,7 +11,7 @@ from ..base import TRAINERS, Recipe
 
 COG_RETHINKER = Recipe(
     name="cog_rethinker",
-    summary="Cog-Rethinker: take apart and reflect upon what no episode solves, and learn it without the help",
+    summary="Cog-Rethinker: decompose and reflect on unsolved problems, and learn them without the help",
     paper="arXiv 2510.15979",
     rollout="decompose",
     reward=("return", "overlong"),

@@ -1,6 +1,6 @@
 """``open_rs``: a cosine over the length of the answer, on one small machine (open-rs, arXiv 2503.16219).
 
-Right answers earn 1 to 0.5 and wrong ones -1 to -0.5, the shorter and righter the more, and the format 1 beside.
+Correct answers earn 1 to 0.5 and wrong answers -1 to -0.5, depending on their length; a correct format adds 1.
 Lengths are in the policy's tokens, up to the paper's 3,584. 6 episodes at temperature 0.7, learning rate 1e-6.
 """
 

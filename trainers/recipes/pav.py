@@ -1,4 +1,4 @@
-"""``pav``: each turn earns its progress under a prover, beside the outcome (PAV, arXiv 2410.08146).
+"""``pav``: each turn earns its progress under a prover, in addition to the outcome (PAV, arXiv 2410.08146).
 
 GRPO's advantage of the outcome, and on the tokens of each turn 0.5 times what it adds to the chance that the best of
 four episodes of the policy succeeds from there. Each turn but the last costs four further episodes. The paper trains

@@ -1,4 +1,4 @@
-"""``rlsp``: exploration is rewarded beside the outcome, so that reasoning grows (RLSP, arXiv 2502.06773).
+"""``rlsp``: rewards exploration in addition to the outcome, to lengthen reasoning (RLSP, arXiv 2502.06773).
 
 The environment's return, and a penalty that shrinks as the reasoning grows; a KL term of 0.05. With a judge: ``--set
 reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper trains with PPO and a critic; here the group

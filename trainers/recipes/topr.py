@@ -1,8 +1,8 @@
 """``topr``: wrong answers train by an importance weight of at most 1 (TOPR, arXiv 2503.14286).
 
-Right answers train whole, as in supervised training, wrong ones as far as the policy still gives them. An answer's
-log-probabilities are summed, here over a constant that only scales the step. No KL term. The groups of a rollout are
-divided into four optimizer steps; the paper trains offline too.
+Correct answers train fully, as in supervised training; wrong answers only while the policy still gives them. An
+answer's log-probabilities are summed, here over a constant that only scales the step. No KL term. The groups of a
+rollout are divided into four optimizer steps; the paper trains offline too.
 """
 
 from __future__ import annotations
