@@ -21,7 +21,7 @@ from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 from rstar2_env.core.net.chat.reply import ChatReply, Usage
 from rstar2_env.core.options.declare import checked
 from rstar2_env.env.conversation import Conversation
-from rstar2_env.evaluation.play.plan import Plan, plan_of, source_of
+from rstar2_env.evaluation.play.plan import EvaluationPlan, plan_of, source_of
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -95,7 +95,7 @@ def play(
 
 
 @solver  # type: ignore[untyped-decorator, unused-ignore]
-def episode(make: Any, plan: Plan, dialect: Any, native: bool) -> Solver:
+def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solver:
     """Plays one episode with the model.
 
     Args:

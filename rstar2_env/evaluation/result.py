@@ -14,7 +14,7 @@ from rstar2_env.core.run_folder.writer import versions
 from rstar2_env.evaluation.figures.boundary import Boundary
 from rstar2_env.evaluation.figures.intervals import IntervalFigures, figures_by, figures_of
 from rstar2_env.evaluation.figures.summary import Summary, summary_of
-from rstar2_env.evaluation.figures.tally import Tally
+from rstar2_env.evaluation.figures.tally import EpisodeTally
 from rstar2_env.evaluation.figures.text import boundary_text, interval_text, summary_rows
 from rstar2_env.evaluation.play.log import read_episodes
 from rstar2_env.evaluation.play.repeats import Repeats
@@ -43,7 +43,7 @@ class EvalResult:
     """
 
     run: Mapping[str, Any]
-    tally: Tally
+    tally: EpisodeTally
     ks: Sequence[int]
     planned: int
     played: int

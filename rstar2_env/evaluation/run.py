@@ -26,14 +26,14 @@ from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, 
 from rstar2_env.evaluation.figures.intervals import check_ks
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of, make_judge
 from rstar2_env.evaluation.play.agent_crew import AgentCrew, MakeEnv, typed_agent_options
-from rstar2_env.evaluation.play.crew import Crew, Judge, drive
+from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
 from rstar2_env.evaluation.play.log import EvalLog, check_out
 from rstar2_env.evaluation.play.plan import Task, plan_of, source_of
-from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.play.repeats import repeats_of
-from rstar2_env.evaluation.play.scores import Scores, ScoreSpec, read_scores
+from rstar2_env.evaluation.play.scores import EpisodeScores, ScoreSpec, read_scores
 from rstar2_env.evaluation.play.scores import recorded as recorded_scores
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.problems import ProblemSpec
@@ -156,7 +156,7 @@ def evaluate(
             crew = AgentCrew(make, agent, typed_agent_options(agent, agent_options), workers, _judging(asked))
         opened.callback(crew.close)
         source = source_of(crew.env, problems, split)
-        scoring = Scores(components, samples=n, source=source, lacking=crew.lacking) if components else None
+        scoring = EpisodeScores(components, samples=n, source=source, lacking=crew.lacking) if components else None
         plan = plan_of(source, episodes, seed, n)
         if before is not None:
             check_shared(before, (plan[start * n].problem_id for start in range(plan.starts)), name=str(baseline))
@@ -183,7 +183,7 @@ def evaluate(
             ledger.write_to(log)
         taken_up, began = ledger.count, time.perf_counter()
 
-        def take(played: Played) -> None:
+        def take(played: PlayedEpisode) -> None:
             ledger.take(played)
             if progress:
                 progress(played.episode, ledger.count, len(plan))
@@ -210,7 +210,7 @@ def evaluate(
     return result
 
 
-def _judging(judge: ChainJudge | None) -> Judge | None:
+def _judging(judge: ChainJudge | None) -> TaskJudge | None:
     if judge is None:
         return None
 

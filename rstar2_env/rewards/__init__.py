@@ -3,13 +3,13 @@
 from rstar2_env.rewards.answer_format import AnswerFormat
 from rstar2_env.rewards.base import (
     REWARDS,
-    Judge,
     LanguageModel,
     Learns,
     OnTurns,
     Plays,
     Reward,
     RewardContext,
+    RewardJudge,
     needs_of,
 )
 from rstar2_env.rewards.component import Component, make_component
@@ -49,7 +49,6 @@ __all__ = [
     "DiffSimilarity",
     "EnvironmentReturn",
     "Exploration",
-    "Judge",
     "LanguageModel",
     "Laser",
     "LatentAction",
@@ -68,6 +67,7 @@ __all__ = [
     "ReferenceProbability",
     "Reward",
     "RewardContext",
+    "RewardJudge",
     "Router",
     "Rubric",
     "ToolHierarchy",

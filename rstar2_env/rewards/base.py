@@ -61,7 +61,7 @@ class OnTurns(tuple[float, ...]):
     """
 
 
-class Judge(Protocol):
+class RewardJudge(Protocol):
     """A model that is asked for a verdict: text in, text out."""
 
     async def __call__(self, prompt: str) -> str:
@@ -86,7 +86,7 @@ class RewardContext:
     info: Mapping[str, Any] = field(default_factory=dict)
     group: Sequence[Episode] = ()
     lm: LanguageModel | None = None
-    judge: Judge | None = None
+    judge: RewardJudge | None = None
     problem: Problem | None = None
     play: Plays | None = None
 

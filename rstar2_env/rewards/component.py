@@ -13,7 +13,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, typed_options
 from rstar2_env.core.options.parts import PartSpec, read_part
-from rstar2_env.rewards.base import REWARDS, Judge, Need, OnTurns, Reward, RewardContext, Score, needs_of
+from rstar2_env.rewards.base import REWARDS, Need, OnTurns, Reward, RewardContext, RewardJudge, Score, needs_of
 from rstar2_env.rewards.judges import make_reward_judge
 
 Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, RewardContext], bool]"
@@ -40,7 +40,7 @@ class Component:
     gate: Gate = "always"
     clip: tuple[float, float] | None = None
     when: Literal["end", "step"] = "end"
-    judge: Judge | None = None
+    judge: RewardJudge | None = None
 
     @property
     def needs(self) -> frozenset[Need]:

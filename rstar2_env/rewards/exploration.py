@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.net.chat.asking import marked
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, Score
-from rstar2_env.rewards.judges import marked
 from rstar2_env.rewards.texts import policy_texts
 
 _CHARS_PER_TOKEN = 4

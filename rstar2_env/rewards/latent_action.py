@@ -26,7 +26,7 @@ from rstar2_env.rewards.texts import last_turn, split_ids
 ACT, THINK = "<act>", "<think>"
 
 
-class Scorer(Protocol):
+class TokenScorer(Protocol):
     """Finds how likely ids are; see ``LanguageModel``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
@@ -67,7 +67,7 @@ def latent_of(text: str) -> str:
     return first if first.startswith(THINK) and first != THINK else ACT
 
 
-async def log_likelihood(lm: Scorer, prompt_ids: Sequence[int], latent: str, line: str) -> float:
+async def log_likelihood(lm: TokenScorer, prompt_ids: Sequence[int], latent: str, line: str) -> float:
     """The log-probability of a line after a latent, in nats, summed over the tokens of the line.
 
     Args:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.net.chat.asking import marked
 from rstar2_env.problems.problem import Problem
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
-from rstar2_env.rewards.judges import marked
 from rstar2_env.rewards.texts import policy_texts
 
 _WORD = re.compile(r"\b(?:yes|no)\b", re.IGNORECASE)

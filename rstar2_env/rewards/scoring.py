@@ -9,7 +9,7 @@ from typing import Protocol
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.problems.problem import Problem
-from rstar2_env.rewards.base import Judge, LanguageModel, Learns, Need, OnTurns, Plays, RewardContext, Score
+from rstar2_env.rewards.base import LanguageModel, Learns, Need, OnTurns, Plays, RewardContext, RewardJudge, Score
 from rstar2_env.rewards.component import Component
 from rstar2_env.rewards.needs import check_needs
 
@@ -23,7 +23,7 @@ class Policy(LanguageModel, Plays, Protocol):
     """The policy, as it is offered to components: its log-probabilities, and further episodes of it."""
 
 
-class Scorer:
+class RewardScorer:
     """Scores groups of episodes.
 
     Args:
@@ -42,7 +42,7 @@ class Scorer:
         components: Sequence[Component],
         *,
         lacking: Mapping[Need, str],
-        judge: Judge | None = None,
+        judge: RewardJudge | None = None,
         problem: Callable[[str], Problem] | None = None,
     ) -> None:
         self._components, self._judge, self._problem = components, judge, problem

@@ -14,7 +14,6 @@ import hashlib
 import json
 import logging
 import re
-import secrets
 import sqlite3
 import threading
 import time
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+from rstar2_env.core.net.chat.asking import judge_endpoint, marked
 from rstar2_env.core.options.declare import Rule, Seconds, checked
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
@@ -32,7 +31,6 @@ from rstar2_env.verification.verifier import RuleVerifier, Verifier
 MAX_ANSWER_CHARS = 2_000
 """Longest answer, in characters, that a judge is asked about."""
 
-_MAX_REPLY_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
 _PROMPT_VERSION = 1
 _RETRIES = 2
@@ -79,15 +77,7 @@ class ModelVerifier:
             "max_calls": max_calls,
             "cache": cache,
         }
-        self._endpoint = ChatEndpoint(
-            url,
-            api_key=api_key,
-            timeout_s=timeout,
-            retries=_RETRIES,
-            retry_timeouts=True,
-            max_bytes=_MAX_REPLY_BYTES,
-            option="url",
-        )
+        self._endpoint = judge_endpoint(url, api_key, timeout_s=timeout, retries=_RETRIES)
         self.url = self._endpoint.url
         self.model = model
         self._rules = rules
@@ -213,10 +203,9 @@ def _worth_asking(answer: str) -> bool:
 
 
 def _messages(gold: str, answer: str, question: str) -> list[dict[str, str]]:
-    mark = secrets.token_hex(8)  # random, so that no answer can contain the closing delimiter
     parts = [("PROBLEM", question)] if question else []
     parts += [("REFERENCE", gold), ("STUDENT", answer)]
-    text = "\n".join(f"<{mark} {name}>\n{_CONTROL.sub(' ', content)}\n</{mark}>" for name, content in parts)
+    text = marked([(name, _CONTROL.sub(" ", content)) for name, content in parts])
     return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}]
 
 

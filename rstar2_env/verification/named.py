@@ -6,7 +6,6 @@ process that name the same one. Not covered: how they decide (see ``verifier`` a
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -106,10 +105,10 @@ def model(
     Raises:
         ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the key is not set.
     """
-    from rstar2_env.verification.model import model_verifier  # brings SQLite and an HTTP client
+    from rstar2_env.core.net.chat.asking import key_from
+    from rstar2_env.verification.model import model_verifier  # loads SQLite and an HTTP client
 
-    if api_key_env and api_key_env not in os.environ:
-        raise ConfigurationError(f"The environment variable {api_key_env}, which api_key_env names, is not set.")
+    api_key = key_from(api_key_env)
     key = (url, model, api_key_env, rules, timeout, max_calls, cache, verify_timeout)
     with _lock:
         judge = _judges.get(key)
@@ -117,7 +116,7 @@ def model(
             judge = _judges[key] = model_verifier(
                 url,
                 model,
-                api_key=os.environ[api_key_env] if api_key_env else None,
+                api_key=api_key,
                 rules=make_verifier(rules.removeprefix("(").removesuffix(")"), timeout=verify_timeout),
                 timeout=timeout,
                 max_calls=max_calls,

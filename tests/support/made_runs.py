@@ -27,7 +27,7 @@ from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.evaluation.figures.tally import About, difficulty_of
 from rstar2_env.evaluation.play.log import EvalLog
-from rstar2_env.evaluation.play.plan import Plan
+from rstar2_env.evaluation.play.plan import EvaluationPlan
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.trainers import api
 from rstar2_env.trainers.advantages.base import ADVANTAGES
@@ -220,7 +220,7 @@ def write_evaluation(folder: Path, *, seed: int = 0, problems: int = 40, samples
         right: Log-odds of a right answer to a problem of middling difficulty.
     """
     chosen, rng = made_problems(problems, seed=3), Random(seed)
-    plan = Plan(chosen, 0, samples)
+    plan = EvaluationPlan(chosen, 0, samples)
     run = {"env": "rstar2/MathTool-v0", "env_options": {}, "model": f"made/tiny-{seed}", "problems": "made"}
     played: list[Episode] = []
     with EvalLog(folder, run=run | {"split": "test", "seed": 0, "n": samples}, plan=plan) as log:

@@ -20,7 +20,7 @@ from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.row import Row
 from rstar2_env.problems import Problem
-from rstar2_env.rewards.base import Judge
+from rstar2_env.rewards.base import RewardJudge
 
 from ..samplers.base import Start
 
@@ -38,7 +38,7 @@ class Play(Protocol):
 
     rng: np.random.Generator
     step: int
-    judge: Judge | None
+    judge: RewardJudge | None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
         """A source of draws about one group, the same on any number of processes and in whatever step it ends.

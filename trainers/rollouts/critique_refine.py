@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.net.chat.asking import marked
 from rstar2_env.core.options.declare import CheckedOptions
-from rstar2_env.rewards.judges import marked
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, at_once

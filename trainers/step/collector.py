@@ -25,7 +25,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.problems import ProblemSource
-from rstar2_env.rewards.base import Judge
+from rstar2_env.rewards.base import RewardJudge
 
 from ..advantages.base import Measure, as_number, check_advantages
 from ..queue.job import Carries
@@ -114,7 +114,7 @@ class Collector:
         limits: Limits | None = None,
         patience_s: float = 1800.0,
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
-        judge: Judge | None = None,
+        judge: RewardJudge | None = None,
         measure: Measure | None = None,
         problems: ProblemSource | None = None,
     ) -> None:

@@ -19,7 +19,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
 from rstar2_env.problems import Problem, ProblemSource, UnknownProblemError
-from rstar2_env.rewards.base import Judge
+from rstar2_env.rewards.base import RewardJudge
 
 from ..queue.job import Job, Unfinished, perform
 from ..queue.job import Player as PlaysEpisodes
@@ -141,7 +141,7 @@ class GroupPlay:
         queue: Queue | None = None,
         carries: bool = False,
         problems: ProblemSource | None = None,
-        judge: Judge | None = None,
+        judge: RewardJudge | None = None,
     ) -> None:
         self.step, self.judge = step, judge
         self.rng = np.random.default_rng(np.random.SeedSequence([seed, step, first], spawn_key=(1,)))

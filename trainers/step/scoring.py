@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.problems import ProblemSource
-from rstar2_env.rewards.base import Judge, Need
+from rstar2_env.rewards.base import Need, RewardJudge
 from rstar2_env.rewards.component import Component
 from rstar2_env.rewards.needs import OWN_JUDGE
-from rstar2_env.rewards.scoring import TURN_SCORES, Scorer
+from rstar2_env.rewards.scoring import TURN_SCORES, RewardScorer
 
 from ..advantages.base import Advantages
 from ..advantages.tokens import on_tokens, on_turns
 
 
-def scorer_of(components: Sequence[Component], judge: Judge | None, problems: ProblemSource | None) -> Scorer:
+def scorer_of(
+    components: Sequence[Component], judge: RewardJudge | None, problems: ProblemSource | None
+) -> RewardScorer:
     """The scorer of a trainer's reward.
 
     Args:
@@ -24,7 +26,7 @@ def scorer_of(components: Sequence[Component], judge: Judge | None, problems: Pr
         problems: The environment's source of problems.
 
     Raises:
-        ConfigurationError: The reward cannot be computed; see ``Scorer``.
+        ConfigurationError: The reward cannot be computed; see ``RewardScorer``.
     """
     lacking: dict[Need, str] = {}
     if judge is None:
@@ -33,7 +35,7 @@ def scorer_of(components: Sequence[Component], judge: Judge | None, problems: Pr
         lacking["problem"] = (
             "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
         )
-    return Scorer(components, lacking=lacking, judge=judge, problem=None if problems is None else problems.get)
+    return RewardScorer(components, lacking=lacking, judge=judge, problem=None if problems is None else problems.get)
 
 
 def paid_by_turn(groups: Sequence[Sequence[Episode]], values: Advantages) -> Advantages:

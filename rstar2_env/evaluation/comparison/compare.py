@@ -21,7 +21,7 @@ from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
 from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
-from rstar2_env.evaluation.figures.tally import ProblemTally, Tally, figure_columns
+from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 from rstar2_env.evaluation.stored.runs import Stored
 
 _ENOUGH = 0.9
@@ -174,13 +174,13 @@ class _Played:
     """What a run's episodes came to, with the gold answer of each problem where it is kept."""
 
     stored: Stored
-    tally: Tally = field(default_factory=Tally)
+    tally: EpisodeTally = field(default_factory=EpisodeTally)
     golds: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stored: Stored) -> _Played:
         played = cls(stored)
-        played.tally = Tally.from_entries(played._watched())
+        played.tally = EpisodeTally.from_entries(played._watched())
         return played
 
     def _watched(self) -> Iterator[EpisodeEntry]:

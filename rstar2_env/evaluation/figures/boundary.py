@@ -17,7 +17,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.figures.statistics import bootstrap
-from rstar2_env.evaluation.figures.tally import Tally
+from rstar2_env.evaluation.figures.tally import EpisodeTally
 
 SETS = ("expansion", "shrinkage", "preservation", "unsolved")
 """The sets that divide the problems."""
@@ -73,7 +73,7 @@ class Boundary:
         }
 
 
-def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary | None:
+def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") -> Boundary | None:
     """Divide the problems that two evaluations share; ``None`` if there is none.
 
     Args:
@@ -110,7 +110,7 @@ def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary | 
     )
 
 
-def check_shared(baseline: Tally, problem_ids: Iterable[str | None], *, name: str) -> None:
+def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, name: str) -> None:
     """Check before anything is played that a baseline has problems of it.
 
     Args:
@@ -129,7 +129,7 @@ def check_shared(baseline: Tally, problem_ids: Iterable[str | None], *, name: st
         )
 
 
-def tally_of_run(path: str | os.PathLike[str]) -> Tally:
+def tally_of_run(path: str | os.PathLike[str]) -> EpisodeTally:
     """What the episodes of an evaluation came to, of a run's folder or a file.
 
     Raises:
@@ -139,7 +139,7 @@ def tally_of_run(path: str | os.PathLike[str]) -> Tally:
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(f"{path} has no episodes of an evaluation.", option="baseline")
-    return Tally.from_entries(run.each_held_out(steps[-1]))
+    return EpisodeTally.from_entries(run.each_held_out(steps[-1]))
 
 
 def _set_of(before: bool, after: bool) -> str:

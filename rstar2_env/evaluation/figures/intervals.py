@@ -25,7 +25,7 @@ from rstar2_env.evaluation.figures.statistics import (
     pass_at_k,
     unanimous,
 )
-from rstar2_env.evaluation.figures.tally import ProblemTally, Tally, figure_columns
+from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 
 MOST_GROUPS = 64
 """Most sources, or difficulties, that figures are broken down by; of more, the largest."""
@@ -65,7 +65,7 @@ class IntervalFigures:
         }
 
 
-def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> IntervalFigures:
+def figures_of(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> IntervalFigures:
     """The figures of all problems.
 
     Args:
@@ -76,7 +76,7 @@ def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> IntervalFig
     return _figures(list(tally.problems.values()), ks, seed, tally.judged)
 
 
-def figures_by(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, IntervalFigures]]:
+def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, IntervalFigures]]:
     """The figures of the problems of each source and of each difficulty.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Any
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.row import FloatArray
-from rstar2_env.evaluation.figures.tally import Tally, figure_columns
+from rstar2_env.evaluation.figures.tally import EpisodeTally, figure_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,13 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
     Args:
         episodes: Any number of them, in any order.
     """
-    tally = Tally()
+    tally = EpisodeTally()
     for episode in episodes:
         tally.add(episode)
     return summary_of(tally)
 
 
-def summary_of(tally: Tally) -> Summary:
+def summary_of(tally: EpisodeTally) -> Summary:
     """Summarize counted episodes."""
     estimates = {name: ratio(*columns) for name, columns in figure_columns(list(tally.problems.values())).items()}
     return Summary(

@@ -132,7 +132,7 @@ def figure_columns(problems: Sequence[ProblemTally]) -> dict[str, tuple[FloatArr
     return found
 
 
-class Tally:
+class EpisodeTally:
     """Counts by problem.
 
     Attributes:
@@ -163,7 +163,7 @@ class Tally:
         self.cause = ""
 
     @classmethod
-    def from_entries(cls, entries: Iterable[EpisodeEntry]) -> Tally:
+    def from_entries(cls, entries: Iterable[EpisodeEntry]) -> EpisodeTally:
         """Count the episodes of a run's folder."""
         tally = cls()
         for entry in entries:

@@ -24,11 +24,11 @@ from rstar2_env.core.options.declare import typed_options
 from rstar2_env.core.options.parts import read_part
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
-from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
+from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.episode import StopPlayingError, play_episode
 from rstar2_env.evaluation.play.plan import Task
-from rstar2_env.evaluation.play.played import Played
-from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, Scores
+from rstar2_env.evaluation.play.played import PlayedEpisode
+from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, EpisodeScores
 from rstar2_env.rewards.base import Need
 
 MakeEnv = Callable[[], "gym.Env[str, str]"]
@@ -58,7 +58,7 @@ class AgentCrew:
         agent: str | Callable[[], AnyAgent],
         options: Mapping[str, Any],
         workers: int,
-        judge: Judge | None = None,
+        judge: TaskJudge | None = None,
     ) -> None:
         self._make_env, self._agent, self._options, self._judge = make_env, agent, options, judge
         first = self._player()
@@ -83,7 +83,7 @@ class AgentCrew:
         return NOT_OF_AGENTS
 
     def threads(
-        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
         """One thread for each worker that has something to do; see ``Crew``."""
         while len(self._players) < min(self._workers, count):
@@ -114,7 +114,7 @@ class AgentCrew:
             options.setdefault("dialect", dialect)
         return _Player(env, package.make(part.name, **options))
 
-    def _work(self, player: _Player, tasks: Tasks, results: Results, stop: Stop, scores: Scores | None) -> None:
+    def _work(self, player: _Player, tasks: Tasks, results: Results, stop: Stop, scores: EpisodeScores | None) -> None:
         player.busy = True
         task: Task | None = None
         try:
@@ -138,14 +138,14 @@ class AgentCrew:
             player.busy = False
             results.put(None)
 
-    def _play(self, player: _Player, task: Task, stop: Stop) -> Played:
+    def _play(self, player: _Player, task: Task, stop: Stop) -> PlayedEpisode:
         began = time.perf_counter()
         episode: Episode = play_episode(
             player.env, player.agent, seed=task.seed, problem=task.problem, draws=task.draws, stopped=stop
         )
         episode.group = task.index
         seconds = time.perf_counter() - began
-        return Played(task, episode, seconds, None if self._judge is None else self._judge(task, episode))
+        return PlayedEpisode(task, episode, seconds, None if self._judge is None else self._judge(task, episode))
 
 
 @dataclass(slots=True)

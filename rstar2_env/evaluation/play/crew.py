@@ -16,14 +16,14 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.play.plan import Task
-from rstar2_env.evaluation.play.played import Played
-from rstar2_env.evaluation.play.scores import Scores
+from rstar2_env.evaluation.play.played import PlayedEpisode
+from rstar2_env.evaluation.play.scores import EpisodeScores
 from rstar2_env.rewards.base import Need
 
-Results: TypeAlias = "queue.SimpleQueue[Played | BaseException | None]"
+Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """What threads of a crew put: an episode, an error, or ``None`` when a thread ends."""
 
-Judge: TypeAlias = Callable[[Task, Episode], bool | None]
+TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
 """Says whether the chain of an episode is right; called outside the caller's thread, by several threads at once."""
 
 
@@ -64,7 +64,7 @@ class Crew(Protocol):
         ...
 
     def threads(
-        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
         """Threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
 
@@ -86,9 +86,9 @@ def drive(
     crew: Crew,
     tasks: Iterable[Task],
     count: int,
-    take: Callable[[Played], None],
+    take: Callable[[PlayedEpisode], None],
     stop: Stop,
-    scores: Scores | None = None,
+    scores: EpisodeScores | None = None,
 ) -> None:
     """Let a crew play tasks; returns when all are played, or when it was stopped and what was in flight has ended.
 

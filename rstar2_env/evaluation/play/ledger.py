@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.figures.tally import About, Tally, difficulty_of
+from rstar2_env.evaluation.figures.tally import About, EpisodeTally, difficulty_of
 from rstar2_env.evaluation.play.log import EvalLog
-from rstar2_env.evaluation.play.plan import Plan, Task
-from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.plan import EvaluationPlan, Task
+from rstar2_env.evaluation.play.played import PlayedEpisode
 
-Words = tuple[str, ...]
+PolicyTexts = tuple[str, ...]
 
 
 class Ledger:
@@ -32,10 +32,10 @@ class Ledger:
         first: By number, what the player said in each of the first episodes.
     """
 
-    def __init__(self, plan: Plan, *, judged: bool = False, keep: bool = True, mark: int = 0) -> None:
-        self.tally = Tally()
+    def __init__(self, plan: EvaluationPlan, *, judged: bool = False, keep: bool = True, mark: int = 0) -> None:
+        self.tally = EpisodeTally()
         self.count = 0
-        self.first: dict[int, Words] = {}
+        self.first: dict[int, PolicyTexts] = {}
         self._plan, self._judged, self._mark = plan, judged, mark
         self._done = bytearray(len(plan))
         self._kept: dict[int, Episode] | None = {} if keep else None
@@ -58,7 +58,7 @@ class Ledger:
         """Count an episode that the file held already."""
         self._add(episode, about)
 
-    def take(self, played: Played) -> None:
+    def take(self, played: PlayedEpisode) -> None:
         """Count an episode that was played, and write its line."""
         task = played.task
         about = About(
@@ -83,6 +83,6 @@ class Ledger:
             self.first[index] = words_of(episode)
 
 
-def words_of(episode: Episode) -> Words:
+def words_of(episode: Episode) -> PolicyTexts:
     """What the player said, turn by turn."""
     return tuple(message.content for message in episode.messages if message.role == "assistant")

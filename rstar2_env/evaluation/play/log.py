@@ -30,7 +30,7 @@ from rstar2_env.core.files.lines import (
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE, SUMMARY_FILE
 from rstar2_env.evaluation.figures.tally import About
-from rstar2_env.evaluation.play.plan import Plan, Task
+from rstar2_env.evaluation.play.plan import EvaluationPlan, Task
 
 _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
 """What a line has beside the episode's record."""
@@ -75,7 +75,7 @@ class EvalLog:
         path: str | os.PathLike[str],
         *,
         run: Mapping[str, Any],
-        plan: Plan,
+        plan: EvaluationPlan,
         resume: bool = False,
         overwrite: bool = False,
         taken: Taken | None = None,
@@ -155,7 +155,7 @@ class EvalLog:
     ) -> None:
         self.close()
 
-    def _read(self, plan: Plan, taken: Taken | None, whole: int) -> Iterator[str]:
+    def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
         """The lines that stay, one by one."""
         run = {**_LATER, **self._run}
         broken = _broken(self.path, whole) if whole > 1 else frozenset()

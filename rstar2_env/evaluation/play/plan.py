@@ -44,7 +44,7 @@ class Task:
         return self.problem.id if self.problem is not None else None
 
 
-class Plan:
+class EvaluationPlan:
     """The episodes of an evaluation, by their index; they are made when they are asked for.
 
     Args:
@@ -92,7 +92,7 @@ def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) 
     return with_split(own, split) if isinstance(own, ProblemSource) else None
 
 
-def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, samples: int = 1) -> Plan:
+def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, samples: int = 1) -> EvaluationPlan:
     """The episodes of an evaluation, in order.
 
     Args:
@@ -113,7 +113,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         problems = list(source)
     else:
         problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
-    return Plan(problems, seed, samples)
+    return EvaluationPlan(problems, seed, samples)
 
 
 def _seed(seed: int, *place: int) -> int:

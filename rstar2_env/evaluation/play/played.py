@@ -1,4 +1,4 @@
-"""``Played``: an episode of an evaluation as its player hands it over."""
+"""``PlayedEpisode``: an episode of an evaluation as its player hands it over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rstar2_env.evaluation.play.plan import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedEpisode:
     """An episode that was played.
 
     Attributes:

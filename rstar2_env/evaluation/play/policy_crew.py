@@ -24,10 +24,10 @@ from rstar2_env.core.options.declare import CheckedOptions, call_with_options, o
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.figures.tally import cause_of
 from rstar2_env.evaluation.play.agent_crew import MakeEnv
-from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
+from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.plan import Task
-from rstar2_env.evaluation.play.played import Played
-from rstar2_env.evaluation.play.scores import OfferedPolicy, Scores, options_of
+from rstar2_env.evaluation.play.played import PlayedEpisode
+from rstar2_env.evaluation.play.scores import EpisodeScores, OfferedPolicy, options_of
 from rstar2_env.rewards.base import Need
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class PolicyCrew:
     """
 
     def __init__(
-        self, make_env: MakeEnv, model: LoadedModel, options: PolicyOptions, judge: Judge | None = None
+        self, make_env: MakeEnv, model: LoadedModel, options: PolicyOptions, judge: TaskJudge | None = None
     ) -> None:
         from rstar2_env.rollout import Budget, Player, SamplingParams
 
@@ -228,7 +228,7 @@ class PolicyCrew:
         return {"lm": why}
 
     def threads(
-        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
         """One thread with an event loop; see ``Crew``."""
         in_flight = min(count, self._options.max_in_flight)
@@ -257,7 +257,7 @@ class PolicyCrew:
         self.env.close()
 
     async def _play_all(
-        self, tasks: Tasks, in_flight: int, results: Results, stop: Stop, scores: Scores | None
+        self, tasks: Tasks, in_flight: int, results: Results, stop: Stop, scores: EpisodeScores | None
     ) -> None:
         current = asyncio.current_task()
         assert current is not None
@@ -285,7 +285,7 @@ class PolicyCrew:
                     player.cancel()
                 await asyncio.gather(*players, return_exceptions=True)
 
-    async def _play(self, task: Task, judges: ThreadPoolExecutor) -> Played:
+    async def _play(self, task: Task, judges: ThreadPoolExecutor) -> PlayedEpisode:
         began = time.perf_counter()
         episode = await self._player.episode(
             group=task.index, seed=task.seed, options=options_of(task), sampling_seed=task.draws
@@ -295,7 +295,7 @@ class PolicyCrew:
         chain = None
         if self._judge is not None:
             chain = await asyncio.get_running_loop().run_in_executor(judges, self._judge, task, episode)
-        return Played(task, episode, seconds, chain)
+        return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
         """Raise once nothing at all could be played: the reason is then not in the episodes."""

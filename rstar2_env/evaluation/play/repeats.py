@@ -7,9 +7,9 @@ from typing import Any
 
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.play.crew import Crew, drive
-from rstar2_env.evaluation.play.ledger import Words, words_of
-from rstar2_env.evaluation.play.plan import Plan
-from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.ledger import PolicyTexts, words_of
+from rstar2_env.evaluation.play.plan import EvaluationPlan
+from rstar2_env.evaluation.play.played import PlayedEpisode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Repeats:
         return asdict(self)
 
 
-def repeats_of(crew: Crew, plan: Plan, first: dict[int, Words]) -> Repeats:
+def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) -> Repeats:
     """Play episodes again.
 
     Args:
@@ -37,9 +37,9 @@ def repeats_of(crew: Crew, plan: Plan, first: dict[int, Words]) -> Repeats:
         plan: The episodes of the evaluation.
         first: By number, what the player said in those to play again.
     """
-    again: dict[int, Words] = {}
+    again: dict[int, PolicyTexts] = {}
 
-    def take(played: Played) -> None:
+    def take(played: PlayedEpisode) -> None:
         again[played.task.index] = words_of(played.episode)
 
     drive(crew, [plan[index] for index in sorted(first)], len(first), take, Stop())

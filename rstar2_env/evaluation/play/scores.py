@@ -20,12 +20,12 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import PartSpec, read_part
 from rstar2_env.core.options.text import split_parts
 from rstar2_env.evaluation.play.plan import Task
-from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.problems import ProblemSource
 from rstar2_env.rewards.base import Need
 from rstar2_env.rewards.component import Component, make_component
 from rstar2_env.rewards.needs import ALL, OWN_JUDGE, PLACES, check_needs
-from rstar2_env.rewards.scoring import Policy, Scorer
+from rstar2_env.rewards.scoring import Policy, RewardScorer
 
 if TYPE_CHECKING:
     from rstar2_env.rollout import Player
@@ -78,7 +78,7 @@ def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
     return [one.name if isinstance(one, Component) else str(read_part(one)) for one in listed]
 
 
-class Scores:
+class EpisodeScores:
     """Scores the episodes of an evaluation as they end: each alone, or where a component compares, each start at once.
 
     Threads and coroutines may share it.
@@ -93,7 +93,7 @@ class Scores:
         together: Episodes that are scored, and taken up from a file, together or not at all.
 
     Raises:
-        ConfigurationError: A component needs what this evaluation does not have; see ``Scorer``.
+        ConfigurationError: A component needs what this evaluation does not have; see ``RewardScorer``.
     """
 
     def __init__(
@@ -111,12 +111,14 @@ class Scores:
             )
         if samples == 1:
             lacking["group"] = "and each start has one sample: ask for more (--n 8)."
-        self._scorer = Scorer(components, lacking=lacking, problem=None if source is None else source.get)
+        self._scorer = RewardScorer(components, lacking=lacking, problem=None if source is None else source.get)
         self.together = samples if any("group" in component.needs for component in components) else 1
-        self._waiting: dict[int, list[Played]] = {}
+        self._waiting: dict[int, list[PlayedEpisode]] = {}
         self._lock = threading.Lock()
 
-    async def of(self, played: Played, policy: Callable[[Sequence[Played]], Policy] | None = None) -> Sequence[Played]:
+    async def of(
+        self, played: PlayedEpisode, policy: Callable[[Sequence[PlayedEpisode]], Policy] | None = None
+    ) -> Sequence[PlayedEpisode]:
         """Score what can be now that an episode has ended.
 
         Args:
@@ -132,7 +134,7 @@ class Scores:
             await self._scorer.score([one.episode for one in group], offered, pays=False)
         return group
 
-    def _complete(self, played: Played) -> list[Played]:
+    def _complete(self, played: PlayedEpisode) -> list[PlayedEpisode]:
         if self.together == 1:
             return [played]
         with self._lock:
@@ -152,7 +154,7 @@ class OfferedPolicy:
         group: The episodes that are scored.
     """
 
-    def __init__(self, player: Player, room: asyncio.Semaphore, group: Sequence[Played]) -> None:
+    def __init__(self, player: Player, room: asyncio.Semaphore, group: Sequence[PlayedEpisode]) -> None:
         self.score, self.encode, self.decode = player.score, player.encode, player.decode
         self._player, self._room = player, room
         self._tasks = {id(one.episode): one.task for one in group}

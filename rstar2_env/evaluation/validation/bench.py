@@ -200,7 +200,7 @@ class View:
         return answer if self.dialect is None else str(self.dialect.format_answer(answer))
 
 
-Player = Callable[[View], str]
+ScriptedPlayer = Callable[[View], str]
 """Gives the next turn."""
 
 
@@ -260,7 +260,7 @@ class Bench:
                 env.close()
         self._more, self._env = [], None
 
-    def episodes(self, name: str, player: Player, count: int | None = None) -> list[Played]:
+    def episodes(self, name: str, player: ScriptedPlayer, count: int | None = None) -> list[Played]:
         """The episodes of a player, one for each seed; they are played once and kept.
 
         Args:
@@ -277,7 +277,7 @@ class Bench:
     def play(
         self,
         name: str,
-        player: Player,
+        player: ScriptedPlayer,
         seed: int,
         *,
         env: TextEnv | None = None,

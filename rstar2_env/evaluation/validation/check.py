@@ -1,7 +1,7 @@
 """What a check of ``rstar2 validate --level`` is, and the table of all of them.
 
     @check(1, demands="What must hold.", remedy="What to do when it does not.")
-    def its_name(bench: Bench) -> Found: ...
+    def its_name(bench: Bench) -> CheckResult: ...
 
 A check returns what it found, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008
 where it has one for the same demand. Not covered: running them (``levels``), and the checks themselves (``static``,
@@ -32,7 +32,7 @@ class NotApplicableError(Rstar2Error):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -64,7 +64,7 @@ class Check:
     level: int
     demands: str
     remedy: str
-    run: Callable[[Bench], Found]
+    run: Callable[[Bench], CheckResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,9 @@ CHECKS: dict[str, Check] = {}
 """Every check by its name, in the order in which they are made."""
 
 
-def check(level: Level, *, demands: str, remedy: str) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+def check(
+    level: Level, *, demands: str, remedy: str
+) -> Callable[[Callable[[Bench], CheckResult]], Callable[[Bench], CheckResult]]:
     """Put a function into the table of checks, under its own name.
 
     Args:
@@ -112,7 +114,7 @@ def check(level: Level, *, demands: str, remedy: str) -> Callable[[Callable[[Ben
         remedy: What to do when it does not.
     """
 
-    def register(run: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
+    def register(run: Callable[[Bench], CheckResult]) -> Callable[[Bench], CheckResult]:
         CHECKS[run.__name__] = Check(run.__name__, level, demands, remedy, run)
         return run
 

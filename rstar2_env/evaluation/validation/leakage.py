@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rstar2_env.env.reference import playing, reference_of
-from rstar2_env.evaluation.validation.bench import Bench, Played, Player, View, mean
-from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.evaluation.validation.bench import Bench, Played, ScriptedPlayer, View, mean
+from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.containment import marker_problem
 from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
@@ -36,11 +36,11 @@ _SURE = 0.9
     demands="The gold answer stands in nothing that is shown before the end, and in no info.",
     remedy="Take it out of the text or the key that is named; info may name the answer at the end alone.",
 )
-def no_solution_leakage(bench: Bench) -> Found:
+def no_solution_leakage(bench: Bench) -> CheckResult:
     """RFC 008 no_solution_leakage."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
-        return Found(False, f"the gold answer stands in {where}", {"where": where}, [marked])
+        return CheckResult(False, f"the gold answer stands in {where}", {"where": where}, [marked])
     episodes = bench.episodes("prober", prober)
     golds = [played.gold for played in episodes]
     if all(gold is None for gold in golds) and marked is None:
@@ -49,9 +49,11 @@ def no_solution_leakage(bench: Bench) -> Found:
         if leak is not None:
             rule, served, shown = leak
             figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
-            return Found(False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown)
+            return CheckResult(
+                False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown
+            )
     tried = "a marker and " if marked is not None else ""
-    return Found(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
+    return CheckResult(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
 
 
 def _marked(bench: Bench) -> Played | None:
@@ -91,7 +93,7 @@ def _rule_of_text(bench: Bench, episodes: Sequence[Played]) -> Leak | None:
     return None
 
 
-def _follower(rule: str, which: int) -> Player:
+def _follower(rule: str, which: int) -> ScriptedPlayer:
     def player(view: View) -> str:
         found = [match[1] for match in re.finditer(re.escape(rule) + r"([^\s,;.)\]]+)", view.shown)]
         return view.say(found[which] if found else "")

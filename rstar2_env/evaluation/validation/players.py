@@ -14,7 +14,7 @@ from typing import Any
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.reference import guesser_of, playing, reference_of
 from rstar2_env.evaluation.play.episode import python_call
-from rstar2_env.evaluation.validation.bench import Bench, Player, TextEnv, View, problem_of
+from rstar2_env.evaluation.validation.bench import Bench, ScriptedPlayer, TextEnv, View, problem_of
 from rstar2_env.evaluation.validation.check import NotApplicableError
 from rstar2_env.problems.perturb import changed_answer
 from rstar2_env.testing.harness import typical_call
@@ -91,7 +91,7 @@ def prober(view: View) -> str:
     return NO_ANSWER
 
 
-def skilled(skill: float) -> Player:
+def skilled(skill: float) -> ScriptedPlayer:
     """A player whose turns are those of the reference player with a probability, and random ones otherwise."""
 
     def player(view: View) -> str:
@@ -150,7 +150,7 @@ def _arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-PLAYERS: Mapping[str, Player] = MappingProxyType(
+PLAYERS: Mapping[str, ScriptedPlayer] = MappingProxyType(
     {
         "oracle": oracle,
         "guesser": guesser,

@@ -50,7 +50,7 @@ MOST_TURNS = 200
 _NO_CALL = "I do not know."
 _SHOWN = 120
 
-Trace = list[tuple[Any, ...]]
+EpisodeTrace = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,17 +259,17 @@ class Checker:
             fault(UNREADABLE, f"the gold answer {_cut(problem.answer)}: {why}")
         return faults
 
-    def _three(self, problem: Problem) -> tuple[Trace, Trace, Trace]:
+    def _three(self, problem: Problem) -> tuple[EpisodeTrace, EpisodeTrace, EpisodeTrace]:
         return (
             self._play(problem, self._gold_turn),
             self._play(problem, self._corrupted_turn),
             self._play(problem, self._malformed_turn, once=True),
         )
 
-    def _play(self, problem: Problem, turn: Callable[[Problem], str], *, once: bool = False) -> Trace:
+    def _play(self, problem: Problem, turn: Callable[[Problem], str], *, once: bool = False) -> EpisodeTrace:
         _, info = self.env.reset(seed=self._seed, options={"problem": problem})
         self._tools = info.get("tools") or []
-        trace: Trace = []
+        trace: EpisodeTrace = []
         earned = 0.0
         for _ in range(1 if once else MOST_TURNS):
             text, reward, terminated, truncated, info = self.env.step(turn(problem))
@@ -344,7 +344,7 @@ def _chosen(source: ProblemSource | None, episodes: int | None) -> tuple[Iterabl
     return islice(source, total), total
 
 
-def _comparable(trace: Trace) -> list[tuple[Any, ...]]:
+def _comparable(trace: EpisodeTrace) -> list[tuple[Any, ...]]:
     return [
         (text, reward, terminated, truncated, canonical(info)) for text, reward, terminated, truncated, info in trace
     ]

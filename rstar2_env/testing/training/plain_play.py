@@ -14,7 +14,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
 from rstar2_env.core.turn import Turn
 from rstar2_env.problems import Problem
-from rstar2_env.rewards.base import Judge
+from rstar2_env.rewards.base import RewardJudge
 from rstar2_env.testing.training.examples import episode
 
 _PAUSES = 3
@@ -30,7 +30,7 @@ class PlainPlay:
 
     def __init__(self, seed: int = 0, failing: Sequence[tuple[int, int]] = ()) -> None:
         self.rng, self.step = np.random.default_rng(seed), 3
-        self.judge: Judge | None = None
+        self.judge: RewardJudge | None = None
         self._seed, self._failing = seed, set(failing)
         self.played: list[Episode] = []
         self.asked: list[tuple[int, int]] = []

@@ -8,7 +8,7 @@ import pytest
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards import Component, RewardContext, make_component, needs_of
-from rstar2_env.rewards.judges import ModelJudge
+from rstar2_env.rewards.judges import RewardModelJudge
 
 EPISODE, CTX = Episode(turns=3, correct=True), RewardContext({"end": "answered"})
 
@@ -94,7 +94,7 @@ def test_a_judge_of_its_own_goes_before_that_of_the_context_and_is_no_need():
 )
 def test_a_judge_is_an_endpoint_named_by_options(judge):
     asked = make_component({"name": "rubric", "judge": judge}).judge
-    assert asked == ModelJudge("http://127.0.0.1:1/v1", "small", retries=0)
+    assert asked == RewardModelJudge("http://127.0.0.1:1/v1", "small", retries=0)
     with pytest.raises(ConfigurationError, match="url must be an address"):
         make_component("rubric:judge=(model:url=nowhere,model=small)")
 

@@ -11,7 +11,7 @@ from flaky_server import flaky
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import make_part
-from rstar2_env.trainers.advantages.model_judge import ModelJudge, transcript, wrong_steps
+from rstar2_env.trainers.advantages.model_judge import StepModelJudge, transcript, wrong_steps
 from rstar2_env.trainers.advantages.step_judges import STEP_JUDGES
 
 
@@ -73,7 +73,7 @@ def test_it_is_asked_as_often_as_it_is_told_and_its_steps_are_turns():
 
 def test_requests_that_fail_are_no_critiques(caplog):
     with says(400) as server:
-        assert ModelJudge(f"{server.address}/v1", "big", critiques=2)(attempt()) == []
+        assert StepModelJudge(f"{server.address}/v1", "big", critiques=2)(attempt()) == []
     assert "The step judge gave no critique" in caplog.text
 
 
@@ -88,12 +88,12 @@ def test_capo_learns_from_what_it_says():
 
 
 def test_it_goes_into_other_processes_and_refuses_what_cannot_work(monkeypatch):
-    judge = ModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="")
+    judge = StepModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="")
     assert pickle.loads(pickle.dumps(judge)) == judge
     with pytest.raises(ConfigurationError, match="url must be an address"):
-        ModelJudge("nowhere", "big")
+        StepModelJudge("nowhere", "big")
     monkeypatch.delenv("STEP_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="STEP_KEY, which api_key_env names, is not set"):
-        ModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="STEP_KEY")
+        StepModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="STEP_KEY")
     with pytest.raises(ConfigurationError, match="model"):
         make_part(STEP_JUDGES, "model:url=http://127.0.0.1:1/v1")

@@ -12,15 +12,15 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.figures.boundary import SETS, boundary_sets, tally_of_run
 from rstar2_env.evaluation.figures.statistics import pass_at_k
-from rstar2_env.evaluation.figures.tally import Tally
+from rstar2_env.evaluation.figures.tally import EpisodeTally
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 counts = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
 
-def tally_of(right: list[int], samples: int = 4) -> Tally:
-    tally = Tally()
+def tally_of(right: list[int], samples: int = 4) -> EpisodeTally:
+    tally = EpisodeTally()
     for problem, number in enumerate(right):
         for sample in range(samples):
             tally.add(Episode(problem_id=f"p{problem}", end="answered", correct=sample < number))
@@ -52,7 +52,7 @@ def test_problems_that_only_one_evaluation_has_are_left_out():
     found = boundary_sets(tally_of([1, 0]), tally_of([0, 1, 1]))
     assert (found.problems, found.shrinkage, found.expansion) == (2, ("p0",), ("p1",))
     assert json.loads(json.dumps(found.record()))["shares"]["expansion"] == 0.5
-    assert boundary_sets(Tally(), tally_of([1])) is None
+    assert boundary_sets(EpisodeTally(), tally_of([1])) is None
 
 
 def test_a_baseline_is_the_folder_or_the_file_of_an_evaluation(tmp_path):

@@ -9,12 +9,12 @@ import pytest
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.figures.intervals import check_ks, figures_by, figures_of
-from rstar2_env.evaluation.figures.tally import About, Tally
+from rstar2_env.evaluation.figures.tally import About, EpisodeTally
 
 
-def tally_of(problems: dict[str, str], **about: dict[str, str]) -> Tally:
+def tally_of(problems: dict[str, str], **about: dict[str, str]) -> EpisodeTally:
     """Of each problem its episodes: ``+`` right, ``-`` wrong, ``u`` unavailable, ``c`` right with a right chain."""
-    tally = Tally()
+    tally = EpisodeTally()
     for number, (name, marks) in enumerate(problems.items()):
         for mark in marks:
             end = "unavailable" if mark == "u" else "answered"
@@ -84,7 +84,7 @@ def test_no_right_answer_at_all_leaves_a_doubt():
 
 
 def test_nothing_played_has_no_figure():
-    figures = figures_of(Tally(), (1, 4))
+    figures = figures_of(EpisodeTally(), (1, 4))
     assert set(figures.numbers().values()) == {None}
     json.dumps(figures.record(), allow_nan=False)
 

@@ -8,7 +8,7 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.figures import repetition
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.figures.summary import summary_of
-from rstar2_env.evaluation.figures.tally import About, Tally, difficulty_of
+from rstar2_env.evaluation.figures.tally import About, EpisodeTally, difficulty_of
 from rstar2_env.problems import Problem
 
 OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
@@ -31,7 +31,7 @@ def test_repetition_is_the_share_of_sequences_of_four_words_that_stood_before():
 
 
 def test_episodes_of_a_problem_add_up_and_those_without_an_id_by_their_start():
-    tally = Tally()
+    tally = EpisodeTally()
     for sample in range(3):
         tally.add(episode("p", correct=sample == 0), About(start=7))
         tally.add(episode(correct=True), About(start=sample // 2))
@@ -43,7 +43,7 @@ def test_episodes_of_a_problem_add_up_and_those_without_an_id_by_their_start():
 
 
 def test_right_answers_vote_together_and_wrong_ones_as_they_are_written():
-    tally = Tally()
+    tally = EpisodeTally()
     for answer, correct in (("1/2", True), ("0.5", True), (" 3  4", False), ("3 4", False), (None, False)):
         tally.add(episode("p", answer=answer, correct=correct))
     assert tally.problems["p"].votes() == (["", "", "3 4", "3 4", None], [True, True, False, False, False])
@@ -51,7 +51,7 @@ def test_right_answers_vote_together_and_wrong_ones_as_they_are_written():
 
 @pytest.mark.parametrize("end", ["unavailable", "cancelled", "no_text", "cut", "refused"])
 def test_an_episode_that_does_not_count_is_in_its_end_alone(end):
-    tally = Tally()
+    tally = EpisodeTally()
     tally.add(episode("p", end=end, statuses=[OK], usage={"cost": 0.5}, error="Traceback\nOSError: gone"))
     assert (tally.count, tally.episodes, tally.statuses) == (1, 0, {})
     assert tally.ends == {end: 1}
@@ -60,7 +60,7 @@ def test_an_episode_that_does_not_count_is_in_its_end_alone(end):
 
 
 def test_calls_are_counted_in_all_and_in_correct_episodes():
-    tally = Tally()
+    tally = EpisodeTally()
     tally.add(episode("p", statuses=[OK, ERROR], correct=True))
     tally.add(episode("p", statuses=[ERROR]))
     assert (tally.statuses, tally.statuses_correct) == ({"ok": 1, "exception": 2}, {"ok": 1, "exception": 1})
@@ -72,7 +72,7 @@ def test_the_difficulty_is_in_the_words_of_the_source():
 
 
 def test_figures_of_an_episode_are_shares_of_what_they_name():
-    tally = Tally()
+    tally = EpisodeTally()
     for end, tokens, statuses, correct in (
         ("tokens", 10, [OK], False),
         ("turns", 0, [], False),

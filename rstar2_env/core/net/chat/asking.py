@@ -1,0 +1,127 @@
+"""Ask a language model for a judgement: its endpoint as options, delimiters around untrusted texts, one-word verdicts.
+
+Every judge of the package uses it: of chains of thought, of rewards, of steps, of answers. Not covered: the questions
+that judges ask, and serving a model.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import CheckedOptions, Count, Seconds, option
+
+if TYPE_CHECKING:
+    from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+
+_MAX_REPLY_BYTES = 1 << 20
+_VERDICT = re.compile(r"\b(IN)?CORRECT\b")
+
+
+@dataclass(frozen=True)
+class AskedModel(CheckedOptions):
+    """A model behind an OpenAI-compatible endpoint.
+
+    Attributes:
+        url: Base of the API, such as ``http://localhost:8000/v1``.
+        model: The model's name there.
+        api_key_env: Environment variable that holds the API key, if the endpoint requires one.
+        temperature: Sampling temperature.
+        max_tokens: Longest reply.
+        timeout: Seconds for one request.
+        retries: Further attempts for one reply.
+    """
+
+    url: str
+    model: str
+    api_key_env: str = ""
+    temperature: float = option(0.0, least=0)
+    max_tokens: Count = 1024
+    timeout: Seconds = 120.0
+    retries: int = option(4, least=0)
+
+    def __post_init__(self) -> None:
+        """Check the options and the address.
+
+        Raises:
+            ConfigurationError: An option is out of its range, the URL is invalid, or the key is not set.
+        """
+        super().__post_init__()
+        _ = self.endpoint
+
+    @functools.cached_property
+    def endpoint(self) -> ChatEndpoint:
+        """The endpoint's client."""
+        return judge_endpoint(self.url, key_from(self.api_key_env), timeout_s=self.timeout, retries=self.retries)
+
+    def ask(self, content: str, system: str = "") -> str:
+        """Ask the model, and wait for its reply.
+
+        Args:
+            content: The user's message.
+            system: The system's message; empty sends none.
+
+        Raises:
+            ServiceError: The endpoint did not answer.
+        """
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": content})
+        fields = {"model": self.model, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        return self.endpoint.complete(messages, **fields)
+
+
+def judge_endpoint(url: str, api_key: str | None, *, timeout_s: float, retries: int) -> ChatEndpoint:
+    """A client for short replies, which retries requests that timed out.
+
+    Raises:
+        ConfigurationError: The URL is invalid.
+    """
+    from rstar2_env.core.net.chat_endpoint import ChatEndpoint  # here, since listing parts needs no HTTP client
+
+    return ChatEndpoint(
+        url,
+        api_key=api_key,
+        timeout_s=timeout_s,
+        retries=retries,
+        retry_timeouts=True,
+        max_bytes=_MAX_REPLY_BYTES,
+        option="url",
+    )
+
+
+def key_from(api_key_env: str) -> str | None:
+    """The API key in an environment variable; ``None`` if no variable is named.
+
+    Raises:
+        ConfigurationError: The variable is not set.
+    """
+    if not api_key_env:
+        return None
+    if api_key_env not in os.environ:
+        raise ConfigurationError(f"The environment variable {api_key_env}, which api_key_env names, is not set.")
+    return os.environ[api_key_env]
+
+
+def marked(parts: Sequence[tuple[str, str]]) -> str:
+    """Untrusted texts for a judge to read, each between random delimiters that none of them can contain.
+
+    Args:
+        parts: The name and the text of each.
+    """
+    mark = secrets.token_hex(8)
+    return "\n".join(f"<{mark} {name}>\n{text}\n</{mark}>" for name, text in parts)
+
+
+def read_verdict(reply: str) -> bool | None:
+    """Whether the last verdict in a reply is CORRECT or INCORRECT; ``None`` without either.
+
+    A judge that reasons first gives its verdict last.
+    """
+    verdicts = _VERDICT.findall(reply)
+    return None if not verdicts else verdicts[-1] != "IN"
