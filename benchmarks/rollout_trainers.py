@@ -31,7 +31,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
@@ -185,7 +185,7 @@ class EpisodeSteps:
             lambda folder, **options: CollectorTrainer(
                 collector=collector,
                 objective=Objective(parts.terms, parts.aggregation, parts.correction),
-                shape=Shape(count * (self._tokens + max(len(one.prompt_ids) for one in self._recorded[0]))),
+                shape=BatchLayout(count * (self._tokens + max(len(one.prompt_ids) for one in self._recorded[0]))),
                 args=arguments(folder, **PLAIN, max_steps=STEPS),
                 **options,
             )

@@ -33,7 +33,7 @@ from trl import GRPOTrainer
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 from rstar2_env.trainers.losses.aggregations import TokenMean
@@ -77,7 +77,7 @@ class Steps:
             lambda folder, **options: CollectorTrainer(
                 collector=_Given(self._rows),
                 objective=Objective([PpoClip()], TokenMean(), NoCorrection()),
-                shape=Shape(self._budget),
+                shape=BatchLayout(self._budget),
                 args=arguments(folder, **PLAIN, max_steps=STEPS),
                 **options,
             ),

@@ -27,7 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl.trainer.utils import pad
 
 from rstar2_env.core.row import Row
-from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH, in_step, pack
+from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH, even_out, pack
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.run.one_step import one_step
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
@@ -68,7 +68,7 @@ def divided(rows: Sequence[Row], budget: int, processes: int) -> int:
     return sum(
         len(batch) * max(share[place] for place in batch) if batch else FILLER_WIDTH
         for share, batches in zip(shares, packed, strict=True)
-        for batch in in_step(batches, count)
+        for batch in even_out(batches, count)
     )
 
 

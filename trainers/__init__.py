@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .demonstration.start import demo
     from .export.export import export_model
     from .hooks.base import HOOKS
-    from .hooks.state import Limits, RunState
+    from .hooks.state import Budgets, RunState
     from .losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
     from .losses.tokens import Tokens
     from .options.cold_start import SftOptions
@@ -50,9 +50,9 @@ __all__ = [
     "TRAINERS",
     "Advantage",
     "Batch",
+    "Budgets",
     "Collector",
     "KeepAll",
-    "Limits",
     "Outcome",
     "Play",
     "Ranks",
@@ -87,7 +87,7 @@ _WHERE = {
     "HOOKS": "hooks.base",
     "KeepAll": "selectors.keep_all",
     "LOSSES": "losses.base",
-    "Limits": "hooks.state",
+    "Budgets": "hooks.state",
     "Outcome": "samplers.base",
     "Play": "rollouts.base",
     "ROLLOUTS": "rollouts.base",

@@ -16,7 +16,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, TransformersEngine
 from rstar2_env.trainers.backends.trl.loss.forward import Reference
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.run.hooks import Hooks
+from rstar2_env.trainers.backends.trl.run.hooks import HooksCallback
 from rstar2_env.trainers.backends.trl.run.run_state import TrlRunState
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
@@ -35,7 +35,7 @@ class HookedRun:
     followed: Any
     state: TrlRunState
     player: Player
-    hooks: Hooks
+    hooks: HooksCallback
     new_weights: list[int]
 
     def play(self, count: int = 6) -> list[Episode]:
@@ -104,7 +104,7 @@ def hooked_run(
         terms=["ppo_clip", "kl", "kl"][: len(terms)],
         on_new_weights=lambda: new_weights.append(1),
     )
-    called = Hooks(hooks, state)
+    called = HooksCallback(hooks, state)
     trainer.add_callback(called)
-    trainer.keep("hooks", called)
+    trainer.keep_state("hooks", called)
     return HookedRun(trainer, followed, state, player, called, new_weights)

@@ -15,7 +15,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.model import load_policy
 from rstar2_env.trainers.backends.trl.sharding.choice import Sharding
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
@@ -74,7 +74,7 @@ def row_trainer(
     rollouts: Sequence[list[Row]],
     *,
     objective: Objective | None = None,
-    shape: Shape | None = None,
+    shape: BatchLayout | None = None,
     reference: Any = None,
     teacher: Any = None,
     keep_checkpoints: int = 2,
@@ -126,7 +126,7 @@ def row_trainer(
     trainer = CollectorTrainer(
         collector=given,
         objective=objective or Objective([PpoClip()], TokenMean(), NoCorrection()),
-        shape=shape or Shape(4096),
+        shape=shape or BatchLayout(4096),
         reference=None if reference is None else reference(policy),
         teacher=None if teacher is None else teacher(policy),
         stateful={"collector": given},

@@ -22,7 +22,7 @@ from transformers import PrinterCallback, Qwen3Config, Qwen3ForCausalLM
 
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.aggregations import TokenMean
@@ -50,7 +50,7 @@ def step(case: dict[str, Any]) -> int:
         trainer = CollectorTrainer(
             collector=given,
             objective=Objective([PpoClip()], TokenMean(), NoCorrection()),
-            shape=Shape(case["tokens"]),
+            shape=BatchLayout(case["tokens"]),
             model=model,
             processing_class=tiny_tokenizer(),
             args=arguments(

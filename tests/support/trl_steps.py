@@ -32,7 +32,7 @@ from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.forward import Reference
 from rstar2_env.trainers.backends.trl.loss.micro_batches import pack
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
@@ -87,7 +87,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     trainer = CollectorTrainer(
         collector=_Given(shards[rank]),
         objective=objective,
-        shape=Shape(budget, passes=2, minibatches=case["minibatches"]),
+        shape=BatchLayout(budget, passes=2, minibatches=case["minibatches"]),
         reference=compared,
         model=deepcopy(start),
         processing_class=tiny_tokenizer(),

@@ -19,7 +19,7 @@ Conversation: TypeAlias = Sequence[Message | Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Budgets:
     """Limits of the episodes that are trained on; evaluation keeps those of the run's options.
 
     Attributes:
@@ -38,7 +38,7 @@ class Limits:
         Raises:
             ConfigurationError: A limit is not a positive integer.
         """
-        check_options(self, "Limits.")
+        check_options(self, "Budgets.")
 
 
 class RunState(Protocol):
@@ -49,7 +49,7 @@ class RunState(Protocol):
         temperature: Sampling temperature of later episodes, at which they are also trained.
     """
 
-    limits: Limits
+    limits: Budgets
     temperature: float
 
     @property

@@ -55,7 +55,7 @@ def count_alone(lengths: Sequence[int], device: torch.device) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TokenRun:
     """A run of tokens of one sequence, of which the last ones are new.
 
     Attributes:
@@ -87,7 +87,7 @@ class Pack:
         slots: Sequence[int],
         positions: Sequence[int],
         order: Sequence[int],
-        pieces: Sequence[Piece],
+        pieces: Sequence[TokenRun],
         device: torch.device,
     ) -> None:
         self.few = len(slots)
@@ -217,7 +217,7 @@ def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: floa
 
 
 def _of_piece(
-    pack: Pack, piece: Piece, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
+    pack: Pack, piece: TokenRun, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
 ) -> Iterator[Tensor]:
     """Attention of a run of tokens, part by part; query and results (tokens, query heads, head size)."""
     count, query_heads, size = query.shape

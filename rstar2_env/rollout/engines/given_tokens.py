@@ -17,7 +17,7 @@ _PART = 256
 
 
 @dataclass(eq=False)
-class Given:
+class ScoreRequest:
     """A prompt and the tokens after it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Given:
     future: Future[list[float]] = field(default_factory=Future)
 
 
-def fitting(waiting: Sequence[Given], most_tokens: int) -> int:
+def fitting(waiting: Sequence[ScoreRequest], most_tokens: int) -> int:
     """How many of the first ones fit into one pass; at least one.
 
     Args:
@@ -47,7 +47,7 @@ def fitting(waiting: Sequence[Given], most_tokens: int) -> int:
 
 
 @torch.no_grad()
-def log_probs(model: PreTrainedModel, rows: Sequence[Given]) -> list[list[float]]:
+def log_probs(model: PreTrainedModel, rows: Sequence[ScoreRequest]) -> list[list[float]]:
     """Log-probabilities at temperature 1 of each row's ids.
 
     Args:

@@ -21,8 +21,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
-from rstar2_env.rollout.engines.attention import Pack, Piece, count_alone, packed
-from rstar2_env.rollout.engines.prefix import Kept, Key, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.attention import Pack, TokenRun, count_alone, packed
+from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, PrefixPool, key_of
 from rstar2_env.rollout.engines.request import Request
 from rstar2_env.rollout.engines.sampling import draw_next
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
@@ -56,7 +56,7 @@ class _Start:
 
     request: Request
     key: Key
-    source: Kept | Request | None = None
+    source: CachedSequence | Request | None = None
     known: int = 0
     whole: bool = False
 
@@ -255,7 +255,7 @@ class PackedBatch:
         held, where, wanted, pieces = list(slots), list(positions), list(range(len(newest))), []
         for request, count in begun:
             start, stop = request.done, request.done + count
-            pieces.append(Piece(request.slot, len(ids), count, start))
+            pieces.append(TokenRun(request.slot, len(ids), count, start))
             ids += request.tokens(start, stop)
             where += range(start, stop)
             held += [request.slot] * count
@@ -277,7 +277,7 @@ class PackedBatch:
         logits: Tensor = output.logits[0].float()
         return logits
 
-    def _look_up(self, start: _Start, taken: Sequence[Kept | Request | None]) -> _Start:
+    def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
         """Find out how much of a request's tokens is cached; the slots of ``taken`` go to others."""
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)
@@ -294,7 +294,7 @@ class PackedBatch:
     def _begin(self, start: _Start) -> None:
         """Give a request its slot, with what is cached of its beginning."""
         request, source = start.request, start.source
-        if start.whole and isinstance(source, Kept) and source in self.pool:
+        if start.whole and isinstance(source, CachedSequence) and source in self.pool:
             request.slot, request.done = self.pool.drop(source), start.known
         else:
             request.slot = self._take_slot()
@@ -329,10 +329,10 @@ class PackedBatch:
         taken = {request.slot for request in rows}
         holes = [slot for slot in range(count) if slot not in taken]
         moved = [request for request in rows if request.slot >= count]
-        held: dict[int, Request | Kept] = {request.slot: request for request in self.live}
+        held: dict[int, Request | CachedSequence] = {request.slot: request for request in self.live}
         held |= {entry.slot: entry for entry in self.pool}
         others = [held[slot] for slot in holes if slot in held]
-        tokens = max(one.tokens if isinstance(one, Kept) else one.done for one in (*moved, *others))
+        tokens = max(one.tokens if isinstance(one, CachedSequence) else one.done for one in (*moved, *others))
         self._cache.exchange(holes, [request.slot for request in moved], tokens)
         free = set(self._free).difference(holes)
         for hole, request in zip(holes, moved, strict=True):
@@ -365,8 +365,8 @@ class PackedBatch:
         slots = min(slots, max(used, most))
         if (slots, wide) == (cache.slots, cache.columns):
             return
-        holders: list[Request | Kept] = [*sorted(self.live, key=lambda request: request.slot), *self.pool]
-        tokens = max((one.tokens if isinstance(one, Kept) else one.done for one in holders), default=0)
+        holders: list[Request | CachedSequence] = [*sorted(self.live, key=lambda request: request.slot), *self.pool]
+        tokens = max((one.tokens if isinstance(one, CachedSequence) else one.done for one in holders), default=0)
         cache.resize([holder.slot for holder in holders], tokens, slots, wide)
         for slot, holder in enumerate(holders):
             holder.slot = slot

@@ -79,7 +79,7 @@ class PrefixIndex(Generic[V]):
 
 
 @dataclass(eq=False, slots=True)
-class Kept:
+class CachedSequence:
     """A token sequence whose keys and values are kept.
 
     Attributes:
@@ -106,26 +106,26 @@ class PrefixPool:
     """
 
     def __init__(self) -> None:
-        self._index: PrefixIndex[Kept] = PrefixIndex()
-        self._by_use: OrderedDict[Key, Kept] = OrderedDict()
+        self._index: PrefixIndex[CachedSequence] = PrefixIndex()
+        self._by_use: OrderedDict[Key, CachedSequence] = OrderedDict()
         self.tokens = 0
 
     def __len__(self) -> int:
         return len(self._by_use)
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[CachedSequence]:
         """The entries, the least recently used first."""
         return iter(self._by_use.values())
 
-    def __contains__(self, entry: Kept) -> bool:
+    def __contains__(self, entry: CachedSequence) -> bool:
         return self._by_use.get(entry.key) is entry
 
     @property
-    def oldest(self) -> Kept:
+    def oldest(self) -> CachedSequence:
         """The least recently used entry; there must be one."""
         return next(iter(self))
 
-    def best(self, key: Key, number: int = 0) -> tuple[Kept | None, int]:
+    def best(self, key: Key, number: int = 0) -> tuple[CachedSequence | None, int]:
         """The entry with the longest common prefix, and the number of common tokens; the entry counts as used now.
 
         Args:
@@ -156,13 +156,13 @@ class PrefixPool:
                 return [slot]
             if key.startswith(neighbour):
                 free.append(self.drop(self._by_use[neighbour]))
-        entry = Kept(key, slot, number)
+        entry = CachedSequence(key, slot, number)
         self._index.add(key, entry)
         self._by_use[key] = entry
         self.tokens += entry.tokens
         return free
 
-    def drop(self, entry: Kept) -> int:
+    def drop(self, entry: CachedSequence) -> int:
         """Remove an entry that is present; returns its slot."""
         self._index.pop(entry.key)
         del self._by_use[entry.key]
@@ -173,7 +173,7 @@ class PrefixPool:
         """Remove the least recently used entry; returns its slot."""
         return self.drop(self.oldest)
 
-    def _use(self, entry: Kept, number: int) -> None:
+    def _use(self, entry: CachedSequence, number: int) -> None:
         entry.number = number
         self._by_use.move_to_end(entry.key)
 

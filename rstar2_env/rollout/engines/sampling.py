@@ -12,7 +12,7 @@ from rstar2_env.rollout.engine import SamplingParams
 from rstar2_env.rollout.engines.request import Request
 
 
-class Sampler:
+class TokenSampler:
     """Samples for a fixed list of rows.
 
     Args:
@@ -97,7 +97,7 @@ def draw_next(requests: Sequence[Request], logits: Tensor) -> Tensor:
     Returns:
         The tokens, (requests,).
     """
-    sampler = Sampler([request.params for request in requests], logits.device)
+    sampler = TokenSampler([request.params for request in requests], logits.device)
     places = [len(request.ids) for request in requests]
     draws = [request.draws.item(place) for request, place in zip(requests, places, strict=True)]
     tokens, logprobs = sampler.draw(logits, draws, places)

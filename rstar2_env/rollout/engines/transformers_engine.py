@@ -24,7 +24,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
 from rstar2_env.rollout.engines.attention import can_pack
-from rstar2_env.rollout.engines.given_tokens import Given, fitting, log_probs
+from rstar2_env.rollout.engines.given_tokens import ScoreRequest, fitting, log_probs
 from rstar2_env.rollout.engines.packed_batch import PackedBatch
 from rstar2_env.rollout.engines.plain_batch import PlainBatch
 from rstar2_env.rollout.engines.request import Request
@@ -81,7 +81,7 @@ class TransformersEngine:
         self._lock = threading.Lock()
         self._waiting: deque[Request] = deque()
         self._updates: list[tuple[int, Any, Future[None]]] = []
-        self._given: list[Given] = []
+        self._given: list[ScoreRequest] = []
         self._running = False
         self._thread: ThreadPoolExecutor | None = None
         room = self._room()
@@ -129,7 +129,7 @@ class TransformersEngine:
             raise ConfigurationError("An engine cannot score tokens after an empty prompt.")
         if not ids:
             return []
-        given = Given(list(prompt_ids), list(ids))
+        given = ScoreRequest(list(prompt_ids), list(ids))
         with self._lock:
             self._given.append(given)
             self._begin()

@@ -25,7 +25,7 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
 from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
-from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, is_whole, runs_group_kept, same_draws, start
+from rstar2_env.rollout.engines.vllm_setup import VllmCounters, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import check_names, named_weights
 
@@ -86,7 +86,7 @@ class VllmEngine:
         **vllm_options: Any,
     ) -> None:
         options = {"enable_sleep_mode": sleep, **vllm_options}
-        self._tally = Tally()
+        self._tally = VllmCounters()
         self._seeds = np.random.SeedSequence(seed)
         self._keys = itertools.count()
         # The lock guards the queues of requests and updates; only the engine's thread accesses the rest.

@@ -30,9 +30,9 @@ from rstar2_env.rollout.engine import (
     TurnTimeoutError,
     check_candidates,
 )
-from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
 from rstar2_env.rollout.engines.transports.make import make_transport
-from rstar2_env.rollout.engines.transports.servers import Servers, ServersOfSeveral
+from rstar2_env.rollout.engines.transports.servers import CombinedServers, EngineServers
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS
 from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES
 from rstar2_env.rollout.engines.vllm_server_facts import (
@@ -117,7 +117,7 @@ class VllmServerEngine:
         # The same in every process of a run, so that each finds the weights that the first one wrote.
         every = sorted(map(_base, bases if fleet is None else fleet))
         self._fleet_id = hashlib.sha256("\n".join(every).encode()).hexdigest()[:12]
-        setting = Setting(
+        setting = TransportSettings(
             self._http,
             self._fleet_id,
             lambda: self._version,
@@ -137,7 +137,7 @@ class VllmServerEngine:
         self._fleet = Fleet(self._http, servers, self._readmit, patience_s=patience_s)
         self._ready = asyncio.Event()
         self._ready.set()
-        self._servers = Servers(self._http, self._fleet, self._ready, self._renew)
+        self._servers = EngineServers(self._http, self._fleet, self._ready, self._renew)
 
     @property
     def takes(self) -> Takes:
@@ -208,7 +208,7 @@ class VllmServerEngine:
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
         """Hand weights over to the servers of several engines at once; see ``update_weights``."""
         every = [engine._servers for engine in engines if isinstance(engine, VllmServerEngine)]
-        self._transport.send(version, weights, ServersOfSeveral(every))
+        self._transport.send(version, weights, CombinedServers(every))
 
     def capacity(self) -> int:
         """Total number of tokens that fit into the servers' KV caches.

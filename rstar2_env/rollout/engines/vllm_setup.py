@@ -43,13 +43,13 @@ _CPU_CACHE_GIB = 1.0
 _UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
-class Tally:
+class VllmCounters:
     """Counts what vLLM reports after every step; one of its stat loggers."""
 
     def __init__(self) -> None:
         self.stats = EngineStats()
 
-    def __call__(self, vllm_config: Any, engine_index: int = 0) -> Tally:
+    def __call__(self, vllm_config: Any, engine_index: int = 0) -> VllmCounters:
         """Return the logger itself: vLLM asks for a factory of loggers, and this object is both."""
         return self
 
@@ -92,7 +92,7 @@ class Tally:
 def start(
     model: str | Path | nn.Module,
     tokenizer: PreTrainedTokenizerBase | None,
-    tally: Tally,
+    tally: VllmCounters,
     *,
     max_rows: int,
     max_model_len: int | None,

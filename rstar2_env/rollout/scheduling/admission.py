@@ -37,7 +37,7 @@ class Stay:
     avoid: set[int] = field(default_factory=set)
 
 
-class Policy(Protocol):
+class SchedulingPolicy(Protocol):
     """Chooses engines for episodes. Created with the capacity of each engine in tokens; notified of every event."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
@@ -65,7 +65,7 @@ class Policy(Protocol):
         ...
 
 
-POLICIES: Registry[type[Policy]] = Registry("scheduling policy")
+POLICIES: Registry[type[SchedulingPolicy]] = Registry("scheduling policy")
 
 
 class Admission:
@@ -76,7 +76,7 @@ class Admission:
         policy: Chooses engines for episodes.
     """
 
-    def __init__(self, capacities: Sequence[int], policy: Policy) -> None:
+    def __init__(self, capacities: Sequence[int], policy: SchedulingPolicy) -> None:
         self.capacities, self.policy = list(capacities), policy
         self._left_out: set[int] = set()
         self._queue: list[tuple[int, Stay]] = []
@@ -165,18 +165,18 @@ class _Counting:
         self.episodes = [0] * len(capacities)
 
     def enter(self, stay: Stay) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         assert stay.engine is not None
         self.episodes[stay.engine] += 1
 
     def turn_begins(self, stay: Stay) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         assert stay.engine is not None
         self.episodes[stay.engine] -= 1
 
@@ -185,7 +185,7 @@ class Static(_Counting):
     """Assign episodes to the engines in turn; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         return usable[stay.number % len(usable)]
 
 
@@ -193,7 +193,7 @@ class LeastRequests(_Counting):
     """Choose the engine with the fewest episodes; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         return min(usable, key=self.episodes.__getitem__)
 
 

@@ -17,7 +17,7 @@ from rstar2_env.rollout.engine import EngineStats
 
 
 @dataclass(frozen=True)
-class Growth(CheckedOptions):
+class GrowthRules(CheckedOptions):
     """When the number of episodes in flight grows and shrinks.
 
     Attributes:
@@ -43,8 +43,8 @@ class InFlight:
         rules: When it grows and shrinks.
     """
 
-    def __init__(self, first: int, most: int, least: int = 1, rules: Growth | None = None) -> None:
-        self._most, self._least, self._rules = most, min(least, most), rules or Growth()
+    def __init__(self, first: int, most: int, least: int = 1, rules: GrowthRules | None = None) -> None:
+        self._most, self._least, self._rules = most, min(least, most), rules or GrowthRules()
         self._number = float(min(max(first, self._least), most))
         self._ended: int | None = None
         self._preemptions: list[int] = []

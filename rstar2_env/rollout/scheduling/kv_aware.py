@@ -60,7 +60,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         self._refresh()
         # The same episode adds about as much on every engine, so it fits best where there is most room.
         engine = max(usable, key=lambda e: self._capacities[e] - self._need[e])
@@ -74,7 +74,7 @@ class KvAware:
         return engine if empty and capacity >= max(self._capacities[list(usable)]) else None
 
     def enter(self, stay: Stay) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         engine, row = self._engine(stay), _Row(bucket(stay.tokens, stay.most))
         self._rows[engine][stay] = row
         self._stale[engine] = True
@@ -84,14 +84,14 @@ class KvAware:
             self._note(self.lengths.grow(0, row.at))
 
     def turn_begins(self, stay: Stay) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         row.since = self._steps[engine]
         self._count(engine, stay, row, stay.tokens)
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         if row.since is not None:
@@ -102,7 +102,7 @@ class KvAware:
         self._count(engine, stay, row, stay.tokens)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         engine = self._engine(stay)
         row = self._rows[engine].pop(stay)
         self._stale[engine] = True

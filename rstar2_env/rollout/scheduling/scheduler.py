@@ -123,7 +123,7 @@ class Scheduler:
             ended = True
         finally:
             try:
-                await seat.get_up()
+                await seat.release()
             finally:
                 self._leave(stay, ended=ended)
 
@@ -304,7 +304,7 @@ class _Seat:
                 moved = scheduler._move(stay, set(failed))
                 if moved is None:
                     raise
-                await self.get_up()
+                await self.release()
                 await asyncio.wrap_future(moved)
                 continue
             stay.avoid.clear()
@@ -312,7 +312,7 @@ class _Seat:
             scheduler._turn_ends(stay, len(ids) + len(generation.ids) - stay.prompt)
             return generation
 
-    async def get_up(self) -> None:
+    async def release(self) -> None:
         """Free the place on the engine."""
         self._inner = None
         stack, self._stack = self._stack, AsyncExitStack()

@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TokenCheck:
     """A named check.
 
     Attributes:
@@ -38,55 +38,61 @@ class Check:
 
 _F, _W, _I = Severity.FATAL, Severity.WARN, Severity.INFO
 
-ROW_CHECKS: Mapping[str, Check] = {
-    "no_prompt_ids": Check(_F, "the row has no prompt"),
-    "empty_response": Check(_F, "the row has no token after the prompt"),
-    "length_mismatch": Check(_F, "mask, advantages or ratios have another length than the completion"),
-    "no_logprobs": Check(_F, "the row has no log-probabilities"),
-    "logprob_misalign": Check(_F, "the log-probabilities have another length than the completion"),
-    "invalid_token_id": Check(_F, "a token id is negative, or beyond the vocabulary"),
-    "invalid_loss_mask": Check(_F, "the mask has something else than 0 and 1"),
-    "nothing_trainable": Check(_F, "the mask marks no token of the policy"),
-    "invalid_logprob": Check(_F, "a log-probability of the policy's is not a finite number"),
-    "positive_logprob": Check(_F, "a log-probability of the policy's is above 0"),
-    "masked_has_logprob": Check(_F, "a token of the environment's has a log-probability"),
-    "no_turns": Check(_F, "the episode of the row has no turn"),
-    "turn_spans": Check(_F, "the mask is not 1 on exactly the episode's turns"),
-    "text_mismatch": Check(_F, "the tokens of a turn decode to another text than the conversation has"),
-    "prompt_mismatch": Check(_F, "the prompt is not what the chat template writes for the conversation"),
-    "environment_tokens": Check(_F, "the environment's tokens are not those of its text in the chat template"),
-    "empty_completion": Check(_W, "a turn has no token"),
-    "truncated_turn": Check(_W, "a turn that others follow was cut: it does not end with an end of turn"),
-    "degenerate_rollout": Check(_W, "a turn repeats two tokens or fewer, sixteen times or more"),
-    "no_sampled_ids": Check(_W, "the run kept no tokens (keep_tokens): only its episodes' texts can be checked"),
-    "ratio_drift": Check(_W, "the trainer's probabilities differ from the engine's by more than a tenth on average"),
-    "no_tokenizer": Check(_W, "no tokenizer was found: texts, prompts and the vocabulary were not checked"),
-    "certain_tokens": Check(_I, "the policy drew a token with probability 1"),
-    "not_canonical": Check(_I, "a turn's tokens are not those of its text tokenized: joining ids is what keeps them"),
+ROW_CHECKS: Mapping[str, TokenCheck] = {
+    "no_prompt_ids": TokenCheck(_F, "the row has no prompt"),
+    "empty_response": TokenCheck(_F, "the row has no token after the prompt"),
+    "length_mismatch": TokenCheck(_F, "mask, advantages or ratios have another length than the completion"),
+    "no_logprobs": TokenCheck(_F, "the row has no log-probabilities"),
+    "logprob_misalign": TokenCheck(_F, "the log-probabilities have another length than the completion"),
+    "invalid_token_id": TokenCheck(_F, "a token id is negative, or beyond the vocabulary"),
+    "invalid_loss_mask": TokenCheck(_F, "the mask has something else than 0 and 1"),
+    "nothing_trainable": TokenCheck(_F, "the mask marks no token of the policy"),
+    "invalid_logprob": TokenCheck(_F, "a log-probability of the policy's is not a finite number"),
+    "positive_logprob": TokenCheck(_F, "a log-probability of the policy's is above 0"),
+    "masked_has_logprob": TokenCheck(_F, "a token of the environment's has a log-probability"),
+    "no_turns": TokenCheck(_F, "the episode of the row has no turn"),
+    "turn_spans": TokenCheck(_F, "the mask is not 1 on exactly the episode's turns"),
+    "text_mismatch": TokenCheck(_F, "the tokens of a turn decode to another text than the conversation has"),
+    "prompt_mismatch": TokenCheck(_F, "the prompt is not what the chat template writes for the conversation"),
+    "environment_tokens": TokenCheck(_F, "the environment's tokens are not those of its text in the chat template"),
+    "empty_completion": TokenCheck(_W, "a turn has no token"),
+    "truncated_turn": TokenCheck(_W, "a turn that others follow was cut: it does not end with an end of turn"),
+    "degenerate_rollout": TokenCheck(_W, "a turn repeats two tokens or fewer, sixteen times or more"),
+    "no_sampled_ids": TokenCheck(_W, "the run kept no tokens (keep_tokens): only its episodes' texts can be checked"),
+    "ratio_drift": TokenCheck(
+        _W, "the trainer's probabilities differ from the engine's by more than a tenth on average"
+    ),
+    "no_tokenizer": TokenCheck(_W, "no tokenizer was found: texts, prompts and the vocabulary were not checked"),
+    "certain_tokens": TokenCheck(_I, "the policy drew a token with probability 1"),
+    "not_canonical": TokenCheck(
+        _I, "a turn's tokens are not those of its text tokenized: joining ids is what keeps them"
+    ),
 }
 """Checks of rows."""
 
-TEMPLATE_CHECKS: Mapping[str, Check] = {
-    "no_chat_template": Check(_F, "there is no chat template that can be read"),
-    "no_stop_token": Check(_F, "no token ends a turn"),
-    "turn_not_closed": Check(_F, "a turn does not end with a token that stops an engine"),
-    "joined_ids": Check(_F, "ids joined turn by turn do not read as the conversation"),
-    "wrong_mask": Check(_F, "the mask is not 1 on exactly the policy's turns"),
-    "injection": Check(_F, "a special token that a tool printed becomes one in the prompt"),
-    "invalid_token_id": Check(_F, "the tokenizer has ids beyond the model's vocabulary"),
-    "lossy_text": Check(_W, "a text does not survive tokenizing"),
-    "no_system_role": Check(_W, "the template takes no system message: play without one (dialect_options.system)"),
-    "not_a_stop": Check(_W, "the model's generation_config does not stop at the template's end of turn"),
-    "changes_by_day": Check(_W, "the template writes today's date: fix it with chat_template_options"),
-    "rewrites_history": Check(_I, "a later message changes how earlier ones are rendered: rendering anew would drift"),
-    "strips_text": Check(_I, "the template strips white space around texts"),
-    "default_system": Check(_I, "the template writes a system message of its own where there is none"),
+TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
+    "no_chat_template": TokenCheck(_F, "there is no chat template that can be read"),
+    "no_stop_token": TokenCheck(_F, "no token ends a turn"),
+    "turn_not_closed": TokenCheck(_F, "a turn does not end with a token that stops an engine"),
+    "joined_ids": TokenCheck(_F, "ids joined turn by turn do not read as the conversation"),
+    "wrong_mask": TokenCheck(_F, "the mask is not 1 on exactly the policy's turns"),
+    "injection": TokenCheck(_F, "a special token that a tool printed becomes one in the prompt"),
+    "invalid_token_id": TokenCheck(_F, "the tokenizer has ids beyond the model's vocabulary"),
+    "lossy_text": TokenCheck(_W, "a text does not survive tokenizing"),
+    "no_system_role": TokenCheck(_W, "the template takes no system message: play without one (dialect_options.system)"),
+    "not_a_stop": TokenCheck(_W, "the model's generation_config does not stop at the template's end of turn"),
+    "changes_by_day": TokenCheck(_W, "the template writes today's date: fix it with chat_template_options"),
+    "rewrites_history": TokenCheck(
+        _I, "a later message changes how earlier ones are rendered: rendering anew would drift"
+    ),
+    "strips_text": TokenCheck(_I, "the template strips white space around texts"),
+    "default_system": TokenCheck(_I, "the template writes a system message of its own where there is none"),
 }
 """Checks of a tokenizer with its template."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TokenFinding:
     """Something that a check found.
 
     Attributes:
@@ -113,12 +119,12 @@ class Findings:
         looked_at: How many rows or conversations were checked.
     """
 
-    checks: Mapping[str, Check]
+    checks: Mapping[str, TokenCheck]
     counts: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[Finding]] = field(default_factory=dict)
+    examples: dict[str, list[TokenFinding]] = field(default_factory=dict)
     looked_at: int = 0
 
-    def add(self, findings: Iterable[Finding]) -> None:
+    def add(self, findings: Iterable[TokenFinding]) -> None:
         """Count what was found in one row or conversation."""
         self.looked_at += 1
         for finding in findings:

@@ -10,7 +10,7 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.run_folder import TokensEntry
 from rstar2_env.core.turn import Turn
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.token_checks.findings import Finding
+from rstar2_env.rollout.token_checks.findings import TokenFinding
 
 _ROUNDING = 1e-4
 """Log-probabilities of certain tokens come out a little above 0."""
@@ -24,7 +24,7 @@ def check_row(
     episode: Episode | None = None,
     codec: ChatCodec | None = None,
     vocabulary: int | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[TokenFinding]:
     """What is wrong with one row.
 
     Args:
@@ -37,14 +37,14 @@ def check_row(
     fatal = False
     for check, detail in _of_row(row, vocabulary):
         fatal = fatal or check not in ("certain_tokens", "ratio_drift")
-        yield Finding(check, where, detail)
+        yield TokenFinding(check, where, detail)
     if episode is None or fatal:
         return  # what follows takes lengths and ids for granted
     for check, detail in _of_episode(row, episode):
-        yield Finding(check, where, detail)
+        yield TokenFinding(check, where, detail)
     if codec is not None and episode.steps:
         for check, detail in _of_text(row, episode, codec):
-            yield Finding(check, where, detail)
+            yield TokenFinding(check, where, detail)
 
 
 def _of_row(row: TokensEntry, vocabulary: int | None) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS, Finding, Findings
+from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS, Findings, TokenFinding
 from rstar2_env.rollout.token_checks.rows import check_row
 from rstar2_env.rollout.token_checks.template import check_template
 from rstar2_env.tools.cut import make_tokenizer
@@ -134,14 +134,14 @@ def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | 
             found.add(findings)
             looked += 1
     if not looked:
-        found.add([Finding("no_sampled_ids", str(run.path))])
+        found.add([TokenFinding("no_sampled_ids", str(run.path))])
     elif template is None:
-        found.add([Finding("no_tokenizer", str(run.path))])
+        found.add([TokenFinding("no_tokenizer", str(run.path))])
     found.looked_at = looked
     return found
 
 
-def _of_step(run: Run, step: int, codec: ChatCodec | None, vocabulary: int | None) -> Iterator[Iterator[Finding]]:
+def _of_step(run: Run, step: int, codec: ChatCodec | None, vocabulary: int | None) -> Iterator[Iterator[TokenFinding]]:
     rows = run.tokens(step)
     if not rows:
         return

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.chat import CHATML, ChatCodec
-from rstar2_env.rollout.token_checks.findings import Finding
+from rstar2_env.rollout.token_checks.findings import TokenFinding
 
 _BARE = (
     Message("user", "What is 6 * 7?\nShow it."),
@@ -41,7 +41,7 @@ def check_template(
     chat_template_options: Mapping[str, Any] | None = None,
     vocabulary: int | None = None,
     model_stops: Sequence[int] | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[TokenFinding]:
     """What is wrong with a tokenizer and its template.
 
     Args:
@@ -56,14 +56,14 @@ def check_template(
     try:
         codec = ChatCodec(tokenizer, chat_template=chat_template, chat_template_options=options)
     except ConfigurationError as error:
-        yield Finding("no_chat_template", "template", str(error))
+        yield TokenFinding("no_chat_template", "template", str(error))
         return
     if vocabulary is not None and len(tokenizer) > vocabulary:
-        yield Finding("invalid_token_id", "tokenizer", f"{len(tokenizer)} ids, and {vocabulary} in the model")
+        yield TokenFinding("invalid_token_id", "tokenizer", f"{len(tokenizer)} ids, and {vocabulary} in the model")
     if not codec.stop_ids:
-        yield Finding("no_stop_token", "template")
+        yield TokenFinding("no_stop_token", "template")
     if model_stops is not None and not set(model_stops) & set(codec.turn("x")[-1:]):
-        yield Finding("not_a_stop", "generation_config", f"{sorted(model_stops)}, not {codec.turn('x')[-1:]}")
+        yield TokenFinding("not_a_stop", "generation_config", f"{sorted(model_stops)}, not {codec.turn('x')[-1:]}")
 
     def render(messages: Sequence[Message], *, generate: bool = False) -> str:
         told = [message.record() for message in messages]
@@ -78,7 +78,7 @@ def check_template(
         codec.prompt("Solve.", "What?")
         conversations = {"with a system message": _SYSTEM, "without one": _BARE}
     except ConfigurationError as error:
-        yield Finding("no_system_role", "template", str(error))
+        yield TokenFinding("no_system_role", "template", str(error))
         conversations = {"without a system message": _BARE}
     preserves = True
     for name, messages in conversations.items():
@@ -86,62 +86,62 @@ def check_template(
         begun = [render(messages[:-1], generate=True), *map(render, earlier)]
         if not all(render(messages).startswith(beginning) for beginning in begun):
             preserves = False
-            yield Finding("rewrites_history", name)
+            yield TokenFinding("rewrites_history", name)
     for name, messages in conversations.items():
         yield from _of_conversation(tokenizer, codec, name, messages, render(messages) if preserves else None)
     yield from _of_injection(tokenizer, codec)
 
 
-def _of_words(tokenizer: PreTrainedTokenizerBase, codec: ChatCodec, render: Any) -> Iterator[Finding]:
+def _of_words(tokenizer: PreTrainedTokenizerBase, codec: ChatCodec, render: Any) -> Iterator[TokenFinding]:
     head = codec.text(codec.turn(""))
     for text in _TEXTS:
         try:
             read = codec.text(codec.turn(text)).removeprefix(head)
         except ConfigurationError:
-            yield Finding("lossy_text", "tokenizer", f"{text!r} becomes special tokens")
+            yield TokenFinding("lossy_text", "tokenizer", f"{text!r} becomes special tokens")
             continue
         if read != text:
-            yield Finding("lossy_text", "tokenizer", f"{text!r} comes back as {read!r}")
+            yield TokenFinding("lossy_text", "tokenizer", f"{text!r} comes back as {read!r}")
     if (text := render(_LOOSE)) and _LOOSE[0].content not in text:
-        yield Finding("strips_text", "template")
+        yield TokenFinding("strips_text", "template")
     bare = render(_BARE[:1])
     if "system" in bare and bare.replace(_BARE[0].content, "").count("\n") > 2:
-        yield Finding("default_system", "template", " ".join(bare.split())[:80])
+        yield TokenFinding("default_system", "template", " ".join(bare.split())[:80])
     today = (time.strftime("%d %b %Y"), time.strftime("%Y-%m-%d"))
     if any(day in bare for day in today):
-        yield Finding("changes_by_day", "template")
+        yield TokenFinding("changes_by_day", "template")
 
 
 def _of_conversation(
     tokenizer: PreTrainedTokenizerBase, codec: ChatCodec, name: str, messages: Sequence[Message], whole: str | None
-) -> Iterator[Finding]:
+) -> Iterator[TokenFinding]:
     ids, mask = codec.conversation(messages)
     if ids[-1] not in codec.stop_ids:
-        yield Finding("turn_not_closed", name, repr(_decoded(tokenizer, ids[-1:])))
+        yield TokenFinding("turn_not_closed", name, repr(_decoded(tokenizer, ids[-1:])))
     turns = [message.content for message in messages if message.role == "assistant"]
     spans = [codec.text(span) for span in _spans(ids, mask)]
     if len(spans) != len(turns) or not all(map(str.endswith, spans, turns)):
-        yield Finding("wrong_mask", name, f"{[span[-20:] for span in spans]}")
+        yield TokenFinding("wrong_mask", name, f"{[span[-20:] for span in spans]}")
     joined = _decoded(tokenizer, ids)
     if whole is not None:
         # Some templates write white space after the last turn, which nobody generates.
         if not whole.startswith(joined) or whole[len(joined) :].strip():
-            yield Finding("joined_ids", name, _first_difference(whole, joined))
+            yield TokenFinding("joined_ids", name, _first_difference(whole, joined))
     elif missing := [message.content for message in messages if message.content.strip() not in joined]:
-        yield Finding("joined_ids", name, f"{missing[0]!r} is missing")
+        yield TokenFinding("joined_ids", name, f"{missing[0]!r} is missing")
 
 
-def _of_injection(tokenizer: PreTrainedTokenizerBase, codec: ChatCodec) -> Iterator[Finding]:
+def _of_injection(tokenizer: PreTrainedTokenizerBase, codec: ChatCodec) -> Iterator[TokenFinding]:
     special = {token.content: int(i) for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     plain = codec.suffix("user", "before  after", ended=True)
     for token, number in special.items():
         try:
             shown = codec.suffix("user", f"before {token} after", ended=True)
         except ConfigurationError as error:
-            yield Finding("injection", "tokenizer", str(error))
+            yield TokenFinding("injection", "tokenizer", str(error))
             return
         if shown.count(number) > plain.count(number):
-            yield Finding("injection", "tokenizer", repr(token))
+            yield TokenFinding("injection", "tokenizer", repr(token))
 
 
 def _spans(ids: Sequence[int], mask: Sequence[int]) -> Iterator[list[int]]:

@@ -32,7 +32,7 @@ class PlainRun:
         self.done: list[tuple[int, str, Any]] = []
         self._coefficients = dict(terms)
         self._temperature = 1.0
-        self._limits: Any = importlib.import_module("rstar2_env.trainers.hooks.state").Limits()
+        self._limits: Any = importlib.import_module("rstar2_env.trainers.hooks.state").Budgets()
 
     @property
     def temperature(self) -> float:

@@ -11,13 +11,13 @@ from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.plain_run import PlainRun
 from rstar2_env.trainers import HOOKS
 from rstar2_env.trainers.hooks.length_stages import LengthStages
-from rstar2_env.trainers.hooks.state import Limits
+from rstar2_env.trainers.hooks.state import Budgets
 
 
 def budgets(hook, steps=12, *, begin=0, reference=True):
     """Tokens and turns of each step, and what was reset when."""
     run = PlainRun(steps, reference=reference)
-    run._limits = Limits(1000, env_options={"problems": "arithmetic"})
+    run._limits = Budgets(1000, env_options={"problems": "arithmetic"})
     hook.bind(run)
     found = []
     for run.step in range(begin, steps):
@@ -81,7 +81,7 @@ def test_stages_that_do_not_fit_are_refused(options, message):
 def cut(hook, *shares, begin=0):
     """The budget of each step, when this share of its episodes is cut off, and what was reset when."""
     run = PlainRun(len(shares) + begin)
-    run._limits = Limits(48)
+    run._limits = Budgets(48)
     hook.bind(run)
     found = []
     for run.step, share in enumerate(shares, start=begin):

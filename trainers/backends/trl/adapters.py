@@ -31,7 +31,7 @@ START_DIR = "start"
 """Folder, in that of a run, of the merged model that a new adapter stands on."""
 ALL_LINEAR = "all-linear"
 
-Policy: TypeAlias = PreTrainedModel | PeftModel
+PolicyModel: TypeAlias = PreTrainedModel | PeftModel
 
 
 def base_of(policy: nn.Module) -> PreTrainedModel:
@@ -80,7 +80,7 @@ def adapted(
     found: LoraConfig,
     keep: Callable[[PreTrainedModel], str],
     seed: int,
-) -> Policy:
+) -> PolicyModel:
     """Take up an adapter that was trained before, as the options say; see the module's docstring.
 
     Args:
@@ -102,7 +102,7 @@ def adapted(
         # However the adapter began, its values are on the way: without them, it can only begin as an ordinary one.
         found.inference_mode, found.init_lora_weights = not same, True
         empty: Any = get_peft_model(base, found)
-        return cast(Policy, empty) if same else _merged(empty, options, keep, seed)
+        return cast(PolicyModel, empty) if same else _merged(empty, options, keep, seed)
     try:
         policy: PeftModel = PeftModel.from_pretrained(
             base, name, revision=options.revision, config=found, is_trainable=same
@@ -114,7 +114,9 @@ def adapted(
     return policy if same else _merged(policy, options, keep, seed)
 
 
-def readapted(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> Policy:
+def readapted(
+    policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int
+) -> PolicyModel:
     """Take up the adapter of a loaded model, as the options say.
 
     Raises:
@@ -187,7 +189,7 @@ def without_dropout(policy: nn.Module) -> None:
                 setattr(module, name, 0.0)
 
 
-def _merged(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> Policy:
+def _merged(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> PolicyModel:
     with torch.no_grad():
         # The check of a safe merge needs values.
         merged: PreTrainedModel = policy.merge_and_unload(safe_merge=policy.device.type != "meta")

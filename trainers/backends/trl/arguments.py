@@ -1,4 +1,4 @@
-"""What TRL and transformers are told about a run."""
+"""The arguments of TRL and transformers for a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...options.config import TrainConfig
 from .model import precision_options
 
 _SHAPE = {
-    # One item of the data loader is one optimizer step; its micro-batches are the trainer's own. TRL insists on the
-    # other two, and nothing reads them.
+    # One item of the data loader is one optimizer step; the trainer makes its own micro-batches. TRL requires the other
+    # two values, which are not used.
     "gradient_accumulation_steps": 1,
     "per_device_train_batch_size": 2,
     "num_generations": 2,
@@ -26,7 +26,7 @@ _FIXED = {
     "ignore_data_skip": True,
     "dataloader_pin_memory": False,
     "logging_nan_inf_filter": False,
-    "save_total_limit": None,  # the trainer deletes old checkpoints itself, once a newer one is whole
+    "save_total_limit": None,  # the trainer deletes old checkpoints itself, once a newer one is complete
 }
 
 
@@ -50,11 +50,11 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
 
 
 def run_arguments(config: TrainConfig, **sharding: Any) -> GRPOConfig:
-    """Make the arguments of a run; ``optim.trl_options`` go over what the other options say.
+    """Make the arguments of a run; ``optim.trl_options`` override the other options.
 
     Args:
         config: Options of the run.
-        **sharding: Fields that its sharding needs otherwise than one process does.
+        **sharding: Fields that the run's sharding requires.
     """
     run, optim = config.run, config.optim
     options: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Loads a policy: its model, its tokenizer, its device and its precision.
 
-A ROCm build of torch names its devices ``cuda``, so nothing here asks which vendor made the accelerator.
+A ROCm build of torch also names its devices ``cuda``, so this module does not distinguish vendors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import ChatCodec
 
 from ...options.config import ModelOptions
-from .adapters import START_DIR, Policy, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
+from .adapters import START_DIR, PolicyModel, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
 from .sharding.zero import without_compiling
 
 
@@ -35,17 +35,17 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
     """Return the state of this run's processes; the first call connects them (with gloo if there is no accelerator).
 
     Args:
-        timeout_s: Seconds that one process waits for another before it raises an error; set by the first call.
+        timeout_s: Seconds that one process waits for another before it raises an error; the first call sets it.
     """
     if not on_accelerator():
-        # Where DeepSpeed is installed, accelerate imports it, which then looks for accelerators and warns of none.
+        # If DeepSpeed is installed, accelerate imports it, and it would warn that there is no accelerator.
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         without_compiling()
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 
 def dtype_of(options: ModelOptions) -> torch.dtype:
-    """Return the precision that the options ask for."""
+    """Return the precision that the options select."""
     if options.dtype == "auto":
         return torch.bfloat16 if on_accelerator() and torch.cuda.is_bf16_supported() else torch.float32
     dtype: torch.dtype = getattr(torch, options.dtype)  # one of DTYPES: the options were checked
@@ -54,28 +54,28 @@ def dtype_of(options: ModelOptions) -> torch.dtype:
 
 def load_policy(
     options: ModelOptions, folder: Path, *, seed: int = 0, dropout: bool = False, waits: bool = False
-) -> tuple[Policy, PreTrainedTokenizerBase]:
+) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the model, its adapter and its tokenizer.
 
     Args:
-        options: What the policy is, and which of its weights train.
-        folder: Folder of the run; a merged model that gets a new adapter is kept in it.
+        options: The model and which of its weights train.
+        folder: Folder of the run; a merged model that gets a new adapter is saved in it.
         seed: Seed of a new adapter.
-        dropout: Leave dropout on while the policy trains; without, it is off for good (see ``without_dropout``).
-        waits: Whether this process may leave the weights to ``fsdp2.shard``, which gets them from the first process,
-            those of adapters too; the policy is then without any where ``path`` names it.
+        dropout: Leave dropout on while the policy trains; otherwise it is turned off (see ``without_dropout``).
+        waits: Load no weights if ``path`` is a name: ``fsdp2.shard`` will receive all weights, adapters included, from
+            the first process.
 
     Returns:
-        The policy, a ``PeftModel`` where ``lora_rank`` is not 0, and its tokenizer.
+        The policy, a ``PeftModel`` unless ``lora_rank`` is 0, and its tokenizer.
 
     Raises:
-        ConfigurationError: The model cannot be loaded, or a model that is already loaded has no ``name_or_path`` from
-            which to load its tokenizer.
+        ConfigurationError: The model cannot be loaded, or a loaded model has no ``name_or_path`` from which its
+            tokenizer can be loaded.
     """
     be_quiet()
     if options.lora_dropout and not dropout:
         raise ConfigurationError(
-            "lora_dropout is for the cold start: with dropout, the probability ratios and the KL divergence of "
+            "lora_dropout is for the cold start only: with dropout, the probability ratios and the KL divergence of "
             "reinforcement learning would be noise. Leave it at 0.",
             option="lora_dropout",
         )
@@ -98,13 +98,15 @@ def load_policy(
     return policy, tokenizer
 
 
-def _take_up(loaded: Policy, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> Policy:
+def _take_up(
+    loaded: PolicyModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int
+) -> PolicyModel:
     if isinstance(loaded, PeftModel):
         return readapted(loaded, options, keep, seed)
     if getattr(loaded, "_hf_peft_config_loaded", False):
         raise ConfigurationError(
-            "The loaded model has an adapter inside that transformers put there, which cannot be trained on: give the "
-            "adapter's folder, or a model that peft loaded."
+            "The loaded model contains an adapter that transformers added, which cannot be trained: pass the adapter's "
+            "folder, or a model that peft loaded."
         )
     return with_new_adapter(loaded, options, seed) if options.lora_rank else loaded
 
@@ -116,7 +118,7 @@ def _load(
     keep: Callable[[PreTrainedModel], str],
     seed: int,
     waits: bool,
-) -> Policy:
+) -> PolicyModel:
     if found is None:
         model = _pretrained(name, options, options.revision, waits=waits)
         return with_new_adapter(model, options, seed) if options.lora_rank else model
@@ -125,8 +127,8 @@ def _load(
 
 
 def _pretrained(name: str, options: ModelOptions, revision: str | None, *, waits: bool) -> PreTrainedModel:
-    # Trained weights are stored in float32 and computed with in the requested precision, so that small updates are not
-    # lost to rounding; frozen weights do not need that.
+    # Trained weights are stored in float32, so that small updates are not lost to rounding, and computed in the
+    # requested precision. Frozen weights are stored in the requested precision.
     dtype = dtype_of(options) if options.lora_rank else torch.float32
     try:
         return pretrained(name, options, dtype, revision=revision, waits=waits)
@@ -141,15 +143,15 @@ def pretrained(
 
     Args:
         name: Folder or hub name.
-        options: Its attention, and whether to trust code that comes with it.
+        options: Its attention implementation, and whether to trust code that comes with it.
         dtype: Precision of its weights.
-        revision: On the hub.
-        waits: Leave the weights to ``fsdp2.shard``: they have shapes and nothing else.
+        revision: Revision on the hub.
+        waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
 
     Raises:
-        OSError: There is none.
-        ValueError: It cannot be loaded so.
-        ImportError: It needs what is not installed.
+        OSError: There is no such model.
+        ValueError: The model cannot be loaded with these options.
+        ImportError: The model needs a package that is not installed.
     """
     chosen = {
         "revision": revision,
@@ -162,12 +164,14 @@ def pretrained(
         trust_remote_code=options.trust_remote_code,
         **{option: value for option, value in chosen.items() if value is not None},
     )
-    vars(model).pop("hf_device_map", None)  # a trainer takes a model that has one for divided among devices already
+    vars(model).pop(
+        "hf_device_map", None
+    )  # with it, a trainer would assume that the model is already divided among devices
     return model
 
 
 def _tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """The tokenizer in a model's folder; of an adapter without one, that of its model."""
+    """Load the tokenizer in a model's folder; if an adapter's folder has none, load that of its base model."""
     if found is not None and os.path.isdir(name) and not os.path.isfile(os.path.join(name, "tokenizer_config.json")):
         return load_tokenizer(str(found.base_model_name_or_path), options, revision=found.revision)
     return load_tokenizer(name, options, revision=options.revision)
@@ -179,10 +183,10 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
     Args:
         name: Folder or hub name.
         options: Whether to trust code that comes with it.
-        revision: On the hub.
+        revision: Revision on the hub.
 
     Raises:
-        ConfigurationError: It cannot be loaded.
+        ConfigurationError: The tokenizer cannot be loaded.
     """
     chosen = {} if revision is None else {"revision": revision}
     try:
@@ -195,7 +199,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
 
 
 def _keep(folder: Path, tokenizer: PreTrainedTokenizerBase, merged: PreTrainedModel) -> str:
-    """Write a merged model to the run's folder, once for all processes, and return where it is."""
+    """Write a merged model to the run's folder, once for all processes, and return its path."""
     at = folder / START_DIR
     if processes().is_main_process:
         merged.save_pretrained(str(at))
@@ -212,11 +216,11 @@ def be_quiet() -> None:
     datasets.disable_progress_bars()
 
 
-def codec(options: ModelOptions, tokenizer: PreTrainedTokenizerBase, model: Policy) -> ChatCodec:
-    """Make the chat codec that the options ask for; the model's end-of-sequence tokens end a turn.
+def codec(options: ModelOptions, tokenizer: PreTrainedTokenizerBase, model: PolicyModel) -> ChatCodec:
+    """Make the chat codec that the options select; the model's end-of-sequence tokens end a turn.
 
     Args:
-        options: What the policy is.
+        options: The options of the policy.
         tokenizer: The tokenizer of the policy.
         model: The policy; its generation configuration names its end-of-sequence tokens.
     """

@@ -1,4 +1,4 @@
-"""The players of a run, for training and for evaluation, and the problems that each plays."""
+"""The players of a run, for training and for evaluation, with their environments and problems."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Split = Literal["train", "eval"]
 def make_player(
     config: TrainConfig, split: Split, engine: Engine, chat: ChatCodec, *, stale_engine: Engine | None = None
 ) -> Player:
-    """Make the player of one split; evaluation has limits of its own where the options give it some.
+    """Make the player of one split; the options ``eval.*`` override those of training for the split ``eval``.
 
     Args:
         config: Options of the run.
-        split: Which environments.
+        split: The split to play.
         engine: The engine.
         chat: Renders conversations.
-        stale_engine: The engine with older weights, where the run has one.
+        stale_engine: The engine with older weights, if the run has one.
     """
     rollout = config.rollout
     value = partial(getattr, rollout) if split == "train" else config.in_evaluation
@@ -50,19 +50,19 @@ def make_player(
 
 
 def env_factory(config: TrainConfig, split: Split, overriding: Mapping[str, Any] | None = None) -> EnvFactory:
-    """What makes the environments of a split.
+    """Return a factory of a split's environments.
 
     Args:
         config: Options of the run.
-        split: Which environments.
-        overriding: Options that go over the run's own.
+        split: The split to play.
+        overriding: Environment options that override the run's own.
     """
     wrappers = config.rollout.wrappers if split == "train" else config.eval.wrappers
     return partial(make_env, config.rollout.env, wrappers=wrappers, **{**_options(config, split), **(overriding or {})})
 
 
 def problem_source(config: TrainConfig, split: Split) -> ProblemSource | None:
-    """The problems of a split; ``None`` where the environment has no source of them."""
+    """Return the problems of a split; ``None`` if the environment has no problem source."""
     env = make_env(config.rollout.env, **_options(config, split))
     try:
         return problems_of(env)
@@ -71,24 +71,24 @@ def problem_source(config: TrainConfig, split: Split) -> ProblemSource | None:
 
 
 def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
-    """Ids of the problems of a split; ``None`` where the environment draws them by the seed."""
+    """Return the ids of a split's problems; ``None`` if the environment draws problems by the seed."""
     source = problem_source(config, split)
     return source.ids if isinstance(source, FiniteSource) else None
 
 
 def gold_answers(config: TrainConfig) -> Callable[[str], str]:
-    """The gold answer of a training problem by its id, from the source of the environment that plays it.
+    """Return a function that looks up the gold answer of a training problem by its id.
 
-    What is returned raises a ``ConfigurationError`` for a problem without an answer.
+    The function raises a ``ConfigurationError`` for a problem without an answer.
 
     Raises:
-        ConfigurationError: The environment has no source of problems.
+        ConfigurationError: The environment has no problem source.
     """
     source = problem_source(config, "train")
     if source is None:
         raise ConfigurationError(
-            "A part of this run needs the gold answer of each problem, and the environment has no problems with one: "
-            "choose one that has, such as rstar2/MathTool-v0.",
+            "A part of this run needs the gold answer of each problem, but the environment has no problem source: "
+            "choose an environment that has one, such as rstar2/MathTool-v0.",
             option="env",
         )
 
@@ -96,7 +96,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
         gold = source.get(problem_id).answer
         if not gold.strip():
             raise ConfigurationError(
-                f"A part of this run needs the gold answer of each problem, and {problem_id!r} has none.", option="env"
+                f"A part of this run needs the gold answer of each problem, but {problem_id!r} has none.", option="env"
             )
         return gold
 
@@ -104,7 +104,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
 
 
 def opening(config: TrainConfig, split: Split, chat: ChatCodec) -> str:
-    """What the policy reads around the problem of a split: the system message and the template, as text."""
+    """Return the rendered prompt of a split with ``{question}`` in place of the problem, system message included."""
     env = env_factory(config, split)()
     try:
         _, info = env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""What the trainer needs of a collector, and of everything whose state goes into checkpoints."""
+"""Protocols of the trainer: the collector and its batches, and parts whose state goes into checkpoints."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from rstar2_env.core.row import Row
 
 
 class Rows(Protocol):
-    """What a collector returns, as far as this trainer reads it; see ``Batch``."""
+    """The fields of a batch that this trainer reads; see ``Batch``."""
 
     rows: list[Row]
     groups: list[list[Episode]]
 
 
 class Collects(Protocol):
-    """What this trainer needs of a collector; see ``Collector``."""
+    """A collector; see ``Collector``."""
 
     def collect(self, step: int) -> Rows:
         """Play, select and score the episodes of a rollout."""
         ...
 
 
-class Stateful(Protocol):
-    """Something whose state goes into checkpoints: plain values and tensors."""
+class Checkpointed(Protocol):
+    """A part whose state goes into checkpoints, as plain values and tensors."""
 
     def state_dict(self) -> Any:
         """Return the state."""
         ...
 
     def load_state_dict(self, state: Any) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         ...

@@ -1,6 +1,7 @@
-"""``AccelerateRanks``: what the parts need of the other processes, over accelerate (gloo, NCCL or RCCL).
+"""``AccelerateRanks``: collective operations of a run's processes over accelerate (gloo, NCCL or RCCL).
 
-``OwnRanks`` is the same for a thread beside the one that trains, whose calls may come at any time between the other's.
+``OwnRanks`` offers the same operations to a thread other than the training thread; its calls may interleave with those
+of the training thread.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class AccelerateRanks:
         """Add up arrays of one shape over the processes, in float64 where the device has it."""
         if self.size == 1:
             return values
-        # Objects, not an all-reduce: not every accelerator adds up float64, and these arrays are small.
+        # Objects, not an all-reduce: not every accelerator can add float64, and these arrays are small.
         gathered: list[NDArray[np.float64]] = gather_object([np.asarray(values, dtype=np.float64)])
         total: NDArray[np.float64] = np.sum(gathered, axis=0)
         return total
@@ -49,9 +50,9 @@ class AccelerateRanks:
 
 
 class OwnRanks:
-    """The processes of this run over a group of their own, on their CPUs; see ``Ranks``.
+    """The processes of this run over a separate gloo group, on their CPUs; see ``Ranks``.
 
-    Every process must make it at the same time.
+    All processes must create it at the same time.
 
     Args:
         state: accelerate's view of the processes.

@@ -1,9 +1,8 @@
-"""``ShardedTrainer``: what TRL's trainer does otherwise where processes divide weights or the optimizer's state.
+"""``ShardedTrainer``: TRL's trainer on weights and optimizer state that may be sharded.
 
-FSDP2 divides the module in place when the trainer is made, and accelerate leaves it
-alone, since it takes it for one that it has prepared. Checkpoints hold shards (``shards``), whatever divides the
-weights, so that a run may go on with another number of processes or another kind of sharding; what is saved for others
-to load is gathered tensor by tensor, and is an ordinary folder of transformers.
+FSDP2 shards the module in place when the trainer is made; accelerate does not change it, since it is marked as already
+prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with another number of processes
+or another kind of sharding. Exports are gathered tensor by tensor into an ordinary folder of transformers.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from .loss.forward import Reference
 from .ranks import AccelerateRanks
 from .sharding import shards
 from .sharding.choice import Sharding
-from .sharding.earlier_optimizer import Optimized, check_fits, whole_state
+from .sharding.earlier_optimizer import OptimizerLayout, check_fits, whole_state
 from .sharding.fsdp2 import shard
 from .sharding.torch_state import TorchState
 from .sharding.zero_state import ZeroState
 
 _REFERENCE = "reference.pt"
-"""File of the reference model in a checkpoint without shards; there is none while it is what the run began with."""
+"""File of the reference model in an unsharded checkpoint; it exists only after a reset."""
 _GROUPS = "optimizer_groups.pt"
-"""File of the optimizer's numbers (learning rates, decays) in a checkpoint."""
+"""File of the optimizer's hyperparameters (learning rates, decays) in a checkpoint."""
 
 
 class ShardedTrainer(GRPOTrainer):
@@ -47,13 +46,13 @@ class ShardedTrainer(GRPOTrainer):
     Args:
         sharding: What the processes divide.
         reference: The reference model, if there is one.
-        teacher: The teacher, if there is one; it is placed and divided as the reference model is, and never moves.
-        begin_from: A checkpoint of an earlier run, with the state of whose optimizer training begins, unless it goes on
-            from a checkpoint of its own.
+        teacher: The teacher, if there is one; it is placed and sharded like the reference model, and never changes.
+        begin_from: A checkpoint of an earlier run whose optimizer state to load, unless the run resumes from its own
+            checkpoint.
         **kwargs: Arguments of ``trl.GRPOTrainer``.
 
     Raises:
-        ConfigurationError: The sharding cannot do what is asked of it, or the optimizer's state does not fit.
+        ConfigurationError: The sharding does not support the options, or the optimizer state does not fit.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class ShardedTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         self.sharding, self.reference, self._begin_from = sharding, reference, begin_from
-        self._optimized: Optimized | None = None
+        self._optimized: OptimizerLayout | None = None
         frozen = [one for one in (reference, teacher) if one is not None]
         super().__init__(**kwargs)
         self.ranks = AccelerateRanks(PartialState())
@@ -77,14 +76,14 @@ class ShardedTrainer(GRPOTrainer):
             )
         if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
-                "The reference model, or the teacher, of this run is the adapter that it took up, which ZeRO-3 cannot "
-                "put back for a while: use sharding='fsdp2' or 'zero2', or leave out the term that needs it.",
+                "The reference model or the teacher of this run is the policy with its initial adapter values, which "
+                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs it.",
                 option="run.sharding",
             )
         if self._divides:
             compute = torch.bfloat16 if self.args.bf16 else torch.float32
             shard(self.model, device, compute)
-            # To accelerate it is prepared: it is neither wrapped in data parallelism nor moved.
+            # So that accelerate neither wraps it in data parallelism nor moves it.
             self.model._is_accelerate_prepared = True
             for one in frozen:
                 one.divide(self.model, device, compute)
@@ -108,12 +107,12 @@ class ShardedTrainer(GRPOTrainer):
         return self.sharding != "none"
 
     def _move_model_to_device(self, model: Any, device: torch.device) -> None:
-        # The shards are moved when they are made: whole, the weights may not fit.
+        # Sharding moves the weights, which may not fit on the device as a whole.
         if not self._divides:
             super()._move_model_to_device(model, device)
 
     def _prepare_for_training(self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: Any) -> Any:
-        # Of shards, weights and the optimizer's state are read together, once both are divided.
+        # Sharded weights and optimizer state are read together, after both are sharded.
         read_now = None if self._writes_shards else resume_from_checkpoint
         prepared = super()._prepare_for_training(max_steps, train_dataloader, read_now)
         if resume_from_checkpoint is None:
@@ -124,36 +123,36 @@ class ShardedTrainer(GRPOTrainer):
         return prepared
 
     def create_optimizer(self, model: Any = None) -> Any:
-        """Make the optimizer, and note which weights it has before anything wraps or divides it."""
+        """Create the optimizer, and record its weights before it is wrapped or sharded."""
         is_new = self.optimizer is None
         made = super().create_optimizer(model)
         if is_new:
-            self._optimized = Optimized.of(made, self.model)
+            self._optimized = OptimizerLayout.of(made, self.model)
         return made
 
     def _check_carried(self, checkpoint: Path) -> None:
-        """Refuse the state of another optimizer, before anything is trained."""
+        """Refuse the state of another optimizer before training begins."""
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
         if plugin is not None and "optimizer" in plugin.deepspeed_config:
             raise ConfigurationError(
-                "DeepSpeed's configuration names an optimizer of its own, which cannot begin with the state of an "
-                "earlier run: leave it out there, or leave out optim.begin_from.",
+                "DeepSpeed's configuration names its own optimizer, which cannot load the state of an earlier run: "
+                "remove it from the configuration, or remove optim.begin_from.",
                 option="optim.begin_from",
             )
         self.create_optimizer()
-        self.optimizer: Any = None  # made again once the weights are where they train
+        self.optimizer: Any = None  # it is created again once the weights are on their devices
         assert self._optimized is not None
         check_fits(checkpoint, self._optimized, sharding=self.sharding)
 
     def _carry(self, checkpoint: Path) -> None:
-        """Begin with the optimizer's state of an earlier run; weights, learning rates and their schedule stay."""
+        """Load only the optimizer state of an earlier run, without weights, learning rates and their schedule."""
         state = self._state()
         if isinstance(state, ZeroState):
             state.read(str(checkpoint), weights_too=False)
         elif shards.has_shards(checkpoint):
-            state.take(shards.read(checkpoint, state.wanted_optimizer))
+            state.load(shards.read(checkpoint, state.wanted_optimizer))
         else:
-            state.take(whole_state(checkpoint))
+            state.load(whole_state(checkpoint))
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if not (self._writes_shards or shards.has_shards(resume_from_checkpoint)):
@@ -166,7 +165,7 @@ class ShardedTrainer(GRPOTrainer):
         return _whole(super()._get_grad_norm(model, grad_norm))
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Write the model for others to load; a checkpoint of a sharded run has its weights in shards instead."""
+        """Export the model; a checkpoint of a sharded run holds its weights in shards instead."""
         if not self._writes_shards:
             super().save_model(output_dir, _internal_call)
             return
@@ -180,7 +179,7 @@ class ShardedTrainer(GRPOTrainer):
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
-        """Every weight that an export holds, whole, on the host; every process walks them."""
+        """Yield every weight of an export, whole, on the host; every process must consume all of them."""
         state = self._state()
         for name, value in state.whole():
             yield name, value.cpu()
@@ -209,8 +208,8 @@ class ShardedTrainer(GRPOTrainer):
         if checkpoint is None or not shards.has_shards(checkpoint):
             if checkpoint is not None and self._writes_shards:
                 raise ConfigurationError(
-                    f"{checkpoint} was written without sharding, and this run has sharding={self.sharding!r}: resume "
-                    "with sharding='none', on as many processes as you like.",
+                    f"{checkpoint} was written without sharding, but this run has sharding={self.sharding!r}: resume "
+                    "with sharding='none', on any number of processes.",
                     option="run.sharding",
                 )
             super()._load_optimizer_and_scheduler(checkpoint)
@@ -222,7 +221,7 @@ class ShardedTrainer(GRPOTrainer):
         if isinstance(state, ZeroState):
             state.read(checkpoint)
         else:
-            state.take(shards.read(checkpoint, state.wanted))
+            state.load(shards.read(checkpoint, state.wanted))
         if self.reference is not None:
             read = shards.read(checkpoint, self._wanted_of_reference)
             if read:
@@ -237,11 +236,11 @@ class ShardedTrainer(GRPOTrainer):
 
     @property
     def _moved_reference(self) -> dict[str, Tensor]:
-        """The weights of a reference model that is no longer what the run began with."""
+        """The weights of a reference model that was reset; empty otherwise."""
         return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
 
-    def _wanted_of_reference(self, held: Mapping[str, shards.Wanted]) -> dict[str, Tensor]:
-        """Tensors to read a reference model into, if the checkpoint has one."""
+    def _wanted_of_reference(self, held: Mapping[str, shards.TensorInfo]) -> dict[str, Tensor]:
+        """Return tensors to read a reference model into, if the checkpoint has one."""
         assert self.reference is not None
         return {
             f"{shards.REFERENCE}{name}": torch.empty_like(value)

@@ -1,8 +1,9 @@
 """``CollectorTrainer``: TRL's GRPO trainer with batches from a collector and the loss from parts.
 
-TRL, transformers and accelerate keep the optimizer, the schedule, precision, data parallelism, checkpoints and logging.
-Overridden are what feeds the loss (``get_train_dataloader``, ``_prepare_inputs``), the loss (``training_step``), and
-what TRL logs and saves of its own. One item of the data loader is one optimizer step. Tested with TRL 1.16.
+TRL, transformers and accelerate provide the optimizer, the schedule, precision, data parallelism, checkpoints and
+logging. This class overrides the input of the loss (``get_train_dataloader``, ``_prepare_inputs``), the loss
+(``training_step``), and TRL's own logging and saving. One item of the data loader is one optimizer step. Tested with
+TRL 1.16.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
 from ...step.sums import Sums
 from .loss.flops import flops_of, peak_of
 from .loss.forward import Reference, score, set_head
-from .loss.micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
+from .loss.micro_batches import MicroBatch, completion_values, even_out, lay_out, pack
 from .loss.objective import Objective
-from .loss.old_logprobs import keep, keep_old, old_of
-from .loss.pending_rows import Pending, Shape, optimizer_batches
+from .loss.old_logprobs import old_values, store, store_old
+from .loss.pending_rows import BatchLayout, PendingRows, optimizer_batches
 from .loss.teacher import Teacher
-from .protocols import Collects, Stateful
+from .protocols import Checkpointed, Collects
 from .run import process_states
-from .run.steps import Steps
+from .run.steps import StepNumbers
 from .sharded_trainer import ShardedTrainer
 from .sharding.choice import Sharding
 
@@ -47,16 +48,16 @@ class CollectorTrainer(ShardedTrainer):
     Args:
         collector: Collects the rows of each rollout; may be set later, before training begins.
         objective: The loss.
-        shape: How rows become optimizer steps and micro-batches.
-        reference: The reference model; needed when a term of the loss needs it.
-        teacher: Gives rows their column ``teacher``, where a term of the loss needs it.
+        shape: How rows are divided into optimizer steps and micro-batches.
+        reference: The reference model; required if a term of the loss needs it.
+        teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: What the processes divide among them.
         begin_from: See ``ShardedTrainer``.
-        stateful: What else goes into checkpoints, by name, on each process: the collector, hooks.
-        keep_checkpoints: How many checkpoints are kept.
-        on_trained: Called once for each row of a rollout, when it was first trained on: with the step, the row, the
-            number of its episode in its group, and the log-probabilities of its completion before that step (``None``
-            if it was not computed).
+        stateful: Further parts whose state goes into checkpoints, by name, on each process: the collector, hooks.
+        keep_checkpoints: Number of checkpoints to keep.
+        on_trained: Called once for each row of a rollout after its first update, with the step, the row, the number of
+            its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
+            were not computed).
         **kwargs: Arguments of ``trl.GRPOTrainer``.
     """
 
@@ -65,23 +66,23 @@ class CollectorTrainer(ShardedTrainer):
         *,
         collector: Collects | None = None,
         objective: Objective,
-        shape: Shape,
+        shape: BatchLayout,
         reference: Reference | None = None,
         teacher: Teacher | None = None,
         sharding: Sharding = "none",
         begin_from: Path | None = None,
-        stateful: Mapping[str, Stateful] | None = None,
+        stateful: Mapping[str, Checkpointed] | None = None,
         keep_checkpoints: int = 2,
         on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
         **kwargs: Any,
     ) -> None:
         self.collector, self.objective, self.shape, self.teacher = collector, objective, shape, teacher
         self.sums = Sums()
-        self.pending: Pending | None = None
+        self.pending: PendingRows | None = None
         self._on_trained, self._keep_checkpoints = on_trained, keep_checkpoints
         self._without_gradient = 0
         self._nothing = False
-        # TRL insists on a dataset and on a reward function: neither is used.
+        # TRL requires a dataset and a reward function; neither is used.
         super().__init__(
             sharding=sharding,
             reference=reference,
@@ -91,7 +92,7 @@ class CollectorTrainer(ShardedTrainer):
             reward_funcs=[_no_reward],
             **kwargs,
         )
-        self._stateful: dict[str, Stateful] = {
+        self._stateful: dict[str, Checkpointed] = {
             process_states.SUMS: self.sums,
             "objective": objective,
             **(stateful or {}),
@@ -104,31 +105,31 @@ class CollectorTrainer(ShardedTrainer):
 
         Args:
             temperature: Temperature of the log-probabilities.
-            *outputs: What it computes beside them and what the loss needs; see ``put_head``.
+            *outputs: Further outputs, in addition to those that the loss needs; see ``put_head``.
         """
         wanted = {"entropy", *({"mean_logp"} & self.objective.needs), *outputs}
         set_head(self.model, temperature, sorted(wanted), cast=self.args.cast_lm_head_to_fp32)
 
-    def keep(self, name: str, part: Stateful) -> None:
-        """Put the state of a part into checkpoints, and give it back when a run goes on; before training begins."""
+    def keep_state(self, name: str, part: Checkpointed) -> None:
+        """Save the state of a part in checkpoints and restore it on resume; call it before training begins."""
         self._stateful[name] = part
 
     def get_train_dataloader(self) -> Any:
-        """Return the numbers of the steps; the rows come from the collector."""
-        return Steps(self, self.args.max_steps)
+        """Return the data loader, which yields the numbers of the steps; the rows come from the collector."""
+        return StepNumbers(self, self.args.max_steps)
 
     def training_step(self, model: Any, inputs: dict[str, int], num_items_in_batch: Any = None) -> Tensor:
-        """Collect rows if the last rollout is used up, and compute the gradients of one optimizer step.
+        """Collect rows if the last rollout is used up, then compute the gradients of one optimizer step.
 
         Returns:
-            The loss of this process times the number of processes, whose mean over them is the loss.
+            The loss share of this process times the number of processes; the mean over the processes is the loss.
         """
         model.train()
         if hasattr(self.optimizer, "train"):
             self.optimizer.train()
         batches = self._prepare_inputs(inputs)
         started = time.perf_counter()
-        # Without a gradient on any process, neither momentum nor weight decay may move the weights.
+        # If no process has a gradient, momentum and weight decay must not move the weights either.
         self._nothing = not batches
         self.accelerator.gradient_state._set_sync_gradients(not self._nothing)
         loss = self.accumulate(model, batches, self._loss)
@@ -138,15 +139,15 @@ class CollectorTrainer(ShardedTrainer):
     def accumulate(
         self, model: Any, batches: Sequence[MicroBatch], loss_of: Callable[[Any, MicroBatch], Tensor]
     ) -> Tensor:
-        """Add up the gradients of micro-batches, of which every process has as many.
+        """Add up the gradients of micro-batches; every process must have the same number of them.
 
         Args:
             model: The policy as the loop of transformers wraps it.
             batches: The micro-batches of this process.
-            loss_of: The share of a micro-batch in a loss that is a sum over all processes.
+            loss_of: Returns the loss share of a micro-batch; the loss is the sum over all processes.
 
         Returns:
-            The share of this process.
+            The loss share of this process.
         """
         loss = torch.zeros((), device=self.accelerator.device)
         for number, batch in enumerate(batches, start=1):
@@ -154,40 +155,40 @@ class CollectorTrainer(ShardedTrainer):
             self.accelerator.gradient_state._set_sync_gradients(last)
             with nullcontext() if last else self.accelerator.no_sync(model):
                 share = loss_of(model, batch)
-                # Data parallelism takes the mean of the processes' gradients; the loss is a sum over them.
+                # Data parallelism averages the processes' gradients, but the loss is their sum.
                 self.accelerator.backward(share * self.ranks.size)
             loss += share.detach()
         return loss
 
     def _prepare_inputs(self, inputs: dict[str, int]) -> list[MicroBatch]:
-        """The micro-batches of one optimizer step, as many on every process; none when no process has a row."""
+        """Return the micro-batches of one optimizer step, the same number on every process."""
         if self.pending is None:
             self.pending = self._rollout(inputs["step"])
-        pending, chosen = self.pending, self.pending.batch
-        rows = [pending.rows[position] for position in chosen]
+        pending = self.pending
+        rows = pending.batch_rows()
         if self.objective.prepares:
             rows = self._prepared(pending, rows, inputs["step"])
         batches = self.micro_batches(
             rows,
             weights=self.objective.weights(rows, self.ranks),
-            old=[pending.old[position] for position in chosen] if pending.done else None,
-            reference=[pending.reference[position] for position in chosen],
-            old_mean_logp=[pending.old_mean_logp[position] for position in chosen] if pending.done else None,
+            old=pending.batch_values("old") if pending.done else None,
+            reference=pending.batch_values("reference"),
+            old_mean_logp=pending.batch_values("old_mean_logp") if pending.done else None,
             environment_weights=self.objective.environment_weights(rows, self.ranks),
-            embeddings=[pending.embeddings[at] for at in chosen] if "embedding" in self.objective.needs else None,
+            embeddings=pending.batch_values("embeddings") if "embedding" in self.objective.needs else None,
         )
         if self.aux_loss_enabled:
             self._share(batches)
         return batches
 
-    def _rollout(self, step: int) -> Pending:
+    def _rollout(self, step: int) -> PendingRows:
         assert self.collector is not None, "set it before training begins"
         batch = self.collector.collect(step)
         shape = self.shape
         rng = np.random.default_rng([shape.seed, step, self.ranks.rank])
         groups = [row.episode.group for row in batch.rows]
         places = {id(episode): place for group in batch.groups for place, episode in enumerate(group)}
-        pending = Pending(
+        pending = PendingRows(
             batch.rows,
             optimizer_batches(groups, shape.passes, shape.minibatches, rng),
             [places.get(id(row.episode), 0) for row in batch.rows],
@@ -195,24 +196,24 @@ class CollectorTrainer(ShardedTrainer):
         if "reference" in self.objective.needs:
             self._compare(pending)
         if self.teacher is not None and "teacher" in self.objective.needs:
-            self.teacher.teach(pending.rows, self.look, self.autocast)
-        keep_old(pending, self.objective.needs, shape.minibatches, self.look, self.autocast)
+            self.teacher.add_column(pending.rows, self.score_rows, self.autocast)
+        store_old(pending, self.objective.needs, shape.minibatches, self.score_rows, self.autocast)
         return pending
 
-    def _prepared(self, pending: Pending, rows: Sequence[Row], step: int) -> list[Row]:
-        """The rows with the columns that terms make of all of them, those without an advantage too."""
+    def _prepared(self, pending: PendingRows, rows: Sequence[Row], step: int) -> list[Row]:
+        """Return the rows with the columns that terms compute from the whole optimizer batch."""
         found: dict[int, FloatArray] = {}
-        for batch, values in self.look(rows, lambda model, batch: score(model, batch, self.autocast).logp):
-            found |= dict(zip(batch.rows, taken_out(values, batch, rows), strict=True))
+        for batch, values in self.score_rows(rows, lambda model, batch: score(model, batch, self.autocast).logp):
+            found |= dict(zip(batch.rows, completion_values(values, batch, rows), strict=True))
         logp = [found[place] for place in range(len(rows))]
         if not pending.done:
             for position, own in zip(pending.batch, logp, strict=True):
-                pending.old[position] = own
-        old = [known for position in pending.batch if (known := pending.old[position]) is not None]
+                pending.values["old"][position] = own
+        old = [known for known in pending.batch_values("old") if known is not None]
         return self.objective.prepare(rows, logp, old, self.ranks, self.shape.draws(step))
 
     def reset_reference(self) -> None:
-        """Make the reference model a copy of the policy, for the rows that are still to be trained on too.
+        """Make the reference model a copy of the policy, and score the pending rows again.
 
         Raises:
             ConfigurationError: There is no reference model.
@@ -225,19 +226,19 @@ class CollectorTrainer(ShardedTrainer):
         if self.pending is not None and "reference" in self.objective.needs:
             self._compare(self.pending)
 
-    def _compare(self, pending: Pending) -> None:
+    def _compare(self, pending: PendingRows) -> None:
         """Compute the log-probabilities of a rollout under the reference model."""
         if self.reference is None:
-            raise ConfigurationError("A term of the loss needs a reference model, and the trainer was given none.")
+            raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
         compare, every = self.reference.score, range(len(pending.rows))
-        keep(pending, every, self.look, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
+        store(pending, every, self.score_rows, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
 
-    def look(self, rows: Sequence[Row], scorer: Callable[[Any, MicroBatch], T]) -> list[tuple[MicroBatch, T]]:
-        """Compute something of rows without a gradient, in the same kind of micro-batches; all processes call together.
+    def score_rows(self, rows: Sequence[Row], scorer: Callable[[Any, MicroBatch], T]) -> list[tuple[MicroBatch, T]]:
+        """Score rows without a gradient, in the micro-batches of training; all processes call it together.
 
         Args:
             rows: The rows of this process.
-            scorer: Given the policy and a micro-batch, which may be a filler.
+            scorer: Computes the scores, given the policy and a micro-batch, which may be a filler.
         """
         found = []
         with torch.no_grad():
@@ -247,14 +248,14 @@ class CollectorTrainer(ShardedTrainer):
         return found
 
     def micro_batches(self, rows: Sequence[Row], *, every: bool = False, **given: Any) -> list[MicroBatch]:
-        """Pack rows into micro-batches, as many on every process; ``given`` is what ``lay_out`` takes.
+        """Pack rows into micro-batches, the same number on every process.
 
         Args:
             rows: The rows of this process.
-            every: Take the rows that have nothing to learn too.
-            **given: See ``lay_out``.
+            every: Include rows without a gradient.
+            **given: Arguments of ``lay_out``.
         """
-        # A row without an advantage has no gradient under policy gradients; it stays in the aggregation's counts.
+        # A row without an advantage has no policy gradient, but it stays in the aggregation's counts.
         all_learn = every or not self.objective.only_policy_gradient
         learns = [at for at, row in enumerate(rows) if all_learn or row.trains]
         packed = [
@@ -263,10 +264,10 @@ class CollectorTrainer(ShardedTrainer):
         ]
         count = max(self.ranks.gather(len(packed)))
         pad, device = self.processing_class.pad_token_id, self.accelerator.device
-        return [lay_out(batch, rows, pad=pad, device=device, **given) for batch in in_step(packed, count)]
+        return [lay_out(batch, rows, pad=pad, device=device, **given) for batch in even_out(packed, count)]
 
     def _share(self, batches: Sequence[MicroBatch]) -> None:
-        """Give each micro-batch its share of the tokens of the optimizer batch, for the load-balancing loss."""
+        """Set the token share of each micro-batch in the optimizer batch, for the load-balancing loss."""
         tokens = [float(batch.attention.sum()) if batch.rows else 0.0 for batch in batches]
         total = self.ranks.sum(np.array([sum(tokens)]))[0]
         for batch, own in zip(batches, tokens, strict=True):
@@ -278,22 +279,21 @@ class CollectorTrainer(ShardedTrainer):
         pending = self.pending
         assert pending is not None  # ``_prepare_inputs`` has just set it
         if not pending.done and (self.shape.updates > 1 or self._on_trained is not None):
-            rows = [pending.rows[position] for position in pending.batch]
-            pending.keep(old_of(scores), batch, rows, pending.batch)
+            pending.store(old_values(scores), batch, pending.batch_rows(), pending.batch)
         loss = self.objective.loss(batch, scores)
         if scores.balance is not None and batch.rows:
             loss = loss + self.router_aux_loss_coef * scores.balance * batch.share
         return loss
 
     def autocast(self) -> Any:
-        """The precision of the computation, as a context."""
+        """Return a context in which the model computes in the precision of training."""
         return self.accelerator.autocast()
 
     def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:
-        """Add up what the step cost and showed, and go on to the next update of the rollout."""
+        """Add the metrics of the step to the sums, and advance to the next update of the rollout."""
         pending = self.pending
         assert pending is not None
-        rows = [pending.rows[position] for position in pending.batch]
+        rows = pending.batch_rows()
         figures = self.objective.take_figures()
         seconds = time.perf_counter() - started
         self.sums.merge(figures)
@@ -301,7 +301,7 @@ class CollectorTrainer(ShardedTrainer):
             of_step = Sums()
             of_step.merge(figures)
             self.objective.observe(of_step.take(self.ranks))
-        once = float(self.ranks.rank == 0)  # sums are over processes, the steps are those of one
+        once = float(self.ranks.rank == 0)  # sums are over processes, steps are counted once
         computed = sum(batch.computed for batch in batches)
         trained = sum(row.tokens for row in rows if row.trains)
         real = [rows[position].tokens for batch in batches for position in batch.rows]
@@ -319,10 +319,8 @@ class CollectorTrainer(ShardedTrainer):
         self.sums.add("policy/lag", sum(self.state.global_step - version for version in versions), len(versions))
         self._without_gradient = 0
         if self._on_trained is not None and pending.done < self.shape.minibatches:
-            for place in pending.batch:
-                self._on_trained(
-                    self.state.global_step + 1, pending.rows[place], pending.members[place], pending.old[place]
-                )
+            for place, row, old in zip(pending.batch, rows, pending.batch_values("old"), strict=True):
+                self._on_trained(self.state.global_step + 1, row, pending.members[place], old)
         pending.done += 1
         if pending.over:
             self.pending = None
@@ -334,21 +332,21 @@ class CollectorTrainer(ShardedTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return nothing: the input of a step is its number; ``speed/mfu`` says what was computed."""
+        """Return 0: the input of a step is only its number. ``speed/mfu`` measures the computation."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a line; that of a step gets the figures of all processes since the last, not TRL's of each process."""
+        """Log a line; the line of a step includes the metrics of all processes since the last one, not TRL's own."""
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
         self._log(logs, start_time)
 
     def log_apart(self, figures: dict[str, float]) -> None:
-        """Log metrics on a line of their own."""
+        """Log metrics on a separate line."""
         self._log(figures)
 
     def _log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        # An epoch of the data loader, which the state has to know, is the whole run, and says nothing.
+        # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:
             Trainer.log(self, logs, start_time)
@@ -356,13 +354,13 @@ class CollectorTrainer(ShardedTrainer):
             self.state.epoch = epoch
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
-        # Weights that share their values with others are in a checkpoint once: the others' name is not missing.
+        # Tied weights are saved under one name only, so their other names are not missing.
         tied = getattr(self.model, "all_tied_weights_keys", None) or {}
         missing = [name for name in load_result.missing_keys if name not in tied]
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Save a checkpoint, without TRL's model card; its marker comes last, after the part of every process."""
+        """Save a checkpoint without TRL's model card; it is marked complete once every process has written its part."""
         run = Path(self._get_output_dir(trial))
         folder = run / f"checkpoint-{self.state.global_step}"
         if self.accelerator.is_main_process:
@@ -385,5 +383,5 @@ class CollectorTrainer(ShardedTrainer):
 
 
 def _no_reward(**columns: Any) -> list[float]:
-    """Never called: TRL's constructor insists on a reward function."""
+    """Never called: TRL's constructor requires a reward function."""
     raise AssertionError("Rewards come from the collector.")

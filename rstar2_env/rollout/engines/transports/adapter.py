@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.rollout.engines.transports.base import Setting, Takes
-from rstar2_env.rollout.engines.transports.kept import KeptWeights
-from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 
@@ -45,16 +45,16 @@ class AdapterTransport:
 
     takes: ClassVar[Takes] = "adapter"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: TransportSettings) -> None:
         if setting.folder is None:
             raise ConfigurationError(
                 "transport='adapter' needs weights_dir=, a folder that the servers see under the same path."
             )
         self._setting = setting
-        self._kept = KeptWeights(setting, setting.folder, "adapter")
+        self._kept = StoredWeights(setting, setting.folder, "adapter")
         self._loaded: list[str] = []
 
-    def send(self, version: int, weights: Any, servers: Servers) -> None:
+    def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``.
 
         Raises:
@@ -71,14 +71,14 @@ class AdapterTransport:
             weights.config.save_pretrained(str(part))
             tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.tensors}
             save_file(tensors, str(part / "adapter_model.safetensors"))
-            newest = self._kept.there(version)
+            newest = self._kept.commit(version)
             name = newest.name
-            with servers.held(version):
+            with servers.paused(version):
                 up = servers.up()
                 self._drop(name, up, servers)  # of a run before, at a server that is still the same
                 try:
                     order = {"lora_name": name, "lora_path": str(newest)}
-                    servers.order(up, "/v1/load_lora_adapter", order).result()
+                    servers.post(up, "/v1/load_lora_adapter", order).result()
                 except ServiceError as error:
                     raise _refused(error) from error
                 servers.up()
@@ -107,10 +107,10 @@ class AdapterTransport:
         self._kept.remove()
 
     @staticmethod
-    def _drop(name: str, up: list[Server], servers: Servers) -> None:
+    def _drop(name: str, up: list[Server], servers: EngineServers) -> None:
         for server in up:
             try:
-                servers.order([server], "/v1/unload_lora_adapter", {"lora_name": name}, retries=0).result()
+                servers.post([server], "/v1/unload_lora_adapter", {"lora_name": name}, retries=0).result()
             except ServiceError:
                 continue  # it does not have it
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from rstar2_env.core.net.http import HttpClient
-from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.transports.servers import EngineServers
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 Takes = Literal["weights", "adapter"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class TransportSettings:
     """What a transport knows of its engine.
 
     Attributes:
@@ -46,7 +46,7 @@ class Transport(Protocol):
 
     takes: ClassVar[Takes]
 
-    def send(self, version: int, weights: Any, servers: Servers) -> None:
+    def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """Give weights to all servers at once; called in the trainer's thread.
 
         Args:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.engines.transports.base import Setting, Takes
-from rstar2_env.rollout.engines.transports.kept import KeptWeights, reload_from
-from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights, reload_from
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
@@ -25,10 +25,10 @@ class FolderTransport:
 
     takes: ClassVar[Takes] = "weights"
 
-    def __init__(self, setting: Setting) -> None:
-        self._kept = None if setting.folder is None else KeptWeights(setting, setting.folder)
+    def __init__(self, setting: TransportSettings) -> None:
+        self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder)
 
-    def send(self, version: int, weights: Any, servers: Servers) -> None:
+    def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``; requests go on with the old weights while the new ones are written.
 
         Raises:
@@ -45,9 +45,9 @@ class FolderTransport:
         with kept.new(version) as part:
             for _ in kept.writing(named_weights(weights), part):
                 pass
-            newest = kept.there(version)
-            with servers.held(version):
-                servers.order(servers.up(), "/collective_rpc", reload_from(newest)).result()
+            newest = kept.commit(version)
+            with servers.paused(version):
+                servers.post(servers.up(), "/collective_rpc", reload_from(newest)).result()
                 # Those that were lost meanwhile get the new weights when they are readmitted.
                 servers.up()
 

@@ -63,7 +63,7 @@ class GlooGroup:
 
         Args:
             tensor: The tensor.
-            receiving: See ``Group``; the trainer has one.
+            receiving: See ``TrainerGroup``; the trainer has one.
 
         Raises:
             RuntimeError: A member is gone.

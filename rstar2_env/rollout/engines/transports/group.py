@@ -24,12 +24,12 @@ import torch
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
 from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
 from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
-from rstar2_env.rollout.engines.transports.kept import KeptWeights
 from rstar2_env.rollout.engines.transports.nccl import NcclGroup
-from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
@@ -37,7 +37,7 @@ _JOIN_S = 120.0
 """Seconds for which the members of a new group wait for one another."""
 
 
-class Group(Protocol):
+class TrainerGroup(Protocol):
     """The trainer's end of a process group."""
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
@@ -66,17 +66,17 @@ class GroupTransport:
 
     takes: ClassVar[Takes] = "weights"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: TransportSettings) -> None:
         self._setting = setting
-        self._group: Group | None = None
+        self._group: TrainerGroup | None = None
         self._members: list[tuple[str, int]] = []
         self._sent: int | None = None
         self._cut = False
-        self._kept = None if setting.folder is None else KeptWeights(setting, setting.folder)
+        self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder)
 
-    def send(self, version: int, weights: Any, servers: Servers) -> None:
+    def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``."""
-        with ExitStack() as done, servers.held(version):
+        with ExitStack() as done, servers.paused(version):
             pairs = named_weights(weights)
             if self._kept is not None:
                 pairs = self._kept.writing(pairs, done.enter_context(self._kept.new(version)))
@@ -84,12 +84,12 @@ class GroupTransport:
             try:
                 self._deliver(version, pairs, members, servers)
                 if self._kept is not None:
-                    self._kept.there(version)
+                    self._kept.commit(version)
             except BaseException as error:
                 # Some of them may have half of the new weights: none may answer before it has all.
                 self._cut = True
                 self._leave()
-                servers.lose(members, f"the hand-over of version {version} was cut")
+                servers.exclude(members, f"the hand-over of version {version} was cut")
                 if isinstance(error, ServiceError):
                     said = f"The hand-over of version {version} was cut: {error}"
                     raise ServiceError(said, cause=error.cause) from error
@@ -123,10 +123,10 @@ class GroupTransport:
             self._kept.remove()
 
     def _deliver(
-        self, version: int, weights: Iterable[tuple[str, Tensor]], members: list[Server], servers: Servers
+        self, version: int, weights: Iterable[tuple[str, Tensor]], members: list[Server], servers: EngineServers
     ) -> None:
         def order(path: str, body: Any = None) -> None:
-            self._whole(servers.order(members, path, body, timeout_s=self._setting.timeout_s), members)
+            self._whole(servers.post(members, path, body, timeout_s=self._setting.timeout_s), members)
 
         order("/pause?mode=keep")
         self._join(members, servers)
@@ -138,7 +138,7 @@ class GroupTransport:
                 self._whole(receiving, members)
             # The servers load this bucket while the next one is gathered.
             body = {"update_info": _said(bucket)}
-            receiving = servers.order(members, "/update_weights", body, timeout_s=self._setting.timeout_s)
+            receiving = servers.post(members, "/update_weights", body, timeout_s=self._setting.timeout_s)
             try:
                 self._group.broadcast(bucket.data, receiving)
             except RuntimeError as error:
@@ -155,7 +155,7 @@ class GroupTransport:
         if missing:
             raise ServiceError(f"{', '.join(missing)} was lost.", cause="lost")
 
-    def _join(self, members: list[Server], servers: Servers) -> None:
+    def _join(self, members: list[Server], servers: EngineServers) -> None:
         """Make a group of these members, unless there is one; ends what an earlier cut has left of them."""
         named = [(server.base, server.losses) for server in members]
         if self._group is not None and named == self._members:
@@ -167,8 +167,8 @@ class GroupTransport:
         for path in ("/start_weight_update", "/finish_weight_update"):
             for server in members:
                 with suppress(ServiceError):
-                    servers.order([server], path, timeout_s=timeout_s).result()
-        counts = [int(servers.ask(server, "/get_world_size")["world_size"]) for server in members]
+                    servers.post([server], path, timeout_s=timeout_s).result()
+        counts = [int(servers.get(server, "/get_world_size")["world_size"]) for server in members]
         offsets = dict(zip((server.base for server in members), accumulate([1, *counts[:-1]]), strict=True))
         parts = urlsplit(members[0].base)
         address = self._setting.address or own_address(parts.hostname or "127.0.0.1", parts.port or 80)
@@ -183,7 +183,7 @@ class GroupTransport:
                 own = most if on_accelerator else {"timeout_s": timeout_s}
                 return {"init_info": {**info, "rank_offset": offsets[server.base], **own}}
 
-            joining = servers.order(members, "/init_weight_transfer_engine", join, timeout_s=_JOIN_S)
+            joining = servers.post(members, "/init_weight_transfer_engine", join, timeout_s=_JOIN_S)
             try:
                 if on_accelerator:
                     listener.close()  # vLLM listens itself

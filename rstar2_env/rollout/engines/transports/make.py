@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.rollout.engines.transports.adapter import AdapterTransport
-from rstar2_env.rollout.engines.transports.base import Setting, Transport
+from rstar2_env.rollout.engines.transports.base import Transport, TransportSettings
 from rstar2_env.rollout.engines.transports.folder import FolderTransport
 from rstar2_env.rollout.engines.transports.group import GroupTransport
 
-_TRANSPORTS: dict[str, Callable[[Setting], Transport]] = {
+_TRANSPORTS: dict[str, Callable[[TransportSettings], Transport]] = {
     "folder": FolderTransport,
     "group": GroupTransport,
     "adapter": AdapterTransport,
 }
 
 
-def make_transport(name: str, setting: Setting) -> Transport:
+def make_transport(name: str, setting: TransportSettings) -> Transport:
     """Return a new transport.
 
     Args:

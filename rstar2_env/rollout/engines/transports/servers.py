@@ -1,4 +1,4 @@
-"""``Servers``: the servers of an engine, as a transport reaches them from the trainer's thread."""
+"""``EngineServers``: the servers of an engine, as a transport reaches them from the trainer's thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
 
 
-class Servers:
+class EngineServers:
     """The servers of one engine, and the gate through which its requests go.
 
     Args:
@@ -28,7 +28,7 @@ class Servers:
         self._http, self._fleet, self._ready, self._renew = http, fleet, ready, renew
 
     @contextmanager
-    def held(self, version: int) -> Iterator[None]:
+    def paused(self, version: int) -> Iterator[None]:
         """Let new requests wait; at the end, unless there was an error, they are of a new version."""
 
         async def hold() -> None:
@@ -48,7 +48,7 @@ class Servers:
         finally:
             self._http.run_now(let_go(done))
 
-    def known(self) -> list[Server]:
+    def every(self) -> list[Server]:
         """All servers."""
         return self._fleet.servers
 
@@ -76,7 +76,7 @@ class Servers:
         """
         return self._http.run_now(self._fleet.alive(wait=wait))
 
-    def order(
+    def post(
         self,
         servers: Sequence[Server],
         path: str,
@@ -119,7 +119,7 @@ class Servers:
 
         return self._http.start(every())
 
-    def ask(self, server: Server, path: str) -> Any:
+    def get(self, server: Server, path: str) -> Any:
         """Ask one server for something that it knows.
 
         Raises:
@@ -127,7 +127,7 @@ class Servers:
         """
         return self._http.run_now(self._http.ask("GET", server.base, path))
 
-    def lose(self, servers: Sequence[Server], why: str) -> None:
+    def exclude(self, servers: Sequence[Server], why: str) -> None:
         """Take servers out until they have been given weights."""
 
         async def lose() -> None:
@@ -137,38 +137,38 @@ class Servers:
         self._http.run_now(lose())
 
 
-class ServersOfSeveral(Servers):
+class CombinedServers(EngineServers):
     """The servers of several engines, in one hand-over.
 
     Args:
         parts: The servers of each engine.
     """
 
-    def __init__(self, parts: Sequence[Servers]) -> None:
+    def __init__(self, parts: Sequence[EngineServers]) -> None:
         self._parts = list(parts)
 
     @contextmanager
-    def held(self, version: int) -> Iterator[None]:
-        """See ``Servers``."""
+    def paused(self, version: int) -> Iterator[None]:
+        """See ``EngineServers``."""
         with ExitStack() as all_held:
             for part in self._parts:
-                all_held.enter_context(part.held(version))
+                all_held.enter_context(part.paused(version))
             yield
 
-    def known(self) -> list[Server]:
-        """See ``Servers``."""
-        return [server for part in self._parts for server in part.known()]
+    def every(self) -> list[Server]:
+        """See ``EngineServers``."""
+        return [server for part in self._parts for server in part.every()]
 
     def up(self) -> list[Server]:
-        """See ``Servers``; waits for the first engine's servers if no other has one."""
-        return [server for server in self.known() if server.up] or self._parts[0].up()
+        """See ``EngineServers``; waits for the first engine's servers if no other has one."""
+        return [server for server in self.every() if server.up] or self._parts[0].up()
 
     def alive(self, *, wait: bool = True) -> list[Server]:
-        """See ``Servers``; waits for the first engine's servers if no other has one."""
+        """See ``EngineServers``; waits for the first engine's servers if no other has one."""
         found = [server for part in self._parts for server in part.alive(wait=False)]
         return found if found or not wait else self._parts[0].alive()
 
-    def order(
+    def post(
         self,
         servers: Sequence[Server],
         path: str,
@@ -177,23 +177,21 @@ class ServersOfSeveral(Servers):
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Future[list[Server]]:
-        """See ``Servers``."""
+        """See ``EngineServers``."""
         asked = [
-            part.order(
-                [one for one in servers if one in part.known()], path, body, timeout_s=timeout_s, retries=retries
-            )
+            part.post([one for one in servers if one in part.every()], path, body, timeout_s=timeout_s, retries=retries)
             for part in self._parts
         ]
         return _joined(asked)
 
-    def ask(self, server: Server, path: str) -> Any:
-        """See ``Servers``."""
-        return next(part for part in self._parts if server in part.known()).ask(server, path)
+    def get(self, server: Server, path: str) -> Any:
+        """See ``EngineServers``."""
+        return next(part for part in self._parts if server in part.every()).get(server, path)
 
-    def lose(self, servers: Sequence[Server], why: str) -> None:
-        """See ``Servers``."""
+    def exclude(self, servers: Sequence[Server], why: str) -> None:
+        """See ``EngineServers``."""
         for part in self._parts:
-            part.lose([one for one in servers if one in part.known()], why)
+            part.exclude([one for one in servers if one in part.every()], why)
 
 
 def _joined(asked: Sequence[Future[list[Server]]]) -> Future[list[Server]]:

@@ -12,7 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from rstar2_env.rollout import SamplingParams, TransformersEngine
 from rstar2_env.rollout.engines import attention as attention_module
-from rstar2_env.rollout.engines.attention import NAME, Pack, Piece, can_pack, packed, packed_attention
+from rstar2_env.rollout.engines.attention import NAME, Pack, TokenRun, can_pack, packed, packed_attention
 
 CPU = torch.device("cpu")
 
@@ -27,7 +27,7 @@ def test_every_token_attends_to_its_own_sequence_up_to_itself(
     cache = torch.randn(2, 5, 2, 20, 8)
     # Two rows with one token, one with three (slot 3), and two pieces, of which one begins its sequence.
     slots, positions, order = [0, 2, 3, 3, 3], [4, 11, 6, 7, 8], [0, 0, 0, 1, 2]
-    pieces = [Piece(1, 5, 7, 6), Piece(4, 12, 5, 0)]
+    pieces = [TokenRun(1, 5, 7, 6), TokenRun(4, 12, 5, 0)]
     query = torch.randn(1, heads, 17, 8)
     with packed(tiny_qwen3(), Pack(slots, positions, order, pieces, CPU)):
         found, _ = packed_attention(torch.nn.Module(), query, cache[0], cache[1], None, scaling=0.3)

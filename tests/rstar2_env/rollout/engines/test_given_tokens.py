@@ -12,7 +12,7 @@ from tiny_models import tiny_qwen3
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import SamplingParams, TransformersEngine
-from rstar2_env.rollout.engines.given_tokens import Given, fitting
+from rstar2_env.rollout.engines.given_tokens import ScoreRequest, fitting
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")
 
@@ -87,10 +87,10 @@ def test_a_failure_reaches_its_caller_and_the_engine_goes_on(engine):
 
 
 def test_a_pass_takes_as_many_as_fit():
-    rows = [Given([1] * 10, [1] * 10) for _ in range(9)]
+    rows = [ScoreRequest([1] * 10, [1] * 10) for _ in range(9)]
     assert fitting(rows, 100) == 5
-    assert fitting([Given([1] * 500, [1])], 100) == 1
-    assert fitting([Given([1], [1] * 600) for _ in range(3)], 10_000) == 1
+    assert fitting([ScoreRequest([1] * 500, [1])], 100) == 1
+    assert fitting([ScoreRequest([1], [1] * 600) for _ in range(3)], 10_000) == 1
     assert fitting([], 100) == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.rollout.engines.prefix import Kept, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.prefix import CachedSequence, PrefixIndex, PrefixPool, key_of
 
 Sequences = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple), max_size=12, unique=True)
 
@@ -48,7 +48,7 @@ def test_the_pool_holds_no_beginning_of_another_and_gives_every_slot_back_once(k
 
 def is_held(pool: PrefixPool, ids: tuple[int, ...]) -> bool:
     found, tokens = pool._index.best(key_of(ids))
-    return isinstance(found, Kept) and found.tokens == tokens == len(ids)
+    return isinstance(found, CachedSequence) and found.tokens == tokens == len(ids)
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import EngineStats
-from rstar2_env.rollout.scheduling.in_flight import Growth, InFlight
+from rstar2_env.rollout.scheduling.in_flight import GrowthRules, InFlight
 
 
 def load(usage: float, waiting: int = 0, preemptions: int = 0) -> EngineStats:
@@ -88,7 +88,7 @@ def test_without_a_word_of_the_engines_nothing_changes() -> None:
 @pytest.mark.parametrize("wrong", [{"cut": 1.0}, {"growth": 1.0}, {"grow_below": 1.5}])
 def test_rules_that_lead_nowhere_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
-        Growth(**wrong)
+        GrowthRules(**wrong)
 
 
 def test_on_engines_that_hold_a_hundred_it_comes_to_rest_near_a_hundred() -> None:

@@ -8,7 +8,7 @@ from training_rows import few_rows, row
 
 from rstar2_env.trainers.backends.reference.step import log_probs
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
@@ -49,7 +49,7 @@ def line(model, rows):
 def test_it_is_given_the_log_probabilities_of_now_and_of_the_rollout(tiny_model, tmp_path, passes, minibatches):
     rows = [row(group, 4, 6 + group, float(one), seed=one) for group in range(3) for one in range(2)]
     term, steps = Prepared(), passes * minibatches
-    shape = Shape(40, passes=passes, minibatches=minibatches)
+    shape = BatchLayout(40, passes=passes, minibatches=minibatches)
     model, weights, _ = trained(tiny_model, tmp_path, term, rows, steps, shape=shape)
     assert len(term.batches) == steps
     for batch, before in zip(term.batches, weights, strict=False):
@@ -64,7 +64,7 @@ def test_it_is_given_the_log_probabilities_of_now_and_of_the_rollout(tiny_model,
 def test_rows_without_an_advantage_are_in_it_though_they_do_not_train(tiny_model, tmp_path):
     rows = few_rows()
     term = Prepared()
-    _, _, lines = trained(tiny_model, tmp_path, term, rows, 1, shape=Shape(30))
+    _, _, lines = trained(tiny_model, tmp_path, term, rows, 1, shape=BatchLayout(30))
     (batch,) = term.batches
     assert batch.lengths().tolist() == [one.policy_tokens for one in rows]
     silent = np.flatnonzero(batch.row == 2) + 1.0
@@ -75,7 +75,12 @@ def test_rows_without_an_advantage_are_in_it_though_they_do_not_train(tiny_model
 
 def test_a_run_that_goes_on_draws_what_it_would_have_drawn(tiny_model, tmp_path):
     whole, again = Prepared(), Prepared()
-    saving = {"shape": Shape(4096, passes=2, seed=5), "save_strategy": "steps", "save_steps": 1, "keep_checkpoints": 9}
+    saving = {
+        "shape": BatchLayout(4096, passes=2, seed=5),
+        "save_strategy": "steps",
+        "save_steps": 1,
+        "keep_checkpoints": 9,
+    }
     trained(tiny_model, tmp_path, whole, few_rows(), 3, **saving)
     objective = Objective([again], TokenMean(), NoCorrection())
     trainer, _ = row_trainer(tiny_model, tmp_path, [few_rows()], objective=objective, max_steps=3, **saving)

@@ -27,7 +27,7 @@ from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.trainers import export_model
 from rstar2_env.trainers.backends.trl.loss.forward import Reference
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.loss.teacher import Teacher
 from rstar2_env.trainers.backends.trl.sharding import shards
 from rstar2_env.trainers.backends.trl.sharding.zero import zero_arguments
@@ -173,7 +173,7 @@ def played(
     resume, begin_from = options.pop("resume", None), options.pop("begin_from", None)
     if begin_from is not None:
         options["begin_from"] = Path(folder).parent / begin_from / f"checkpoint-{STOPPED}"
-    shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
+    shape = BatchLayout(45, passes=3) if "adamw" in options["optim"] else BatchLayout(45)
     awaits = options.pop("awaited", False) and rank > 0
     if awaits:
         model, options["waits"] = hollow(model, Path(folder)), True

@@ -13,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.backends.reference.step import gradients, log_probs
 from rstar2_env.trainers.backends.trl.loss.forward import Reference
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.carft import Carft
 from rstar2_env.trainers.losses.corrections import NoCorrection, Truncate
@@ -84,7 +84,7 @@ def test_many_micro_batches_make_the_step_of_one(tiny_model, tmp_path):
     for budget in (4096, 40, 1):
         objective = Objective([PpoClip()], TokenMean(), Truncate())
         trainer, followed = row_trainer(
-            tiny_model, tmp_path, [few_rows()], objective=objective, shape=Shape(budget), optim="sgd"
+            tiny_model, tmp_path, [few_rows()], objective=objective, shape=BatchLayout(budget), optim="sgd"
         )
         trainer.train()
         found.append((followed.lines[0], followed.weights[0]))
@@ -126,7 +126,7 @@ def test_several_updates_train_on_every_row_against_the_weights_that_drew_it(tin
         tmp_path,
         [rows],
         objective=Objective([term], TokenMean(), NoCorrection()),
-        shape=Shape(4096, passes=passes, minibatches=minibatches),
+        shape=BatchLayout(4096, passes=passes, minibatches=minibatches),
         max_steps=passes * minibatches,
     )
     start = {one.advantage: log_probs(policy_of(trainer), one).detach()[torch.tensor(one.mask).bool()] for one in rows}
@@ -146,7 +146,7 @@ def test_several_updates_train_on_every_row_against_the_weights_that_drew_it(tin
 def test_the_second_update_is_the_reference_backends(tiny_model, tmp_path):
     rows, objective = few_rows(), Objective([PpoClip(low=0.01, high=0.01)], TokenMean(), Truncate())
     trainer, followed = row_trainer(
-        tiny_model, tmp_path, [rows], objective=objective, shape=Shape(50, passes=2), max_steps=2, optim="sgd"
+        tiny_model, tmp_path, [rows], objective=objective, shape=BatchLayout(50, passes=2), max_steps=2, optim="sgd"
     )
     model = policy_of(trainer)
     old = [log_probs(model, one).detach() for one in rows]
@@ -220,7 +220,7 @@ def test_a_run_goes_on_from_the_middle_of_a_rollout_as_if_it_had_not_stopped(tin
             tiny_model,
             tmp_path / where,
             rollouts,
-            shape=Shape(60, passes=1, minibatches=2, seed=7),
+            shape=BatchLayout(60, passes=1, minibatches=2, seed=7),
             max_steps=8,
             save_strategy="steps",
             save_steps=stop,
@@ -258,7 +258,7 @@ def test_what_a_term_knows_of_the_weights_that_sampled_is_in_the_checkpoint(tiny
             tmp_path,
             [rollout()],
             objective=Objective([DEEP[name]()], TokenMean(), NoCorrection()),
-            shape=Shape(60, passes=2),
+            shape=BatchLayout(60, passes=2),
             max_steps=2,
             save_strategy="steps",
             save_steps=1,
@@ -276,7 +276,7 @@ def test_what_a_term_knows_of_the_weights_that_sampled_is_in_the_checkpoint(tiny
 def test_a_ratio_that_is_far_out_is_bounded_in_its_metric(tiny_model, tmp_path):
     far = few_rows()
     trainer, followed = row_trainer(
-        tiny_model, tmp_path, [far], shape=Shape(4096, passes=2), learning_rate=1e3, max_steps=2
+        tiny_model, tmp_path, [far], shape=BatchLayout(4096, passes=2), learning_rate=1e3, max_steps=2
     )
     trainer.train()
     assert np.isfinite(followed.lines[1]["policy/ratio"])
@@ -327,7 +327,7 @@ def test_a_checkpoint_that_lacks_the_state_of_a_process_is_refused(tiny_model, t
     trainer.train()
     (tmp_path / "checkpoint-1" / "run_state_0.pt").unlink()
     again, _ = row_trainer(tiny_model, tmp_path, [few_rows()])
-    with pytest.raises(ConfigurationError, match="it is not whole"):
+    with pytest.raises(ConfigurationError, match="is incomplete"):
         again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
 
 

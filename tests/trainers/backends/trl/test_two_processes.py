@@ -8,7 +8,7 @@ from row_trainer import row_trainer
 from training_rows import few_rows, row
 from two_launched import launch_two
 
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -50,7 +50,7 @@ def share(rollouts, rank):
 
 
 def shape(name):
-    return Shape(45, passes=2, minibatches=2) if name in ("several", "resumed") else Shape(45)
+    return BatchLayout(45, passes=2, minibatches=2) if name in ("several", "resumed") else BatchLayout(45)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def told(tmp_path_factory, tiny_model):
 
 @pytest.mark.parametrize("name", ["uneven", "checkpointed"])
 def test_two_processes_take_the_steps_of_one(told, name, tiny_model, tmp_path):
-    trainer, followed = row_trainer(tiny_model, tmp_path, cases()[name], shape=Shape(45), **OPTIONS[name])
+    trainer, followed = row_trainer(tiny_model, tmp_path, cases()[name], shape=BatchLayout(45), **OPTIONS[name])
     trainer.train()
     (lines, weights), (_, other) = told[name, 0], told[name, 1]
     for step, expected in enumerate(followed.weights):

@@ -1,8 +1,8 @@
-"""``AdapterReference``: a policy of adapters as the run began with it, to measure how far it has gone (KL).
+"""``AdapterReference``: the reference model of a policy with adapters, for KL terms.
 
-It is the start model: where a run takes up an adapter, the model with that adapter as it was, not the model below it.
-It shares the policy's weights and costs the size of the adapter, and as much again while it computes. Not covered:
-adapters that DeepSpeed's ZeRO-3 divides.
+It is the initial model of the run. If the run continues an adapter, that is the model with the adapter's initial
+values, not the base model. It shares the policy's weights; it needs memory for one copy of the adapter, and for a
+second one while it computes. Not covered: adapters that DeepSpeed's ZeRO-3 partitions.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..sharding.torch_state import whole
 
 
 class AdapterReference:
-    """What the adapter was at the start of the run, or when the reference was last reset.
+    """The values of the adapter at the start of the run, or at the last reset of the reference.
 
     Args:
-        policy: The policy at the start, which may wait for its weights until ``follow``; ``None`` where it will get a
-            new adapter, which changes nothing at first.
+        policy: The initial policy, which may receive its weights only before ``follow``; ``None`` if it will get a new
+            adapter, which initially changes nothing.
     """
 
     def __init__(self, policy: PeftModel | None = None) -> None:
@@ -34,17 +34,17 @@ class AdapterReference:
 
     @property
     def changed(self) -> bool:
-        """Whether it is something else than the model without the adapter."""
+        """Whether the reference differs from the model without the adapter."""
         return bool(self._start)
 
     @contextmanager
     def active(self, policy: PeftModel) -> Iterator[None]:
-        """Let the policy compute as the reference while this lasts; for passes without gradients."""
+        """Let the policy compute as the reference within the block; only for passes without gradients."""
         if not self._start:
             with policy.disable_adapter():
                 yield
             return
-        # The parameters themselves stay, for the optimizer and for what divides them; only their values are exchanged.
+        # Only values are swapped: the optimizer and the sharding refer to the parameter objects.
         trained = dict(_trained(policy))
         release(policy)
         now = {name: _kept(weights) for name, weights in trained.items()}
@@ -56,11 +56,11 @@ class AdapterReference:
             _exchange(trained, now)
 
     def reset(self, policy: PeftModel) -> None:
-        """Make the policy as it is now the reference."""
+        """Make the current policy the reference."""
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:
-        """Keep what the policy begins with as it is divided, which has happened since; every process calls it."""
+        """Save the initial values of a policy that was sharded after construction; every process calls it."""
         self._begin(policy)
 
     def values_of(self, policy: PeftModel) -> dict[str, Tensor]:
@@ -69,11 +69,11 @@ class AdapterReference:
         return {name: weights.detach().clone() for name, weights in _trained(policy)}
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the adapter's values; nothing where the reference is the model without it."""
+        """Return the adapter's values; empty if the reference is the model without the adapter."""
         return dict(self._start)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         self._start = dict(state)
 
     def _begin(self, policy: PeftModel) -> None:
@@ -85,13 +85,13 @@ class AdapterReference:
 def _exchange(trained: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
     for name, weights in trained.items():
         if isinstance(weights, DTensor):
-            weights.copy_(values[name])  # FSDP gathers what it has seen the parameter hold, and nothing else
+            weights.copy_(values[name])  # FSDP only gathers the storage that it knows
         else:
             weights.data = values[name].to(weights.device)
 
 
 def _kept(weights: nn.Parameter) -> Tensor:
-    """What a parameter holds, such that ``_exchange`` can give it back."""
+    """Return a parameter's values in a form that ``_exchange`` can restore."""
     return weights.detach().clone() if isinstance(weights, DTensor) else weights.data
 
 
@@ -100,7 +100,7 @@ def _trained(policy: PeftModel) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def _changes_the_model(policy: PeftModel) -> bool:
-    """Whether the adapter changes what the model computes; a new one does not, since one of its factors is zero."""
+    """Whether the adapter changes the model's output; a new adapter does not, since one of its factors is zero."""
     return any(
         ".lora_A." not in name and (".lora_B." not in name or bool(whole(weights).any()))
         for name, weights in _trained(policy)

@@ -10,20 +10,20 @@ import torch
 from trl.trainer.utils import compute_flops_per_token, get_peak_flops
 
 PEAKS = {
-    # AMD's data sheets of the Instinct accelerators: peak dense matrix operations. The names are those that torch
-    # gives; TRL's table, which follows TorchTitan, knows NVIDIA's.
+    # AMD's data sheets of the Instinct accelerators: peak dense matrix operations, by torch's device names. TRL's
+    # table, which follows TorchTitan, covers NVIDIA devices.
     "MI300X": {torch.float16: 1307.4e12, torch.bfloat16: 1307.4e12, torch.float32: 163.4e12},
     "MI325X": {torch.float16: 1307.4e12, torch.bfloat16: 1307.4e12, torch.float32: 163.4e12},
     "MI355X": {torch.float16: 2516.6e12, torch.bfloat16: 2516.6e12, torch.float32: 157.3e12},
 }
-"""Operations per second of devices that TRL's table lacks or rounds, by precision."""
+"""Operations per second, by precision, of devices that TRL's table lacks or rounds."""
 
 
 def peak(name: str, dtype: torch.dtype) -> float | None:
-    """Return the peak of a device in operations per second, or ``None`` where it is not known.
+    """Return the peak of a device in operations per second, or ``None`` if it is unknown.
 
     Args:
-        name: Name of the device, as torch gives it.
+        name: torch's name of the device.
         dtype: Precision of the matrix products.
     """
     for known, peaks in PEAKS.items():
@@ -35,7 +35,7 @@ def peak(name: str, dtype: torch.dtype) -> float | None:
 
 def peak_of(accelerator: Any) -> float | None:
     """Return the peak of a process's device in the precision of its training; ``None`` on CPU."""
-    if accelerator.device.type != "cuda":  # a ROCm build of torch names its devices so too
+    if accelerator.device.type != "cuda":  # ROCm builds of torch use the same name
         return None
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision, torch.float32)
     return _peak_of(accelerator.device, dtype)
@@ -47,23 +47,23 @@ def _peak_of(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
-    """Floating-point operations that training on rows needs: neither padding nor recomputation count.
+    """Return the floating-point operations of training on rows, without padding and recomputation.
 
-    TRL's count (products of weights, and of attention over every pair of tokens) less the half of attention that a
-    causal model leaves out. With adapters, the frozen weights have no gradient: a third less.
+    This is TRL's count (products of weights, and attention over every pair of tokens) without the half of attention
+    that a causal model skips. With adapters it is a third less, since frozen weights have no gradient.
 
     Args:
         model: The policy.
         lengths: Tokens of each row.
 
     Returns:
-        The count; ``None`` for an architecture whose sizes TRL cannot read.
+        The number of operations; ``None`` for an architecture whose sizes TRL cannot read.
     """
     config = model.config.get_text_config()
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     pairs = 3 * 2 * config.num_hidden_layers * config.num_attention_heads * size
     try:
         total = sum(length * (compute_flops_per_token(config, length) - pairs * length) for length in lengths)
-    except AttributeError:  # an architecture whose sizes have other names
+    except AttributeError:  # the configuration names its sizes differently
         return None
     return float(total) * (2 / 3 if hasattr(model, "peft_config") else 1.0)

@@ -1,8 +1,8 @@
-"""Forward passes: the log-probabilities of the policy's tokens, without the logits of a whole row at once.
+"""Forward passes: the log-probabilities of the policy's tokens, without holding the logits of a whole row.
 
-The head is TRL's fused one (``fused_head``), which folds the vocabulary in tiles and computes only what has a label.
-Rows begin at the first column and are padded on the right: nothing that a token attends to in a causal model is
-padding, so no mask is needed, and attention without one takes the fast path of ``scaled_dot_product_attention``.
+The head is TRL's fused head (``fused_head``), which processes the vocabulary in tiles and computes only tokens with a
+label. Rows are padded on the right, so in a causal model no token attends to padding. Therefore no mask is needed, and
+attention without a mask takes the fast path of ``scaled_dot_product_attention``.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ Autocast = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(slots=True)
-class Scores:
-    """What a forward pass says of each predicted token, (B, W - 1), 0 where there is no label.
+class TokenScores:
+    """The results of a forward pass for each predicted token, (B, W - 1); 0 for tokens without a label.
 
     Attributes:
         logp: Log-probability of the token.
         entropy: Entropy of the distribution it was drawn from, in nats.
-        mean_logp: Mean of the log-probabilities of the whole vocabulary there, without a gradient; ``None`` where the
-            head was not asked for it.
-        sum_squares: Sum of the squared probabilities of the whole vocabulary there; as ``mean_logp``.
-        embedding: Mean of the last layer over the policy's tokens of each row, (B, H); ``None`` where it was not asked
-            for.
-        balance: Load-balancing loss of a mixture of experts; ``None`` elsewhere.
+        mean_logp: Mean log-probability over the vocabulary, without a gradient; ``None`` if the head does not compute
+            it.
+        sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` likewise.
+        embedding: Mean of the last layer over the policy's tokens of each row, (B, H); ``None`` if not requested.
+        balance: Load-balancing loss of a mixture of experts; ``None`` for other models.
     """
 
     logp: Tensor
@@ -49,7 +48,9 @@ class Scores:
     balance: Tensor | None = None
 
 
-def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False, embed: bool = False) -> Scores:
+def score(
+    model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False, embed: bool = False
+) -> TokenScores:
     """Run the model on a micro-batch.
 
     Args:
@@ -61,7 +62,7 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
     """
     inputs: dict[str, Any] = {"input_ids": batch.ids, "labels": batch.labels, "fused_lm_head": True}
     if balance:
-        # Tokens of the padding must not count as load of their experts.
+        # Padding must not count as load of the experts.
         inputs |= {"attention_mask": batch.attention, "output_router_logits": True}
     elif not causal(model):
         inputs["attention_mask"] = batch.attention
@@ -69,7 +70,7 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
         output = model(**inputs)
     entropy = output.log_probs.detach() * 0 if output.entropy is None else output.entropy
     squares = output.log_sum_sq_probs
-    return Scores(
+    return TokenScores(
         output.log_probs.float(),
         entropy.float(),
         mean_logp=None if output.mean_logits is None else output.mean_logits.float(),
@@ -81,7 +82,7 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
 
 @contextmanager
 def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
-    """Keep what the last layer gives, (B, W, H), in the list; the output of a fused head does not hold it."""
+    """Collect the output of the last layer, (B, W, H), in the list; the output of a fused head does not contain it."""
     seen: list[Tensor] = []
     if not wanted:
         yield seen
@@ -95,32 +96,31 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
 
 
 def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros without one."""
+    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros if there are none."""
     chosen = mask[..., None].to(torch.float32)
     return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 
 
 def causal(model: Any) -> bool:
-    """Whether every token attends to earlier ones alone, so that padding on the right needs no mask."""
+    """Whether every token attends only to itself and earlier tokens, so that padding on the right needs no mask."""
     config = _plain(model).config.get_text_config()
     return bool(getattr(config, "is_causal", True)) and not getattr(config, "use_bidirectional_attention", False)
 
 
 class Reference:
-    """The model that the policy is compared with: the policy as it was when the run began, or was last reset.
+    """The reference model: the policy at the start of the run, or at the last reset.
 
-    With adapters it is the policy itself with those that it began with (``AdapterReference``); else it is a copy in the
-    precision of the computation.
+    With adapters it is the policy itself with its initial adapter values (``AdapterReference``); otherwise it is a copy
+    in the precision of the computation.
 
     Args:
-        model: The policy before any head was put on it by the trainer; ``None`` where the trainer puts new adapters on
-            it.
+        model: The policy before the trainer puts a head on it; ``None`` if the trainer adds new adapters to it.
         dtype: Precision of the copy.
         temperature: Temperature of the log-probabilities.
-        copied: Whether to take a copy; without, the model itself is frozen, which nobody else may use then.
+        copied: Whether to copy the model; otherwise the model itself is frozen and must not be used elsewhere.
 
     Attributes:
-        moved: Whether it is no longer what the run began with, so that checkpoints must hold it.
+        moved: Whether it was reset since the run began, so that checkpoints must contain it.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Reference:
 
     @property
     def adapters(self) -> bool:
-        """Whether it is the policy with other adapters than it trains."""
+        """Whether it is the policy with adapter values other than the trained ones."""
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:
@@ -164,7 +164,7 @@ class Reference:
                 return score(policy, batch, autocast).logp
 
     def reset(self, policy: Any) -> None:
-        """Become a copy of the policy as it is now."""
+        """Replace the reference by a copy of the current policy."""
         if self.model is None:
             self._adapters.reset(_plain(policy))
         else:
@@ -177,11 +177,11 @@ class Reference:
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
-        """Return tensors of the names, shapes and divisions that ``state_dict`` has once the reference has moved."""
+        """Return tensors with the names, shapes and sharding that ``state_dict`` has after a reset."""
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Take weights over into the copy, in its precision, or values of the adapters."""
+        """Load weights into the copy, in its precision, or the values of the adapters."""
         self.moved = True
         if self.model is None:
             self._adapters.load_state_dict(state)
@@ -190,7 +190,7 @@ class Reference:
 
 
 def set_head(model: Any, temperature: float, outputs: Collection[str] = ("entropy",), *, cast: bool = False) -> None:
-    """Put the fused head on a model, wrapped or not, in place of one that it may have; see ``put_head``."""
+    """Put the fused head on a model, wrapped or not, replacing an earlier one; see ``put_head``."""
     put_head(_base(model), temperature, outputs, cast=cast)
 
 
@@ -201,13 +201,13 @@ def _base(model: Any) -> Any:
 
 
 def _plain(model: Any) -> Any:
-    """The model inside what data parallelism wraps around it."""
+    """The model inside the wrapper of data parallelism."""
     return model.module if hasattr(model, "module") else model
 
 
 def frozen_copy(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy of a model that does not train, in another precision."""
-    # Cast weight by weight: a second copy in the precision of training would not fit beside the first.
+    """Return a frozen copy of a model in another precision."""
+    # Cast weight by weight: a second copy in the precision of training may not fit into memory.
     cast: dict[int, Any] = {
         id(weights): nn.Parameter(weights.detach().to(dtype, copy=True), requires_grad=False)
         for weights in model.parameters()

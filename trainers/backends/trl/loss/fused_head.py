@@ -1,8 +1,8 @@
-"""The fused head of a model: TRL's, which besides gives the mean of the log-probabilities of the whole vocabulary.
+"""TRL's fused head, extended by the mean log-probability over the vocabulary.
 
-TRL folds the vocabulary in tiles, and gives the mean of the logits. What it subtracts from a logit to get a
-log-probability, the logarithm of the normaliser, it keeps for the backward pass alone; here it is taken from there, so
-that the mean costs no tile more. Tested with TRL 1.16.
+TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of the normalizer, the
+difference between a logit and its log-probability, only for the backward pass. This module reads it from there, so the
+mean costs no additional tile. Tested with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from trl.trainer import utils
 from rstar2_env.core.errors import Rstar2Error
 
 _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_sum_sq_probs"}
-"""What TRL calls the outputs."""
+"""TRL's names of the outputs."""
 _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
-"""What TRL's function keeps for its backward pass."""
+"""The values that TRL's function saves for its backward pass."""
 
 
 class _WithMeanLogp(ChunkedLogProbFunction):
-    """TRL's function, with the mean of the log-probabilities in the place of that of the logits."""
+    """TRL's function, with the mean of the log-probabilities in place of the mean of the logits."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -32,7 +32,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
         logps, entropy, squares, mean, top = ChunkedLogProbFunction.forward(ctx, *args)
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
-                "This version of TRL keeps something else for the backward pass of its fused head than TRL 1.16, so "
+                "The fused head of this TRL version saves other values for its backward pass than that of TRL 1.16, so "
                 "the mean of the log-probabilities cannot be computed: install trl 1.16."
             )
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
@@ -41,16 +41,16 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: bool = False) -> None:
-    """Put the head on a model, in place of one that it may have.
+    """Put the head on a model, replacing an earlier one.
 
     Args:
         model: A causal language model, unwrapped.
         temperature: Temperature of the log-probabilities.
-        outputs: What is computed beside them: ``entropy``, ``mean_logp`` (as ``mean_logits`` of the output), and
-            ``sum_squares`` (as ``log_sum_sq_probs``).
-        cast: Whether to compute the logits in float32, whatever the precision is elsewhere.
+        outputs: Additional outputs: ``entropy``, ``mean_logp`` (named ``mean_logits`` in the model's output), and
+            ``sum_squares`` (named ``log_sum_sq_probs``).
+        cast: Whether to compute the logits in float32, independent of the precision elsewhere.
     """
-    # A head wraps the forward pass that it finds; the class's own is the one without a head.
+    # A head wraps the current forward method, so first restore the method of the class, which has no head.
     model.forward = type(model).forward.__get__(model)
     utils.add_fused_lm_head(
         model,
@@ -67,7 +67,7 @@ def _with_mean_logp(model: Any) -> Any:
 
     @wraps(type(model).forward)
     def called(_: Any, *args: Any, **kwargs: Any) -> Any:
-        # TRL's forward pass takes its function from the module, at each call.
+        # TRL's forward pass looks up its function in the module at each call.
         before = utils._ChunkedLogProbFunction
         utils._ChunkedLogProbFunction = _WithMeanLogp
         try:

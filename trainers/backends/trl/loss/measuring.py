@@ -1,7 +1,7 @@
-"""``Measuring``: what advantages need to know of the policy beside the rewards, measured in passes without a gradient.
+"""``PolicyMeasurer``: measures the policy for advantages that need more than rewards, without a gradient.
 
-The passes are the trainer's own, in its micro-batches, so it does not matter which engine plays. Measured are the
-episodes that train, at the temperature of the sampling. Not covered: problems whose source gives no gold answer by id.
+It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes that
+train, at the sampling temperature. Not covered: problems whose source has no gold answer by id.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rstar2_env.core.row import Row
 from ....advantages.base import Advantage
 from ..trainer import CollectorTrainer
 from .forward import score
-from .micro_batches import taken_out
+from .micro_batches import completion_values
 
 Encode = Callable[[str], "list[int]"]
 
 
-class Measuring:
+class PolicyMeasurer:
     """Measures the policy for a collector; see ``Measure``.
 
     Args:
-        trainer: Computes the passes.
-        encode: Turns text into token ids, special tokens apart.
-        answer: The gold answer of a problem by its id; ``None`` where no advantage asks for one.
-        temperature: The temperature of the sampling now.
+        trainer: Runs the forward passes.
+        encode: Turns text into token ids, without special tokens.
+        answer: Returns the gold answer of a problem by its id; ``None`` if no advantage needs one.
+        temperature: Returns the current sampling temperature.
         prepare: Called before the passes; frees the memory of an engine.
 
     Attributes:
@@ -73,16 +73,16 @@ class Measuring:
         trainer, rows = self._trainer, [Row.of(episode, 1.0) for episode in episodes]
         trainer.use_head(self._temperature(), "sum_squares")
         try:
-            looked = trainer.look(rows, lambda model, batch: score(model, batch, trainer.autocast).sum_squares)
+            looked = trainer.score_rows(rows, lambda model, batch: score(model, batch, trainer.autocast).sum_squares)
         finally:
             trainer.use_head(self._temperature())
         for batch, squares in looked:
-            assert squares is not None  # the head was asked for it
-            for place, own in zip(batch.rows, taken_out(squares, batch, rows), strict=True):
+            assert squares is not None  # the head computes it now
+            for place, own in zip(batch.rows, completion_values(squares, batch, rows), strict=True):
                 episodes[place].measured["sum_squares"] = own.tolist()
 
     def _answers(self, episodes: Sequence[Episode], lead: str) -> None:
-        assert self._answer is not None  # an advantage asks for it
+        assert self._answer is not None  # an advantage needs it
         rows, whose = [], []
         for episode in episodes:
             episode.measured["answer"] = [0.0] * len(episode.steps)
@@ -92,13 +92,13 @@ class Measuring:
                 rows.append(_given(history, gold))
                 whose.append((episode, number))
         trainer = self._trainer
-        for batch, logp in trainer.look(rows, lambda model, batch: score(model, batch, trainer.autocast).logp):
-            for place, own in zip(batch.rows, taken_out(logp, batch, rows), strict=True):
+        for batch, logp in trainer.score_rows(rows, lambda model, batch: score(model, batch, trainer.autocast).logp):
+            for place, own in zip(batch.rows, completion_values(logp, batch, rows), strict=True):
                 episode, number = whose[place]
                 episode.measured["answer"][number] = float(np.exp(own.mean()))
 
     def _split(self, lead: str, answer: str) -> tuple[list[int], list[int]]:
-        """The ids of the text before the answer, and those of the answer; a token that holds both is the answer's."""
+        """Return the ids of the lead and of the answer; a token that spans both belongs to the answer."""
         alone, whole = self._encode(lead), self._encode(lead + answer)
         shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
         return whole[:shared], whole[shared:]

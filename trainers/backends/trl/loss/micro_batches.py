@@ -1,8 +1,8 @@
-"""Micro-batches: which rows are computed together, and their tensors.
+"""Micro-batches: packing rows into them, and their tensors.
 
-Rows are sorted by length and packed under a budget of tokens, padding included; each micro-batch is as wide as its own
-longest row. Every process computes the same number of micro-batches, since each backward pass under sharding, and the
-last under data parallelism, is one that all take part in.
+Rows are sorted by length and packed under a token budget, padding included; each micro-batch is as wide as its own
+longest row. Every process computes the same number of micro-batches, since backward passes are collective: all of them
+under sharding, the last one under data parallelism.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from rstar2_env.core.row import FloatArray, Row
 from ....losses.contrast import relations
 
 IGNORED = -100
-"""Label of a token that has no log-probability to compute."""
+"""Label of a token whose log-probability is not computed."""
 FILLER_WIDTH = 2
-"""Tokens of a row that only keeps processes in step: one to read and one to predict, which has no label."""
+"""Tokens of a filler row, which only keeps processes in step: one to read, and one to predict, which has no label."""
 
 
 def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Sort rows by length, longest first, and cut them into micro-batches of at most ``budget`` tokens.
+    """Sort rows by length, longest first, and divide them into micro-batches of at most ``budget`` tokens.
 
     Args:
         lengths: Tokens of each row.
-        budget: Most tokens of one micro-batch, rows times the longest; a longer row gets a micro-batch of its own.
+        budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
+            micro-batch.
 
     Returns:
         The positions of the rows of each micro-batch.
@@ -46,10 +47,10 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return batches
 
 
-def in_step(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Make ``count`` micro-batches of fewer: halve those with the most rows, and add empty ones only when none is left.
+def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
 
-    Splitting costs nothing, since the other processes compute as many, and their widths can only shrink.
+    Splitting costs nothing, since the other processes compute as many micro-batches, and the widths can only shrink.
     """
     result = [list(batch) for batch in batches]
     while len(result) < count:
@@ -71,24 +72,25 @@ class MicroBatch:
     Attributes:
         rows: Positions of the rows in the optimizer batch.
         ids: Token ids.
-        labels: The ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere: the policy's, and those
-            of the environment where a term needs them.
+        labels: The ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere: the policy's tokens, and
+            the environment's tokens if a term needs them.
         attention: 1 on tokens, 0 on padding.
         mask: True on the policy's tokens.
-        weight: Weight of each token in the loss, 0 off the mask.
+        weight: Weight of each policy token in the loss, 0 elsewhere.
         advantage: Advantage of each token.
         sampled: The engine's log-probability of each token.
-        old: Log-probability before the first update on these rows; ``None`` when there was no update yet.
-        reference: Log-probability under the reference model; ``None`` when no term needs it.
+        old: Log-probability before the first update on these rows; ``None`` if there was no update yet.
+        reference: Log-probability under the reference model; ``None`` if no term needs it.
         turn: Number of the policy's turn, -1 elsewhere.
         depth: Tool calls before the token, -1 elsewhere.
-        columns: Further numbers of the rows, by name; 0 where a row has none.
-        old_mean_logp: As ``old``, of the mean over the vocabulary; ``None`` too when no term needs it.
-        answered: Calls that each token of the environment answers, -1 elsewhere; ``None`` when no term needs it.
-        environment_weight: Weight of each token of the environment in the loss, 0 elsewhere; ``None`` as ``answered``.
-        peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` when no term needs them.
-        relations: What these are to the row, (B, K); see ``contrast.relations``.
-        share: Its share of the tokens of the optimizer batch; computed where a loss of the model's own needs it.
+        columns: Further values of the rows, by name; 0 for rows without a value.
+        old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update; ``None`` if there was
+            no update yet or no term needs it.
+        answered: Number of calls that each environment token answers, -1 elsewhere; ``None`` if no term needs it.
+        environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
+        peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
+        relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
+        share: Share of the optimizer batch's tokens; computed only if the model has a loss of its own.
     """
 
     rows: list[int]
@@ -133,20 +135,19 @@ def lay_out(
     """Make the tensors of one micro-batch.
 
     Args:
-        batch: Positions in ``rows``; none makes a filler.
+        batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
-        weights: Weight of a token of each row in the loss, (rows,); ``None`` is 0.
+        weights: Weight of a policy token of each row in the loss, (rows,); ``None`` is 0.
         old: Log-probabilities of each row's completion, (completion tokens,).
-        reference: As ``old``.
-        old_mean_logp: As ``old``.
-        environment_weights: Weight of a token of the environment of each row, (rows,); ``None`` leaves these tokens
-            out.
-        embeddings: Embedding of each row, (H,), to compare the rows of a group with one another.
+        reference: Like ``old``, under the reference model.
+        old_mean_logp: Like ``old``, means over the vocabulary.
+        environment_weights: Weight of an environment token of each row, (rows,); ``None`` leaves these tokens out.
+        embeddings: Embedding of each row, (H,), for comparing the rows of a group.
         pad: Token id of the padding.
-        device: Where to put them.
+        device: Device of the tensors.
 
     Raises:
-        ValueError: A row has no prompt, so that nothing predicts its first token.
+        ValueError: A row has no prompt, so nothing predicts its first token.
     """
     chosen = [rows[position] for position in batch]
     width = max((row.tokens for row in chosen), default=FILLER_WIDTH)
@@ -163,7 +164,7 @@ def lay_out(
         attention[:] = 1
 
     def spread(values: Callable[[int, Row], Any], fill: float = 0.0, dtype: Any = np.float32) -> Tensor:
-        """Put a number, or one a completion token, where each row's completion is predicted."""
+        """Write a number for each row, or for each completion token, to the positions that predict the completion."""
         array = np.full((count, width - 1), fill, dtype=dtype)
         for place, (position, row) in enumerate(zip(batch, chosen, strict=True)):
             start = len(row.prompt_ids) - 1
@@ -211,7 +212,7 @@ def lay_out(
 def _peers(
     batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """Embeddings of the other rows of each row's group, (B, K, H), and what they are to it, (B, K)."""
+    """Return the embeddings of the other rows of each row's group, (B, K, H), and their relations to it, (B, K)."""
     found = [relations(rows, position) for position in batch]
     most = max((len(others) for others, _ in found), default=0)
     size = max((len(one) for one in embeddings if one is not None), default=1)
@@ -228,8 +229,8 @@ def _column(name: str) -> Callable[[int, Row], Any]:
     return lambda position, row: row.columns.get(name, 0.0)
 
 
-def taken_out(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[FloatArray]:
-    """Give each row the part of (B, W - 1) that belongs to its completion: the reverse of ``lay_out``."""
+def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[FloatArray]:
+    """Return the part of (B, W - 1) that belongs to each row's completion: the inverse of ``lay_out``."""
     array = values.detach().double().cpu().numpy()
     found = []
     for place, position in enumerate(batch.rows):
@@ -238,6 +239,6 @@ def taken_out(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[Fl
     return found
 
 
-def embedded(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
-    """Give each row its own of (B, H); nothing to a filler."""
+def row_embeddings(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
+    """Return each row's embedding from (B, H), without that of a filler."""
     return list(values.detach().double().cpu().numpy()[: len(batch.rows)])

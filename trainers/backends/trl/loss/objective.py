@@ -1,4 +1,4 @@
-"""``Objective``: the loss of a run on micro-batches, made of its terms, its correction and its aggregation."""
+"""``Objective``: the loss of a run on micro-batches, built from its terms, its correction and its aggregation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ....losses.batch_tokens import BatchTokens, with_columns
 from ....losses.mismatch import mismatch
 from ....losses.tokens import LARGEST_LOG, Tokens
 from ....ranks import Ranks
-from .forward import Scores
+from .forward import TokenScores
 from .micro_batches import MicroBatch
 
 
@@ -41,9 +41,9 @@ class Objective:
     """The loss of a run.
 
     Attributes:
-        terms: Terms that are added up.
-        aggregation: Weight of a token of each row.
-        correction: Weights of tokens in the terms that are policy gradients.
+        terms: Terms of the loss, which are added up.
+        aggregation: Returns the weight of a token of each row.
+        correction: Returns the weights of tokens in policy-gradient terms.
     """
 
     terms: Sequence[Term]
@@ -53,20 +53,20 @@ class Objective:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the parts read beyond the policy's own log-probabilities."""
+        """The inputs that the parts need in addition to the policy's log-probabilities."""
         return frozenset(needs_of(self.terms, self.correction))
 
     @property
     def only_policy_gradient(self) -> bool:
-        """Whether a row without an advantage has no gradient, so that it need not be computed."""
+        """Whether all terms are policy gradients, so that a row without an advantage need not be computed."""
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
-        """Weight of a policy token of each row of the optimizer batch; all processes call together."""
+        """Weight of a policy token of each row of the optimizer batch; all processes call it together."""
         return self._weights([row.policy_tokens for row in rows], rows, ranks)
 
     def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
-        """The same of a token of the environment; ``None`` where no term is about these tokens."""
+        """Weight of an environment token of each row; ``None`` if no term uses these tokens."""
         if ENVIRONMENT not in self.needs:
             return None
         return self._weights([row.environment_tokens for row in rows], rows, ranks)
@@ -77,7 +77,7 @@ class Objective:
 
     @property
     def prepares(self) -> bool:
-        """Whether a term compares a token with others of the optimizer batch: see ``prepare``."""
+        """Whether a term needs the whole optimizer batch at once; see ``prepare``."""
         return any(isinstance(term, Prepares) for term in self.terms)
 
     def prepare(
@@ -88,21 +88,21 @@ class Objective:
         ranks: Ranks,
         rng: np.random.Generator,
     ) -> list[Row]:
-        """The rows with the columns that terms make of the whole optimizer batch; all processes call together.
+        """Return the rows with the columns that terms compute from the whole optimizer batch; collective.
 
         Args:
-            rows: The rows of this process; they stay as they are.
-            logp: Log-probabilities of each row's completion under the weights as they are, (completion tokens,).
-            old: The same before the first update on these rows.
+            rows: The rows of this process; they are not changed.
+            logp: Log-probabilities of each row's completion under the current weights, (completion tokens,).
+            old: Log-probabilities of each row's completion before the first update on these rows.
             ranks: The processes.
-            rng: In the same state on every process.
+            rng: Random generator, in the same state on every process.
         """
         return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
 
-    def loss(self, batch: MicroBatch, scores: Scores) -> Tensor:
-        """The share of a micro-batch in the loss of the optimizer batch; connected to the model for a filler too."""
+    def loss(self, batch: MicroBatch, scores: TokenScores) -> Tensor:
+        """Return the loss share of a micro-batch, which is connected to the model even for a filler."""
         if not batch.rows:
-            # A filler's loss is zero, and its backward pass takes part in those of all processes.
+            # A filler's loss is zero, but its backward pass takes part in the collective calls of all processes.
             return scores.logp.sum() * 0
         tokens = tokens_of(batch, scores, self.needs)
         corrected = self.correction(tokens)
@@ -111,7 +111,7 @@ class Objective:
             loss = loss + (environment_losses(tokens, self.terms) * batch.environment_weight).sum()
         with torch.no_grad():
             self._measure(tokens, corrected)
-        # Connected where no token counts too, as in a row of the environment's tokens alone.
+        # The second term keeps the loss connected to the model if no token counts, as for rows without policy tokens.
         return loss + scores.logp.sum() * 0
 
     def take_figures(self) -> dict[str, tuple[float, float]]:
@@ -124,7 +124,7 @@ class Objective:
         return {name: (total, count) for name, (total, count) in zip(names, torch.stack(totals).tolist(), strict=True)}
 
     def observe(self, figures: dict[str, tuple[float, float]]) -> None:
-        """Tell the parts that adapt the figures of an optimizer step, summed over all processes."""
+        """Pass the metrics of an optimizer step, summed over all processes, to the adaptive parts."""
         for part in self._adapting():
             part.observe(figures)
 
@@ -134,11 +134,11 @@ class Objective:
         return bool(self._adapting())
 
     def state_dict(self) -> list[Any]:
-        """Return the state of every part that adapts."""
+        """Return the state of every adaptive part."""
         return [part.state_dict() for part in self._adapting()]
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
-        """Continue from a state."""
+        """Restore a state."""
         for part, own in zip(self._adapting(), state, strict=True):
             part.load_state_dict(own)
 
@@ -159,16 +159,16 @@ class Objective:
             self._figures.setdefault(name, []).append((total.detach(), number.detach()))
 
 
-def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Tokens:
-    """What the parts of the loss see of a micro-batch.
+def tokens_of(batch: MicroBatch, scores: TokenScores, needs: frozenset[str]) -> Tokens:
+    """Return the inputs of the loss parts for a micro-batch.
 
     Raises:
-        ConfigurationError: A term needs a teacher, and the rows have no column ``teacher``.
+        ConfigurationError: A term needs a teacher, but the rows have no column ``teacher``.
     """
     if "teacher" in needs and "teacher" not in batch.columns:
         raise ConfigurationError(
-            "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. Name a teacher "
-            "(model.teacher=FOLDER), or use a rollout part that gives rows the column (`rows`)."
+            "A term of the loss needs a teacher's log-probabilities, but no row has the column 'teacher'. Set a "
+            "teacher (model.teacher=FOLDER), or use a rollout part that adds the column (`rows`)."
         )
     logp = scores.logp
     mean_logp = scores.mean_logp if "mean_logp" in needs else None

@@ -1,4 +1,4 @@
-"""What is kept of a rollout before it trains: passes under the weights that sampled it, without a gradient."""
+"""Forward passes over a rollout under the weights that sampled it, before the first update, without a gradient."""
 
 from __future__ import annotations
 
@@ -9,56 +9,57 @@ from torch import Tensor
 
 from rstar2_env.core.row import Row
 
-from .forward import Autocast, Scores, score
+from .forward import Autocast, TokenScores, score
 from .micro_batches import MicroBatch
-from .pending_rows import Pending
+from .pending_rows import PendingRows
 
-Found: TypeAlias = "Mapping[str, Tensor | None]"
-Scorer: TypeAlias = Callable[[Any, MicroBatch], Found]
-Look: TypeAlias = "Callable[[Sequence[Row], Scorer], list[tuple[MicroBatch, Found]]]"
-"""Computes something of rows in micro-batches; all processes call together."""
+Values: TypeAlias = "Mapping[str, Tensor | None]"
+Scorer: TypeAlias = Callable[[Any, MicroBatch], Values]
+ScoreRows: TypeAlias = "Callable[[Sequence[Row], Scorer], list[tuple[MicroBatch, Values]]]"
+"""Scores rows in micro-batches; all processes call it together."""
 
 
-def keep(pending: Pending, positions: Sequence[int], look: Look, scorer: Scorer) -> None:
-    """Keep what a scorer finds of some rows of a rollout.
+def store(pending: PendingRows, positions: Sequence[int], score_rows: ScoreRows, scorer: Scorer) -> None:
+    """Compute values of some rows of a rollout and store them.
 
     Args:
         pending: The rows of the rollout.
-        positions: Those to compute.
-        look: Computes.
-        scorer: Finds what is kept, by the name of its attribute.
+        positions: Positions of the rows to compute.
+        score_rows: Runs the scorer over micro-batches of rows.
+        scorer: Computes the values of a micro-batch, by a name of ``ROW_VALUES``.
     """
     rows = [pending.rows[position] for position in positions]
-    for batch, found in look(rows, scorer):
-        pending.keep(found, batch, rows, positions)
+    for batch, computed in score_rows(rows, scorer):
+        pending.store(computed, batch, rows, positions)
 
 
-def keep_old(pending: Pending, needs: Collection[str], minibatches: int, look: Look, autocast: Autocast) -> None:
-    """Keep what the updates of a rollout need of the weights that sampled it, before the first of them.
+def store_old(
+    pending: PendingRows, needs: Collection[str], minibatches: int, score_rows: ScoreRows, autocast: Autocast
+) -> None:
+    """Compute the values that later updates need under the weights that sampled the rollout; call it before any update.
 
-    What one update after the other finds itself is left out: the weights have not moved when the first is computed.
+    The rows of the first update are skipped: its own forward pass computes them before the weights change.
 
     Args:
         pending: The rows of the rollout.
-        needs: Of the loss.
+        needs: Needs of the loss.
         minibatches: Updates of one pass over the rollout.
-        look: Computes.
+        score_rows: See ``store``.
         autocast: Precision of the computation.
     """
     every = range(len(pending.rows))
+
+    def embed(model: Any, batch: MicroBatch) -> Values:
+        return {"embeddings": score(model, batch, autocast, embed=True).embedding}
+
     if "embedding" in needs:
-        keep(
-            pending,
-            every,
-            look,
-            lambda model, batch: {"embeddings": score(model, batch, autocast, embed=True).embedding},
-        )
+        store(pending, every, score_rows, embed)
     if minibatches > 1:
-        # Without a later row of its own, a process takes part in the passes of the others.
+        # A process without such rows still takes part in the passes of the others.
         later = sorted(set(every) - set(pending.batches[0]))
-        keep(pending, later, look, lambda model, batch: old_of(score(model, batch, autocast)))
+        store(pending, later, score_rows, lambda model, batch: old_values(score(model, batch, autocast)))
 
 
-def old_of(scores: Scores) -> Found:
-    """What is kept of a pass under the weights that sampled."""
+def old_values(scores: TokenScores) -> Values:
+    """The values to store from a forward pass under the weights that sampled the rows."""
     return {"old": scores.logp, "old_mean_logp": scores.mean_logp}

@@ -1,6 +1,6 @@
-"""``Pending``: the rows of one rollout, and which of its updates are still to come; it is saved with a checkpoint.
+"""``PendingRows``: the rows of one rollout with its remaining updates, which checkpoints save.
 
-Also how the rows of a rollout are divided into updates (``Shape``).
+``BatchLayout`` describes how the rows of a rollout are divided into updates.
 """
 
 from __future__ import annotations
@@ -17,19 +17,24 @@ from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 
-from .micro_batches import MicroBatch, embedded, taken_out
+from .micro_batches import MicroBatch, completion_values, row_embeddings
 
 _DRAWS = 1_000_003
-"""Keeps the draws of terms apart from the orders of groups, whose seeds end in the number of a process."""
+"""Distinguishes the random draws of terms from those of group orders, whose seeds end in the rank of a process."""
+
+ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
+"""Values computed for each row before it trains: the log-probabilities of its completion before the first update, the
+mean over the vocabulary of the log-probabilities at each token, the log-probabilities under the reference model, and
+the embedding of the row before the first update, (H,)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How the rows of a rollout become optimizer steps and micro-batches.
+class BatchLayout:
+    """How the rows of a rollout are divided into optimizer steps and micro-batches.
 
     Attributes:
-        tokens_per_device: Most tokens of one micro-batch, padding included.
-        passes: How often the rows of a rollout are trained on.
+        tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
+        passes: Number of passes over the rows of a rollout.
         minibatches: Optimizer steps in each pass.
         seed: Seed of the order of the groups in each pass.
     """
@@ -45,25 +50,25 @@ class Shape:
         return self.passes * self.minibatches
 
     def draws(self, step: int) -> np.random.Generator:
-        """Source of what terms draw for an optimizer step: the same on every process, and in a run that goes on."""
+        """Return the random generator of terms for an optimizer step: the same on every process and after a resume."""
         return np.random.default_rng([self.seed, step, _DRAWS])
 
 
 def optimizer_batches(
     groups: Sequence[int], passes: int, minibatches: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Divide the rows of a rollout into optimizer batches: in each pass every row is in exactly one.
+    """Divide the rows of a rollout into optimizer batches; in each pass, every row is in exactly one batch.
 
-    Groups stay whole, since aggregations and advantages are about groups; each pass draws another order of them.
+    Groups stay whole, since aggregations and advantages refer to groups. Each pass shuffles the groups.
 
     Args:
         groups: Group of each row on this process.
-        passes: How often every row is trained on.
-        minibatches: Optimizer batches in each pass. A process with fewer groups has empty ones.
-        rng: Source of the orders.
+        passes: Number of passes over the rows.
+        minibatches: Optimizer batches in each pass. A process with fewer groups has empty batches.
+        rng: Random generator for the orders.
 
     Returns:
-        ``passes * minibatches`` lists of positions of rows.
+        ``passes * minibatches`` lists of row positions.
     """
     members: dict[int, list[int]] = {}
     for position, group in enumerate(groups):
@@ -79,7 +84,7 @@ def optimizer_batches(
     return batches
 
 
-class Pending:
+class PendingRows:
     """The rows of one rollout on this process.
 
     Args:
@@ -88,11 +93,9 @@ class Pending:
         members: Number of each row's episode in its group.
 
     Attributes:
-        done: How many of the batches were trained on.
-        old: Log-probabilities of each row's completion before the first update; ``None`` where not computed yet.
-        old_mean_logp: The same of the mean over the vocabulary, where a term of the loss needs it.
-        reference: The same as ``old`` under the reference model.
-        embeddings: Embedding of each row before the first update, (H,), where a term needs it.
+        done: Number of batches that were trained on.
+        values: Values of each row that were computed before it trains, by a name of ``ROW_VALUES``; ``None`` for rows
+            whose value is not computed yet, or not needed.
     """
 
     def __init__(
@@ -101,11 +104,7 @@ class Pending:
         self.rows, self.batches = list(rows), [list(batch) for batch in batches]
         self.members = [0] * len(self.rows) if members is None else list(members)
         self.done = 0
-        count = len(self.rows)
-        self.old: list[FloatArray | None] = [None] * count
-        self.old_mean_logp: list[FloatArray | None] = [None] * count
-        self.reference: list[FloatArray | None] = [None] * count
-        self.embeddings: list[FloatArray | None] = [None] * count
+        self.values: dict[str, list[FloatArray | None]] = {name: [None] * len(self.rows) for name in ROW_VALUES}
 
     @property
     def over(self) -> bool:
@@ -114,42 +113,54 @@ class Pending:
 
     @property
     def batch(self) -> list[int]:
-        """Positions of the rows of the batch whose turn it is."""
+        """Positions of the rows of the next batch."""
         return self.batches[self.done]
 
-    def keep(
-        self, found: Mapping[str, torch.Tensor | None], batch: MicroBatch, rows: Sequence[Row], positions: Sequence[int]
+    def batch_rows(self) -> list[Row]:
+        """Return the rows of the next batch."""
+        return [self.rows[position] for position in self.batch]
+
+    def batch_values(self, name: str) -> list[FloatArray | None]:
+        """Return the values of one name of ``ROW_VALUES`` for the rows of the next batch."""
+        return [self.values[name][position] for position in self.batch]
+
+    def store(
+        self,
+        computed: Mapping[str, torch.Tensor | None],
+        batch: MicroBatch,
+        rows: Sequence[Row],
+        positions: Sequence[int],
     ) -> None:
-        """Keep what a pass found of rows.
+        """Store values that a forward pass computed.
 
         Args:
-            found: By the name of the attribute, one for each predicted token, (B, W - 1), or one list a row, (B, H), as
-                of ``embeddings``; ``None`` where it was not computed.
-            batch: The micro-batch that was computed.
-            rows: The rows of which it was made.
-            positions: Where each of these is among the rows of this rollout.
+            computed: Values by a name of ``ROW_VALUES``: embeddings are (B, H), all others have one value for each
+                predicted token, (B, W - 1); ``None`` if they were not computed.
+            batch: The micro-batch of the pass.
+            rows: The rows from which the micro-batch was built.
+            positions: Position of each of ``rows`` among the rows of this rollout.
         """
-        for name, values in found.items():
+        for name, values in computed.items():
             if values is None:
                 continue
-            own = embedded(values, batch) if name == "embeddings" else taken_out(values, batch, rows)
+            own = row_embeddings(values, batch) if name == "embeddings" else completion_values(values, batch, rows)
             for place, of_row in zip(batch.rows, own, strict=True):
-                getattr(self, name)[positions[place]] = of_row
+                self.values[name][positions[place]] = of_row
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the updates to come need, as plain values and tensors that ``torch.load`` reads safely.
+        """Return the data of the remaining updates, as plain values and tensors that ``torch.load`` reads safely.
 
-        Of an episode that is its group, its turns without their texts and infos, and what a loss tells apart: its
+        An episode is reduced to its group, its turns without texts and infos, and the fields that losses read: its
         metrics were counted, and its text was written, when it was played.
         """
-        numbers: dict[int, int] = {}  # one that trains as several rows is one again
+        numbers: dict[int, int] = {}  # so that the rows of one episode share it again when they are loaded
         return {
             "rows": [_packed(row) for row in self.rows],
             "episodes": [numbers.setdefault(id(row.episode), len(numbers)) for row in self.rows],
             "batches": self.batches,
             "members": self.members,
             "done": self.done,
-            **{name: [_tensor(values) for values in getattr(self, name)] for name in _PER_ROW},
+            **{name: [_tensor(value) for value in values] for name, values in self.values.items()},
         }
 
     @classmethod
@@ -159,16 +170,16 @@ class Pending:
         rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["episodes"], strict=True)]
         pending = cls(rows, state["batches"], state["members"])
         pending.done = state["done"]
-        for name in _PER_ROW:
-            setattr(pending, name, [None if values is None else values.numpy() for values in state[name]])
+        for name in ROW_VALUES:
+            pending.values[name] = [None if values is None else values.numpy() for values in state[name]]
         return pending
 
     @classmethod
     def divided(cls, parts: Sequence[Self], rank: int, size: int) -> Self:
-        """The part of one of ``size`` processes in what other processes had: whole groups, in turn.
+        """Redistribute the rows of other processes: return the share of one process, as whole groups in turn.
 
         Args:
-            parts: Of each of those processes; all have trained on as many batches.
+            parts: The rows of each of the other processes, all after the same number of updates.
             rank: Number of the process.
             size: Number of processes.
         """
@@ -184,15 +195,11 @@ class Pending:
                 place[position] = len(mine.rows)
                 mine.rows.append(row)
                 mine.members.append(part.members[position])
-                for name in _PER_ROW:
-                    getattr(mine, name).append(getattr(part, name)[position])
+                for name in ROW_VALUES:
+                    mine.values[name].append(part.values[name][position])
             for batch, other in zip(mine.batches, part.batches, strict=True):
                 batch += [place[position] for position in other if position in place]
         return mine
-
-
-_PER_ROW = ("old", "old_mean_logp", "reference", "embeddings")
-"""What is computed for each row before it trains."""
 
 
 def _packed(row: Row) -> dict[str, Any]:

@@ -24,9 +24,9 @@ from ....step.batch import Batch
 from ....step.collector import Collector
 from ..arguments import quiet, run_arguments
 from ..loss.forward import Reference
-from ..loss.measuring import Measuring
+from ..loss.measuring import PolicyMeasurer
 from ..loss.objective import Objective
-from ..loss.pending_rows import Shape
+from ..loss.pending_rows import BatchLayout
 from ..loss.teacher import load_teacher
 from ..model import codec, dtype_of, load_policy, processes
 from ..players import env_factory, gold_answers, make_player, opening, problem_source
@@ -39,7 +39,7 @@ from ..weights.engine import PolicyEngine
 from ..weights.stale import StalePolicy, stale_copy
 from .callbacks import Console, RunEvents
 from .checks import check_config
-from .hooks import Hooks
+from .hooks import HooksCallback
 from .lengths import check_lengths
 from .parts import LoadedPolicy, PlayParts, RunSetup, run_record
 from .recorder import RunRecorder, write_tokens
@@ -81,14 +81,14 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
         play.chat,
         make_env=lambda overriding: env_factory(config, "train", overriding),
         terms=setup.parts.term_names,
-        on_new_weights=play.policy.outdate,
+        on_new_weights=play.policy.mark_stale,
         on_note=lambda step, text: files.event("note", step, text=text),
         openings=lambda: {
             "train": opening(config, "train", play.train.chat),
             "eval": opening(config, "eval", play.chat),
         },
     )
-    hooks = Hooks(setup.parts.hooks, state)
+    hooks = HooksCallback(setup.parts.hooks, state)
     samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)
 
     def show_samples(step: int, batch: Batch) -> None:
@@ -98,8 +98,8 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
     observers = [lambda step, batch: hooks.observe(batch.outcomes), recorder.write_batch, show_samples]
     rollouts = Rollouts(setup, trainer, play, state=state, stopping=stopping, observers=observers)
     trainer.collector = rollouts
-    trainer.keep("collector", rollouts)
-    trainer.keep("hooks", hooks)
+    trainer.keep_state("collector", rollouts)
+    trainer.keep_state("hooks", hooks)
     for callback in (RunEvents(files, rollouts.state_dict), samples, stopping, hooks):
         trainer.add_callback(callback)
     return TrlRun(setup, trainer, play, rollouts, recorder, console, stopping)
@@ -157,7 +157,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     with quiet():
         trainer = CollectorTrainer(
             objective=objective,
-            shape=Shape(
+            shape=BatchLayout(
                 config.optim.tokens_per_device,
                 passes=config.optim.updates_per_rollout,
                 minibatches=config.optim.minibatches,
@@ -198,12 +198,12 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
         config, "train", engine.engine, train_chat, stale_engine=None if stale is None else stale.engine
     )
     evaluation = make_player(config, "eval", engine.engine, chat)
-    measuring = Measuring(
+    measuring = PolicyMeasurer(
         trainer,
         encode=chat.plain,
         answer=gold_answers(config) if "answer" in getattr(parts.advantage, "needs", ()) else None,
         temperature=lambda: player.sampling.temperature,
-        prepare=engine.rest,
+        prepare=engine.free_memory,
     )
     limits = None
     if config.rollout.adaptive_in_flight:

@@ -1,4 +1,4 @@
-"""Callbacks around the optimizer steps: evaluation and the best weights, the run's events, progress output."""
+"""Callbacks of the training loop: evaluation and the best weights, the run's events, progress output."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SAMPLER_FILE = "sampler.json"
 class Evaluation(TrainerCallback):
     """Evaluates at regular intervals on held-out problems and saves the best weights.
 
-    The best weights have the highest pass rate and, among equals, the lowest share of tool errors.
+    The best weights have the highest pass rate; ties go to the lowest share of tool errors.
 
     Args:
         evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
         save: Saves the model and its tokenizer to a folder.
-        log: Logs the metrics of the evaluation on a line of their own.
+        log: Logs the metrics of the evaluation on a separate line.
         every: Steps between evaluations.
-        folder: The run's folder; the best weights are saved in it.
+        folder: The run's folder, in which the best weights are saved.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Evaluation(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Evaluate before the first step; a resumed run takes up what its folder says of the steps that count."""
+        """Evaluate before the first step; a resumed run reads its earlier evaluations from its folder."""
         evaluations = read_run(self._folder).evaluations if state.global_step else []
         if not evaluations:
             self.before = self._run(state)
             return
         self.before, self.after = dict(evaluations[0].figures), dict(evaluations[-1].figures)
-        # Weights that were saved in a lost step are those of no step that counts: the next evaluation replaces them.
+        # If the best weights were saved in a step that was lost, the next evaluation replaces them.
         best_step = read_run(self._folder).weights.get(BEST_DIR)
         for one in evaluations:
             if one.step == best_step:
@@ -66,7 +66,7 @@ class Evaluation(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate every ``every`` steps and after the last one."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
-            # Logging an evaluation marks the step as logged; the step's own line (loss) must still follow.
+            # Logging an evaluation marks the step as logged, but the step's own line (loss) must still follow.
             due = control.should_log
             self._run(state)
             control.should_log = due
@@ -84,25 +84,25 @@ class Evaluation(TrainerCallback):
 
 
 def _score(figures: Mapping[str, float]) -> tuple[float, float]:
-    """What makes weights better: the pass rate, then fewer tool errors."""
+    """Sort key of weights: the pass rate, then fewer tool errors."""
     errors = figures["tool_error_share"]
     return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
 
 
 class RunEvents(TrainerCallback):
-    """Notes the checkpoints of a run in its folder.
+    """Records the checkpoints of a run as events in its folder.
 
     Args:
         files: The run's folder.
-        sampler: Returns the state of the sampler, and of whatever else collects the episodes; it is written into the
-            checkpoint as JSON, for readers.
+        sampler: Returns the state of the collector, the sampler's included; it is written into the checkpoint as JSON,
+            for inspection only.
     """
 
     def __init__(self, files: RunWriter, sampler: Callable[[], Any] | None = None) -> None:
         self._files, self._sampler = files, sampler
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Note a checkpoint once it is written."""
+        """Record a checkpoint once it is written."""
         path = f"checkpoint-{state.global_step}"
         more = {}
         if self._sampler is not None and state.is_world_process_zero:
@@ -172,7 +172,7 @@ class Console(TrainerCallback):
         """Write the metrics to the run's files and show the main ones."""
         figures = {name: float(value) for name, value in (logs or {}).items() if isinstance(value, (int, float))}
         if self._files is not None and state.is_world_process_zero:
-            if "train_runtime" in figures:  # the totals, which transformers logs at the end as if of the last step
+            if "train_runtime" in figures:  # totals, which transformers logs at the end with the last step's number
                 self._files.event("trained", state.global_step, figures=figures)
             else:
                 self._files.metrics(state.global_step, figures)
@@ -200,7 +200,7 @@ class Console(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Stop the progress bar, also when training raised an exception."""
+        """Stop the progress bar; call it also after an exception."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -24,8 +24,8 @@ def check_config(config: TrainConfig) -> None:
     """Convert and check the options of the engine and of TRL, and check that the trackers are installed.
 
     Raises:
-        UnknownNameError: There is no engine of that name.
-        ConfigurationError: An option is unknown or does not fit, or a tracker is unknown or not installed.
+        UnknownNameError: No engine has that name.
+        ConfigurationError: An option is unknown or invalid, or a tracker is unknown or not installed.
     """
     rollout, optim = config.rollout, config.optim
     rollout.engine_options = typed_engine_options(

@@ -1,4 +1,4 @@
-"""``Hooks``: calls a run's hooks where transformers calls its callbacks, and keeps their state."""
+"""``HooksCallback``: calls the hooks of a run as one transformers callback, and saves their state."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ....samplers.base import Outcome
 from .run_state import TrlRunState
 
 
-class Hooks(TrainerCallback):
-    """All hooks of a run as one callback; they are called in their order.
+class HooksCallback(TrainerCallback):
+    """All hooks of a run as one callback, called in their order.
 
     Args:
         hooks: The hooks.
-        run: What they act on.
+        run: The state of the run, which hooks read and change.
 
     Raises:
-        ConfigurationError: A hook needs what the run does not have.
+        ConfigurationError: A hook needs something that the run does not have.
     """
 
     def __init__(self, hooks: Sequence[Hook], run: TrlRunState) -> None:
@@ -32,7 +32,7 @@ class Hooks(TrainerCallback):
                 hook.bind(run)
 
     def call(self, event: str, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Call every hook that has a method of that name; each may return the control flow to go on with."""
+        """Call every hook that has a method named ``event``; a hook may return a new control object."""
         for hook in self._hooks:
             method = getattr(hook, event, None)
             if method is not None:
@@ -40,16 +40,16 @@ class Hooks(TrainerCallback):
         return control
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Tell the hooks that want to know how the groups of a rollout went."""
+        """Pass the outcomes of a rollout's groups to the hooks that observe them."""
         for hook in self._hooks:
             if isinstance(hook, Observes):
                 hook.observe(outcomes)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Call ``on_log``, and ``on_evaluate`` with the figures of an evaluation."""
+        """Call ``on_log``; for the metrics of an evaluation, also call ``on_evaluate``."""
         logs = kwargs.get("logs") or {}
         figures = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
-        self._run.saw(figures)
+        self._run.update_metrics(figures)
         control = self.call("on_log", args, state, control, **kwargs)
         evaluated = {name: value for name, value in figures.items() if name.startswith("eval/")}
         if evaluated:
@@ -57,22 +57,22 @@ class Hooks(TrainerCallback):
         return control
 
     def state_dict(self) -> dict[str, Any]:
-        """What the hooks changed of the run, and the state of those that keep one."""
+        """Return the settings that hooks changed, and the state of each hook that has one."""
         return {
             "run": self._run.state_dict(),
             "hooks": [hook.state_dict() if isinstance(hook, KeepsState) else None for hook in self._hooks],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Restore a state.
 
         Raises:
-            ConfigurationError: It is that of other hooks.
+            ConfigurationError: The state was saved with other hooks.
         """
         if len(state["hooks"]) != len(self._hooks):
             raise ConfigurationError(
                 f"The checkpoint was written with {len(state['hooks'])} hooks, and this run has {len(self._hooks)}: "
-                "resume with the same."
+                "resume with the same hooks."
             )
         self._run.load_state_dict(state["run"])
         for hook, own in zip(self._hooks, state["hooks"], strict=True):
@@ -81,7 +81,7 @@ class Hooks(TrainerCallback):
 
 
 def _forwarded(event: str) -> Any:
-    def on_event(self: Hooks, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+    def on_event(self: HooksCallback, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         return self.call(event, args, state, control, **kwargs)
 
     on_event.__name__, on_event.__doc__ = event, f"Call ``{event}`` of every hook."
@@ -89,5 +89,5 @@ def _forwarded(event: str) -> Any:
 
 
 for _event in EVENTS:
-    if _event not in vars(Hooks):
-        setattr(Hooks, _event, _forwarded(_event))
+    if _event not in vars(HooksCallback):
+        setattr(HooksCallback, _event, _forwarded(_event))

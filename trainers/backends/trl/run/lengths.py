@@ -1,7 +1,7 @@
-"""Lengths checked against each other before anything is played: an engine's longest conversation and the token budgets.
+"""Checks the engine's maximum conversation length against the token budgets before any episode is played.
 
-An episode that meets the engine's limit ends as ``tokens``, like one that has used up its budget; a limit that is the
-lower of the two would shorten every long episode without a word.
+An episode that reaches the engine's limit ends as ``tokens``, like an episode that has used up its budget. If the
+engine's limit were lower than the budget, it would silently shorten every long episode.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SEED = 0
 
 
 def check_lengths(config: TrainConfig, engine: Engine, chat: ChatCodec, positions: int | None) -> None:
-    """Check that a prompt and the longest episode after it fit into what engine and model accept.
+    """Check that engine and model accept a prompt followed by the longest possible episode.
 
     Args:
         config: Options of the run.
         engine: Generates the episodes.
         chat: Renders their prompts.
-        positions: Positions that the model was made for; more are computed all the same, and warned about.
+        positions: Number of positions that the model was trained for. A longer episode is allowed, with a warning.
 
     Raises:
-        ConfigurationError: An engine's limit is lower than a budget and a prompt together.
+        ConfigurationError: The engine's limit is lower than a budget and a prompt together.
     """
     splits: tuple[Split, ...] = ("train", "eval") if config.eval.every else ("train",)
     for split in splits:
@@ -44,34 +44,34 @@ def check_lengths(config: TrainConfig, engine: Engine, chat: ChatCodec, position
         check_fits(tokens, engine, prompt=prompt, option=option)
         if positions is not None and prompt + tokens > positions:
             _log.warning(
-                "The model was made for %d positions, and an episode may reach %d (%s=%d after a prompt of %d tokens).",
+                "The model was trained for %d positions; an episode may reach %d (%s=%d after a prompt of %d tokens).",
                 *(positions, prompt + tokens, option, tokens, prompt),
             )
 
 
 def check_fits(tokens: int, engine: Engine, *, prompt: int = 1, option: str = "max_episode_tokens") -> None:
-    """Check that an engine accepts so many tokens after a prompt.
+    """Check that an engine accepts a prompt followed by ``tokens`` tokens.
 
     Args:
-        tokens: The budget of an episode.
-        engine: Generates it.
-        prompt: Tokens of the prompt.
-        option: Name of the budget, for the message.
+        tokens: Token budget of an episode.
+        engine: Generates the episode.
+        prompt: Number of tokens of the prompt.
+        option: Name of the budget's option, for the message.
 
     Raises:
-        ConfigurationError: It accepts fewer.
+        ConfigurationError: The engine accepts fewer tokens.
     """
     longest = longest_conversation(engine)
     if longest is not None and prompt + tokens > longest:
         raise ConfigurationError(
-            f"{option}={tokens} after a prompt of {prompt} tokens makes conversations of {prompt + tokens}, and the "
-            f"engine accepts {longest}: give it a max_model_len of {prompt + tokens} or more (of servers, start them "
-            f"with --max-model-len), or lower {option} to {max(longest - prompt, 0)}."
+            f"{option}={tokens} after a prompt of {prompt} tokens makes conversations of {prompt + tokens} tokens, but "
+            f"the engine accepts {longest}: set its max_model_len to {prompt + tokens} or more (for servers, the "
+            f"argument --max-model-len), or lower {option} to {max(longest - prompt, 0)}."
         )
 
 
 def _prompt_tokens(make_env: Callable[[], Any], chat: ChatCodec) -> int:
-    """Tokens of one of the environment's prompts; 1 where it fails, which is the first rollout's to tell."""
+    """Count the tokens of one prompt of the environment; 1 if it fails, since the first rollout will report that."""
     try:
         env = make_env()
         try:

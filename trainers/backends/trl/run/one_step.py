@@ -1,7 +1,7 @@
-"""``one_step``: the loss and the gradients of one optimizer batch, as a whole run would compute them.
+"""``one_step``: the loss and gradients of one optimizer batch, computed as in a whole run.
 
-For whoever compares this backend with another, such as the reference backend; in a run of several processes each gives
-its own rows, and each gets the gradients of all.
+For comparing this backend with another, such as the reference backend. With several processes, each passes its own
+rows and receives the gradients of all rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from rstar2_env.core.row import Row
 from ..arguments import arguments
 from ..loss.forward import Reference
 from ..loss.objective import Objective
-from ..loss.pending_rows import Shape
+from ..loss.pending_rows import BatchLayout
 from ..trainer import CollectorTrainer
 
 
 @dataclass(frozen=True, slots=True)
 class OneStep:
-    """What one optimizer batch gave.
+    """The result of one optimizer batch.
 
     Attributes:
         loss: The loss over all processes.
-        gradients: Gradient of each trained parameter, by its name in the model; those without one are left out.
+        gradients: Gradient of each trained parameter, by its name in the model; parameters without one are left out.
         figures: Sum and count of each metric, on this process.
         trainer: The trainer, after its step.
     """
@@ -47,7 +47,7 @@ class _Given:
     groups: list[list[Episode]] = field(default_factory=list)
 
     def collect(self, step: int) -> _Given:
-        """Return the rows, whatever the step."""
+        """Return the same rows at every step."""
         return self
 
 
@@ -58,7 +58,7 @@ class _Gradients(TrainerCallback):
         self.found: dict[str, Tensor] = {}
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Copy what is there."""
+        """Copy the gradients."""
         for name, parameter in kwargs["model"].named_parameters():
             if parameter.grad is not None:
                 self.found[name.removeprefix("module.")] = parameter.grad.detach().clone()
@@ -85,9 +85,9 @@ def one_step(
         rows: The rows of this process.
         objective: The loss.
         folder: A folder that transformers may write to.
-        tokens_per_device: Most tokens of one micro-batch, padding included.
-        reference: The model to compare with; ``None`` takes the policy as it is before the step, or with adapters the
-            policy without them.
+        tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
+        reference: The reference model; ``None`` uses the policy before the step, or with adapters the policy without
+            them.
         temperature: Temperature of the log-probabilities.
         peft_config: Adapters to train instead of the weights.
         **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.
@@ -111,7 +111,7 @@ def one_step(
     trainer = CollectorTrainer(
         collector=_Given(list(rows)),
         objective=objective,
-        shape=Shape(tokens_per_device),
+        shape=BatchLayout(tokens_per_device),
         reference=compared,
         model=model,
         processing_class=tokenizer,

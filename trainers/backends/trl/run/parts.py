@@ -16,8 +16,8 @@ from ....options.config import TrainConfig
 from ....options.parts import Parts
 from ....queue.adaptive import Adaptive
 from ....step.collector import Collector
-from ..adapters import Policy
-from ..loss.measuring import Measuring
+from ..adapters import PolicyModel
+from ..loss.measuring import PolicyMeasurer
 from ..ranks import AccelerateRanks
 from ..sharding.choice import Sharding
 from ..weights.engine import PolicyEngine
@@ -77,7 +77,7 @@ class LoadedPolicy:
         stale_copy: A copy that will hold older weights; ``None`` if the rollout part needs none.
     """
 
-    model: Policy
+    model: PolicyModel
     tokenizer: PreTrainedTokenizerBase
     stale_copy: nn.Module | None
 
@@ -105,7 +105,7 @@ class PlayParts:
     chat: ChatCodec
     problems: ProblemSource | None
     limits: Adaptive | None
-    measuring: Measuring
+    measuring: PolicyMeasurer
     collector: Collector
 
     def close(self) -> None:

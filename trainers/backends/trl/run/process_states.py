@@ -1,8 +1,8 @@
-"""What each process keeps of a run in a checkpoint beside weights: its parts' states and the rows still to be trained.
+"""The state of each process in a checkpoint, in addition to weights: the states of its parts and its pending rows.
 
-One file a process. A run that goes on with another number of processes reads them all and divides them anew: whole
-groups of rows go to the new processes in turn, each in the optimizer batch that it was in, and sums that are not logged
-yet are added up. Every other state is the same on all processes. Not covered: weights and the optimizer's state
+There is one file per process. A run that resumes with another number of processes reads all files and redistributes
+them: whole groups of rows go to the new processes in turn, each in its former optimizer batch, and sums that are not
+logged yet are added up. Every other state is the same on all processes. Not covered: weights and optimizer state
 (``shards``).
 """
 
@@ -18,27 +18,27 @@ from rstar2_env.core.errors import ConfigurationError
 
 from ....record.checkpoints import processes_of
 from ....step.sums import Sums
-from ..loss.pending_rows import Pending
+from ..loss.pending_rows import PendingRows
 
 SUMS = "sums"
-"""Name of the state that differs between processes: what each added up since the last logged line."""
+"""Name of the state that differs between processes: the sums of each process since the last logged line."""
 
 
-def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: Pending | None) -> None:
-    """Write the part of one process.
+def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: PendingRows | None) -> None:
+    """Write the state of one process.
 
     Args:
         checkpoint: Folder of the checkpoint.
         rank: Number of the process.
         states: State of each part, by name.
-        pending: The rows of a rollout that are still to be trained on.
+        pending: The rows of a rollout whose updates are not finished.
     """
     packed = {**states, "pending": None if pending is None else pending.state_dict()}
     torch.save(packed, checkpoint / _file(rank))
 
 
-def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pending | None]:
-    """Return the states and the rows with which one process goes on.
+def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], PendingRows | None]:
+    """Return the states and the pending rows from which one process resumes.
 
     Args:
         checkpoint: Folder of the checkpoint.
@@ -51,7 +51,7 @@ def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pendin
     written = processes_of(checkpoint)
     if written == size:
         state = _load(checkpoint, rank)
-        return state, None if state["pending"] is None else Pending.from_state(state["pending"])
+        return state, None if state["pending"] is None else PendingRows.from_state(state["pending"])
     states = [_load(checkpoint, number) for number in range(written)]
     state = states[0]
     sums = Sums()
@@ -59,16 +59,16 @@ def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pendin
         part = Sums()
         part.load_state_dict(one[SUMS])
         sums.merge(part.take())
-    rows = [Pending.from_state(one["pending"]) for one in states if one["pending"] is not None]
-    return {**state, SUMS: sums.state_dict()}, Pending.divided(rows, rank, size) if rows else None
+    rows = [PendingRows.from_state(one["pending"]) for one in states if one["pending"] is not None]
+    return {**state, SUMS: sums.state_dict()}, PendingRows.divided(rows, rank, size) if rows else None
 
 
 def _load(checkpoint: Path, rank: int) -> dict[str, Any]:
     path = checkpoint / _file(rank)
     if not path.exists():
         raise ConfigurationError(
-            f"{checkpoint} has no {path.name}, the state of process {rank}: it is not whole. Remove it, to go on from "
-            "the checkpoint before."
+            f"{checkpoint} is incomplete: it has no {path.name}, the state of process {rank}. Remove the checkpoint to "
+            "resume from the previous one."
         )
     state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return state

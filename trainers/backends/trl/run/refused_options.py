@@ -1,7 +1,7 @@
-"""Arguments of ``trl.GRPOConfig`` that a run refuses: those that do nothing here, and those that break the loss.
+"""Arguments of ``trl.GRPOConfig`` that a run refuses because they have no effect here or would break the loss.
 
-The collector plays, selects and scores, and the loss is this package's own, so whatever steers TRL's generation,
-rewards and loss is without effect. Of transformers' arguments, those are refused for which a run has an option.
+The collector plays, selects and scores episodes, and the loss is this package's own, so arguments for TRL's generation,
+rewards and loss have no effect. An argument of transformers is refused if the run has an option for it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterable
 
 from rstar2_env.core.errors import ConfigurationError
 
-_LOSS = "the loss is put together from the parts loss, aggregation and correction"
-_REWARD = "rewards and advantages are those of the parts"
-_PLAYED = "episodes are played by rollout.engine"
-_ROWS = "rows are divided into passes by their tokens"
-_REFERENCE = "the reference model is the policy with which training began"
-_SHOWN = "it would show rewards and advantages of TRL, which nothing trains on"
-_RUN = "the run has an option for it"
+_LOSS = "the loss is built from the parts loss, aggregation and correction"
+_REWARD = "rewards and advantages come from the recipe's parts"
+_PLAYED = "rollout.engine plays the episodes"
+_ROWS = "rows are divided into micro-batches by their tokens"
+_REFERENCE = "the reference model is the policy at the start of training"
+_SHOWN = "it would log TRL's rewards and advantages, which are not used for training"
+_RUN = "the run has its own option for it"
 _EVALUATION = "evaluation plays episodes on held-out problems"
-_DATA = "the data loader hands out the numbers of steps, nothing else"
+_DATA = "the data loader yields only the numbers of the steps"
 
 _WHY: dict[str, dict[str, str]] = {
     _REWARD: {
@@ -140,17 +140,17 @@ _WHY: dict[str, dict[str, str]] = {
 REFUSED: dict[str, tuple[str, str]] = {
     name: (why, instead) for why, names in _WHY.items() for name, instead in names.items()
 }
-"""Why each is refused, and the option to use instead; none where there is no such option."""
+"""The reason why each argument is refused, and the option to use instead (empty if there is none)."""
 
 
 def check_trl_options(names: Iterable[str]) -> None:
-    """Refuse arguments that would do nothing, or break the loss.
+    """Refuse arguments that would have no effect or break the loss.
 
     Raises:
-        ConfigurationError: One is such; the message says why, and which option to use instead.
+        ConfigurationError: An argument is refused; the message names the reason and the option to use instead.
     """
     for name in names:
         why, instead = REFUSED.get(name) or (REFUSED["use_vllm"] if name.startswith("vllm_") else ("", ""))
         if why:
             use = f" Use {instead}." if instead else ""
-            raise ConfigurationError(f"optim.trl_options.{name} has no place here: {why}.{use}")
+            raise ConfigurationError(f"optim.trl_options.{name} is not supported: {why}.{use}")

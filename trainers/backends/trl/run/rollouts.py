@@ -1,8 +1,7 @@
-"""``Rollouts``: the batches of a run, each collected when the trainer asks for it, or ahead of that.
+"""``Rollouts``: supplies a run with batches, collected on demand or prefetched.
 
-Covered: when the engine gets weights, what is measured while a batch is collected, that an evaluation plays with the
-weights of its step, and which engines can play ahead (``rollout.max_staleness``). Not covered: which batch may begin
-when, which ``trainers/step/prefetch.py`` says.
+Covered: weight syncs, metrics of a rollout, evaluations with the weights of their step, and which engines can prefetch
+(``rollout.max_staleness``). Not covered: when a prefetched batch may begin (``trainers/step/prefetch.py``).
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from .stopping import Stopping
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """A batch with what goes with it.
+class CollectedBatch:
+    """A batch with its metrics and settings.
 
     Attributes:
         batch: The batch.
-        figures: What was measured while it was collected.
-        settings: Limits and temperature of its episodes.
+        figures: Metrics of its rollout.
+        settings: Budgets and temperature of its episodes.
     """
 
     batch: Batch
@@ -69,7 +68,7 @@ class Rollouts:
         self._collector, self._state, self._stopping, self._observers = play.collector, state, stopping, observers
         self._first = not setup.ranks.rank
         self._sync_s = 0.0
-        self._ahead: Ahead[Collected, Settings] | None = None
+        self._ahead: Ahead[CollectedBatch, Settings] | None = None
         config = setup.config
         if config.rollout.max_staleness:
             pace = Pace(
@@ -113,9 +112,9 @@ class Rollouts:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """An evaluation plays within, with the present weights.
+        """Let the block play an evaluation with the current weights.
 
-        Episodes that are collected ahead end first, unless they are carried over.
+        Prefetched episodes end first, unless they are carried over.
         """
         if self._ahead is None:
             self._policy.update()
@@ -127,23 +126,23 @@ class Rollouts:
                 yield
 
     def state_dict(self) -> Any:
-        """The collector's state after the last batch that was taken."""
+        """Return the collector's state after the last batch that the trainer took."""
         return (self._ahead or self._collector).state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         (self._ahead or self._collector).load_state_dict(state)
 
     def stop(self) -> None:
-        """Abandon what is being collected ahead."""
+        """Abandon the prefetched batches."""
         if self._ahead is not None:
             self._ahead.stop()
 
-    def _play_ahead(self, step: int, settings: Settings) -> Collected:
+    def _play_ahead(self, step: int, settings: Settings) -> CollectedBatch:
         self._state.play_with(settings)
         return self._collected(step, settings)
 
-    def _collected(self, step: int, settings: Settings | None = None) -> Collected:
+    def _collected(self, step: int, settings: Settings | None = None) -> CollectedBatch:
         figures = Sums()
         before = stats_of(self._policy.engine)
         batch = self._collector.collect(step)
@@ -162,7 +161,7 @@ class Rollouts:
             first=self._first,
             each=self._policy.in_each_process,
         )
-        return Collected(batch, figures.take(), settings or self._state.wanted)
+        return CollectedBatch(batch, figures.take(), settings or self._state.wanted)
 
     def _sync(self) -> None:
         """Give the engines their weights."""
@@ -175,7 +174,7 @@ class Rollouts:
 
     @contextmanager
     def _playing(self) -> Iterator[None]:
-        """The policy plays: without dropout, and with the engine's memory freed afterwards."""
+        """Put the policy in evaluation mode within the block; free the engines' memory afterwards."""
         model: Any = self._trl.model
         training = model.training
         model.eval()
@@ -183,13 +182,13 @@ class Rollouts:
             yield
         finally:
             model.train(training)
-            self._policy.rest()
+            self._policy.free_memory()
             if self._stale is not None:
-                self._stale.rest()
+                self._stale.free_memory()
 
 
 def check_ahead(config: TrainConfig) -> None:
-    """Check that a run can collect ahead as its options say.
+    """Check that a run can prefetch batches with its options.
 
     Raises:
         ConfigurationError: Its engine cannot play while the policy trains, or there is nothing to carry over.
@@ -198,18 +197,18 @@ def check_ahead(config: TrainConfig) -> None:
     ahead = f"rollout.max_staleness={rollout.max_staleness}"
     if rollout.max_staleness and ENGINES.get(rollout.engine).shares_weights:
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but engine={rollout.engine!r} computes with the very "
-            "weights that change: use an engine with weights of its own, such as engine='vllm-server', or "
+            f"{ahead} plays episodes while the policy trains, but engine={rollout.engine!r} computes with the weights "
+            "that are being trained: use an engine with its own copy of the weights, such as engine='vllm-server', or "
             "rollout.max_staleness=0."
         )
     if rollout.max_staleness and rollout.engine_options.get("sleep"):
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but an engine with engine.sleep=true is asleep then: "
-            "leave sleep off, or set rollout.max_staleness=0."
+            f"{ahead} plays episodes while the policy trains, but engine.sleep=true puts the engine to sleep during "
+            "training: set engine.sleep=false or rollout.max_staleness=0."
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
-            f"rollout.handover='carry' has no episode to carry over with {ahead}: then every rollout begins after the "
-            "hand-over that lets it begin, and ends before the next. Set rollout.max_staleness=2 or more, or "
+            f"rollout.handover='carry' has no episode to carry over with {ahead}, since every rollout then begins "
+            "after one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
             "rollout.handover='drain'."
         )

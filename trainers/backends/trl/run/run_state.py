@@ -1,6 +1,6 @@
-"""``TrlRunState``: what hooks read and change of a run on TRL; see ``RunState``.
+"""``TrlRunState``: the state of a run on TRL that hooks read and change; see ``RunState``.
 
-Not covered: DeepSpeed, which keeps the optimizer and its step to itself; hooks may neither reset it nor take SFT steps.
+Not covered: with DeepSpeed, which runs the optimizer itself, hooks can neither reset the optimizer nor take SFT steps.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rstar2_env.core.row import Row
 from rstar2_env.rollout import ChatCodec, Player
 from rstar2_env.rollout.env_pool import EnvFactory
 
-from ....hooks.state import Conversation, Limits
+from ....hooks.state import Budgets, Conversation
 from ..loss.forward import score, set_head
 from ..loss.micro_batches import MicroBatch
 from ..trainer import CollectorTrainer
 from .lengths import check_fits
 
 _LOG = logging.getLogger(__name__)
-Settings: TypeAlias = tuple[Limits, float]
-"""Limits of episodes, and the temperature at which they are drawn."""
+Settings: TypeAlias = tuple[Budgets, float]
+"""Budgets of episodes, and their sampling temperature."""
 
 
 class TrlRunState:
@@ -39,13 +39,13 @@ class TrlRunState:
 
     Args:
         trainer: Takes the optimizer steps.
-        player: Plays the episodes that are trained on.
+        player: Plays the training episodes.
         chat: Tokenizes conversations as a rollout would.
-        make_env: Makes the factory of the training environment, given options that override the run's own.
+        make_env: Returns a factory of the training environment, given options that override the run's own.
         terms: Name of each term of the loss, in their order.
         on_new_weights: Called when the weights have changed between two optimizer steps.
-        on_note: Writes down what hooks note, with the step.
-        openings: See ``RunState``; asked for once.
+        on_note: Records a note of a hook, with the step.
+        openings: See ``RunState``; called at most once.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class TrlRunState:
         openings: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._trainer, self._player, self._chat = trainer, player, chat
-        self._make_env, self._terms, self._on_new_weights = make_env, told_apart(terms), on_new_weights
+        self._make_env, self._terms, self._on_new_weights = make_env, unique_names(terms), on_new_weights
         self._on_note, self._openings = on_note, openings
         self._figures: dict[str, float] = {}
-        self._limits = Limits(player.budget.tokens, player.budget.turn_tokens)
+        self._limits = Budgets(player.budget.tokens, player.budget.turn_tokens)
         self._temperature = player.sampling.temperature
         self._played = self._trained = self.wanted
 
@@ -94,14 +94,14 @@ class TrlRunState:
         return self._trainer.reference is not None
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> Budgets:
         """See ``RunState``."""
         return self._limits
 
     @limits.setter
-    def limits(self, limits: Limits) -> None:
+    def limits(self, limits: Budgets) -> None:
         if dict(limits.env_options) != dict(self._limits.env_options):
-            # Made once here, so that a wrong option is an error, and not the end of every later episode.
+            # Make one environment now, so that a wrong option raises here instead of ending every later episode.
             self._make_env(limits.env_options)().close()
         check_fits(limits.max_episode_tokens, self._player.engine)
         self._limits = limits
@@ -132,7 +132,7 @@ class TrlRunState:
             terms[place] = dataclasses.replace(terms[place], coef=float(value))  # type: ignore[type-var]  # a dataclass
             self._trainer.objective.terms = terms
         else:
-            setattr(terms[place], "coef", float(value))  # noqa: B010 - a copy would begin without what it has learned
+            setattr(terms[place], "coef", float(value))  # noqa: B010 - a copy would lose the term's adaptive state
 
     def reset_reference(self) -> None:
         """See ``RunState``."""
@@ -172,22 +172,22 @@ class TrlRunState:
         self._on_new_weights()
         return float(ranks.sum(np.array([float(loss)]))[0])
 
-    def saw(self, figures: Mapping[str, float]) -> None:
+    def update_metrics(self, figures: Mapping[str, float]) -> None:
         """Keep the newest value of each metric that was logged."""
         self._figures |= figures
 
     @property
     def wanted(self) -> Settings:
-        """Limits and temperature that hooks want, for episodes that have not begun."""
+        """The budgets and the temperature for episodes that have not begun."""
         return self._limits, self._temperature
 
     def begin_rollout(self) -> None:
-        """Let what hooks want hold, for the episodes that are played next and for their training."""
+        """Apply the wanted settings to the next episodes and to the updates on them."""
         self.play_with(self.wanted)
         self.train_with(self.wanted)
 
     def play_with(self, settings: Settings) -> None:
-        """Play the next episodes with these limits and this temperature."""
+        """Play the next episodes with these budgets and this temperature."""
         player, (limits, temperature), (before, at) = self._player, settings, self._played
         if limits != before:
             player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
@@ -198,7 +198,7 @@ class TrlRunState:
         self._played = settings
 
     def train_with(self, settings: Settings) -> None:
-        """Train at the temperature at which the rows were drawn that are trained on next."""
+        """Train at the temperature at which the next rows were sampled."""
         trainer, temperature = self._trainer, settings[1]
         if temperature != self._trained[1]:
             trainer.use_head(temperature)
@@ -208,7 +208,7 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """What hooks changed, as JSON can hold it. The reference model's weights are kept by the trainer."""
+        """Return the changes of hooks, as JSON values. The trainer saves the reference model's weights."""
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],
@@ -217,8 +217,8 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: rows that are still to be trained on were drawn as ``applied`` says."""
-        applied, wanted = ((Limits(**limits), value) for limits, value in (state["applied"], state["wanted"]))
+        """Restore a state; pending rows were sampled with the settings ``applied``."""
+        applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)
         self._limits, self._temperature = wanted
@@ -226,12 +226,12 @@ class TrlRunState:
             self.set_coefficient(value, name)
 
     def _place(self, term: str) -> int:
-        """The position of a term of the loss that has a coefficient to set."""
+        """Return the position of a term of the loss that has a coefficient."""
         terms = self._trainer.objective.terms
         having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
         if term not in having:
             raise ConfigurationError(
-                f"The loss has no term {term!r} with an option coef. With one: {', '.join(having) or 'none'}."
+                f"The loss has no term {term!r} with an option coef. Terms with one: {', '.join(having) or 'none'}."
             )
         return self._terms.index(term)
 
@@ -241,7 +241,7 @@ class TrlRunState:
         ]
         ids, mask = self._chat.conversation(messages)
         start = mask.index(1)
-        # With an advantage it is one of the rows that train; nothing else reads it here.
+        # A non-zero advantage marks the row as trained; its value is not used here.
         return Row(Episode(), ids[:start], ids[start:], mask[start:], [0.0] * (len(ids) - start), advantage=1.0)
 
     def _nll(self, model: Any, batch: MicroBatch) -> Tensor:
@@ -249,7 +249,7 @@ class TrlRunState:
         return -(logp * batch.weight).sum() + logp.sum() * 0
 
     def _optimize(self, learning_rate: float | None) -> None:
-        """One optimizer step on the gradients that are there."""
+        """Take one optimizer step on the accumulated gradients."""
         trainer = self._trainer
         optimizer: Any = trainer.optimizer
         if trainer.args.max_grad_norm:
@@ -269,8 +269,8 @@ class TrlRunState:
             raise ConfigurationError(f"With DeepSpeed, a hook cannot {what}.")
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
-    """Names of terms, the second of one name as ``NAME#2``, so that each has a coefficient of its own."""
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Make the names of terms unique: the second term with the same name becomes ``NAME#2``."""
     seen: Counter[str] = Counter()
     found = []
     for name in names:

@@ -1,4 +1,4 @@
-"""``SampledEpisodes``: a few episodes of each rollout as a table in the experiment trackers that can show one."""
+"""``SampledEpisodes``: sends a table with a few episodes of each rollout to the experiment trackers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.core.run_folder import Decision
 
 COLUMNS = ("step", "problem", "reward", "correct", "end", "kept", "reason", "advantage", "conversation")
 ROWS = 8
-"""Episodes in a table."""
+"""Number of episodes in a table."""
 
 Row = tuple[Any, ...]
 
@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 def sampled(
     step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]], count: int = ROWS
 ) -> list[Row]:
-    """Choose episodes evenly over all that were played, in their order; one row each, as ``COLUMNS``."""
+    """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all that were played."""
     pairs = [
         pair for group, decided in zip(groups, decisions, strict=True) for pair in zip(group, decided, strict=True)
     ]
@@ -45,7 +45,7 @@ def sampled(
 
 
 class SampledEpisodes(TrainerCallback):
-    """Sends the newest table with the next line of metrics.
+    """Sends the newest table along with the next line of metrics.
 
     Args:
         trackers: Names of the trackers of the run.
@@ -61,7 +61,7 @@ class SampledEpisodes(TrainerCallback):
         self._rows = sampled(step, groups, decisions)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Send the table to every tracker that is in use."""
+        """Send the table to every tracker in use."""
         rows, self._rows = self._rows, []
         if not rows or not state.is_world_process_zero:
             self._rows = rows if "loss" not in kwargs.get("logs", {}) else []
@@ -72,7 +72,7 @@ class SampledEpisodes(TrainerCallback):
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """The table as Markdown; what a program printed cannot break out of its cell."""
+    """Return the table as Markdown; the cells are escaped, so that their text cannot end a cell."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
     for row in rows:
         cells = ["" if value is None else str(value) for value in row]
@@ -93,7 +93,7 @@ def _to_tensorboard(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) ->
 
 
 def _to_wandb(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
-    wandb = sys.modules.get("wandb")  # its callback has imported it
+    wandb = sys.modules.get("wandb")  # transformers' callback has imported it
     if wandb is not None and wandb.run is not None:
         table = wandb.Table(columns=list(COLUMNS), data=[list(row) for row in rows])
         wandb.log({"episodes": table, "train/global_step": step})
@@ -102,7 +102,7 @@ def _to_wandb(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
 def _to_trackio(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
     trackio = sys.modules.get("trackio")
     if trackio is not None:
-        frame = import_module("pandas").DataFrame(rows, columns=list(COLUMNS))  # trackio needs it too
+        frame = import_module("pandas").DataFrame(rows, columns=list(COLUMNS))  # trackio needs pandas too
         trackio.log({"episodes": trackio.Table(dataframe=frame)}, step=step)
 
 

@@ -1,4 +1,4 @@
-"""``Steps``: the data loader of a run, which hands out the numbers of optimizer steps."""
+"""``StepNumbers``: the data loader of a run; its items are the numbers of optimizer steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transformers import Trainer
 
 
-class Steps:
+class StepNumbers:
     """The data loader: the numbers of the optimizer steps still to be taken."""
 
     def __init__(self, trainer: Trainer, steps: int) -> None:
@@ -17,6 +17,6 @@ class Steps:
         return self._steps
 
     def __iter__(self) -> Iterator[dict[str, int]]:
-        # The trainer's state says where a resumed run goes on.
+        # In a resumed run, the trainer's state holds the step to continue from.
         for step in range(self._trainer.state.global_step, self._steps):
             yield {"step": step}

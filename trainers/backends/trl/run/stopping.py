@@ -1,9 +1,9 @@
-"""``Stopping``: what Ctrl-C and SIGTERM do to a training run, so that nothing is lost.
+"""``Stopping``: ends a training run on Ctrl-C or SIGTERM without losing finished steps.
 
-The first signal lets the optimizer step in progress end, or abandons the rollout in progress, which then counts for
-nothing; a checkpoint is written, one line says how to go on, and the run ends with the exit code 130 or 143. The second
-ends it at once. Several processes stop after the same step, whichever of them was told; their rollouts are played to
-the end, since one that abandons its own would leave the others waiting. Not covered: runs that are not started in the
+The first signal lets the optimizer step in progress finish, or discards the rollout in progress. Then a checkpoint is
+written, one line explains how to resume, and the run ends with exit code 130 or 143. A second signal ends the run
+immediately. Several processes stop after the same step, even if only one of them received the signal. They finish
+their rollouts, since a process that abandons its own would leave the others waiting. Not covered: runs outside the
 main thread of the program, which receives no signals.
 """
 
@@ -29,11 +29,11 @@ from ....record.resume import TrainingStopped, refuse_finished
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
-"""Within this time a launcher (torchrun) repeats the signal that a terminal sends to all processes."""
+"""Seconds within which a launcher (torchrun) may repeat a signal that the terminal already sent to all processes."""
 
 
 class RolloutAbortedError(KeyboardInterrupt):
-    """The rollout in progress was abandoned; like ``KeyboardInterrupt``, not for ``except Exception`` to catch."""
+    """The rollout in progress was abandoned. Like ``KeyboardInterrupt``, it is not caught by ``except Exception``."""
 
 
 class _Stateful(Protocol):
@@ -43,16 +43,16 @@ class _Stateful(Protocol):
 
 
 class Stopping(TrainerCallback):
-    """Listens for the two signals while a run trains; add it to the trainer's callbacks.
+    """Handles the two signals while a run trains; add it to the trainer's callbacks.
 
     Args:
         folder: The run's folder.
-        agree: Returns the largest of the numbers that the processes call it with.
+        agree: Returns the maximum of a number over all processes.
         alone: Whether this is the only process of the run.
-        speaks: Whether this process tells how to go on.
+        speaks: Whether this process prints the messages.
 
     Attributes:
-        number: The signal that arrived, here or, after a step, in another process; 0 for none.
+        number: The signal that this process received, or after a step that any process received; 0 for none.
     """
 
     def __init__(self, folder: Path, agree: Callable[[int], int], *, alone: bool, speaks: bool) -> None:
@@ -64,7 +64,7 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals while this lasts; outside the main thread nothing changes."""
+        """Handle the signals within the block; does nothing outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -76,15 +76,15 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def rollout(self, collector: _Stateful | None = None) -> Iterator[None]:
-        """Play a rollout within: a signal abandons it, if this is the only process.
+        """Let a signal abandon the rollout that the block plays, if this is the only process.
 
         Args:
-            collector: Is set back to its state before the rollout, if that is abandoned.
+            collector: Restored to its state before the rollout if the rollout is abandoned.
 
         Raises:
-            RolloutAbortedError: A signal arrived before its end.
+            RolloutAbortedError: A signal arrived before the end of the block.
         """
-        # A copy: what a part returns may be what it goes on with.
+        # A copy: a part may return the very object that it continues to change.
         state = deepcopy(collector.state_dict()) if self._alone and collector is not None else None
         self._rolling = True
         try:
@@ -105,15 +105,15 @@ class Stopping(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Refuse to go on where the steps are done: the loop would take one more.
+        """Refuse to resume a run whose steps are all done: the loop would take one more.
 
         Raises:
-            ConfigurationError: They are.
+            ConfigurationError: All steps are done.
         """
         refuse_finished(self._folder, done=state.global_step, steps=state.max_steps)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Agree with the other processes whether to stop after this step; then have a checkpoint written."""
+        """Agree with the other processes whether to stop after this step; if so, request a checkpoint."""
         self.number = self._agree(self.number)
         if self.number:
             self._agreed = True
@@ -124,42 +124,42 @@ class Stopping(TrainerCallback):
 
         Args:
             trainer: The trainer, after ``train()``.
-            aborted: Whether that ended with a ``RolloutAbortedError``.
+            aborted: Whether ``train()`` raised a ``RolloutAbortedError``.
         """
         return (self._agreed or aborted) and int(trainer.state.global_step) < int(trainer.state.max_steps)
 
     def end_early(self, trainer: Trainer) -> None:
-        """End a run that was stopped early: with a checkpoint, and a line that says how to go on.
+        """End a run that a signal stopped early: write a checkpoint and explain how to resume.
 
         Args:
             trainer: The trainer, after ``train()``.
 
         Raises:
-            TrainingStopped: SIGINT stopped it.
-            SystemExit: SIGTERM stopped it.
+            TrainingStopped: The signal was SIGINT.
+            SystemExit: The signal was SIGTERM.
         """
         step = int(trainer.state.global_step)
         newest = newest_checkpoint(self._folder)
         if newest is None or step_of(newest) != step:
-            # The rollout was abandoned: the loop did not get to the end of a step.
+            # The rollout was abandoned, so the loop wrote no checkpoint at the end of a step.
             model: Any = trainer.model
             trainer._save_checkpoint(model, trial=None)
             trainer.control = trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
         self._end(
             f"Stopped after step {step} of {trainer.state.max_steps}: checkpoint-{step} is in {self._folder}. "
-            "The same command goes on from there: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
-            "the others without."
+            "To resume, repeat the command: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
+            "other commands unchanged."
         )
 
     def end(self) -> None:
-        """End the program, if a signal arrived that did not stop the run before its last step; call it at the end.
+        """End the program if a signal arrived too late to stop the run early; call it after the last step.
 
         Raises:
-            TrainingStopped: It was SIGINT.
-            SystemExit: It was SIGTERM.
+            TrainingStopped: The signal was SIGINT.
+            SystemExit: The signal was SIGTERM.
         """
         if self.number:
-            self._end(f"All steps were done when the signal came; the run is complete: {self._folder}.")
+            self._end(f"All steps were done when the signal arrived; the run is complete: {self._folder}.")
 
     def _end(self, line: str) -> None:
         if self._speaks:
@@ -185,7 +185,7 @@ class Stopping(TrainerCallback):
         abandons = self._alone and self._rolling
         if self._speaks:
             what = "abandoning the rollout" if abandons else "finishing the step"
-            _say(f"{signal.Signals(number).name}: {what} in progress, then a checkpoint; again to end at once.")
+            _say(f"{signal.Signals(number).name}: {what} in progress, then a checkpoint; repeat it to end immediately.")
         if abandons:
             _abandon()
 
@@ -196,10 +196,10 @@ class Stopping(TrainerCallback):
 
 
 def _abandon() -> None:
-    """Cancel what an event loop of this thread does, or, if none runs, interrupt this thread.
+    """Cancel all tasks of this thread's event loop; if no loop is running, interrupt the thread.
 
     Raises:
-        RolloutAbortedError: No event loop runs here.
+        RolloutAbortedError: No event loop is running in this thread.
     """
     try:
         loop = asyncio.get_running_loop()
@@ -210,11 +210,11 @@ def _abandon() -> None:
         for task in asyncio.all_tasks(loop):
             task.cancel()
 
-    # The signal may have come in the middle of a task's step.
+    # The signal may have arrived in the middle of a task's step.
     loop.call_soon_threadsafe(cancel)
 
 
 def _say(text: str) -> None:
-    # Not print(): the handler may have interrupted one in the middle of its buffer. A bar may stand on the line.
+    # Not print(): the handler may have interrupted one in the middle of its buffer. The line may hold a progress bar.
     end = b"\r\x1b[K" if sys.stderr.isatty() else b""
     os.write(sys.stderr.fileno(), end + text.encode() + b"\n")

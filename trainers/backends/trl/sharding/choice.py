@@ -1,7 +1,8 @@
-"""Which sharding a run has: what its options say, else what accelerate's configuration says.
+"""Chooses the sharding of a run: from its options, otherwise from accelerate's configuration.
 
-Covered: FSDP2, which this package applies itself (``fsdp2``), so that it is the same on every device, and DeepSpeed's
-ZeRO-2 and ZeRO-3 as accelerate sets them up (``zero``). Not covered: FSDP1, tensor and pipeline parallelism.
+Covered: FSDP2, which this package applies itself (``fsdp2``), so that it works the same on every device, and
+DeepSpeed's ZeRO-2 and ZeRO-3 as accelerate sets them up (``zero``). Not covered: FSDP1, tensor and pipeline
+parallelism.
 """
 
 from __future__ import annotations
@@ -12,29 +13,30 @@ from typing import Any, Literal, cast
 from rstar2_env.core.errors import ConfigurationError
 
 Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
-"""What the processes divide among them; see ``RunOptions.sharding``."""
+"""The state that processes divide among them; see ``RunOptions.sharding``."""
 
 _FSDP, _DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"
-"""Variables in which ``accelerate launch`` tells its processes what its configuration says."""
+"""Environment variables in which ``accelerate launch`` passes its configuration to its processes."""
 
 
 def chosen_sharding(wanted: str | None) -> Sharding:
-    """Return the sharding of this run, and take FSDP over from accelerate.
+    """Return the sharding of this run, and disable accelerate's own FSDP.
 
-    accelerate wraps a model in FSDP on accelerators alone, and in plain data parallelism on a CPU without a word. So
-    its FSDP is switched off here, before a model is loaded, and ``fsdp2.shard`` does what its configuration asked for.
+    accelerate wraps a model in FSDP only on accelerators, and silently uses plain data parallelism on a CPU. So its
+    FSDP is disabled here, before a model is loaded, and ``fsdp2.shard`` does the sharding that its configuration
+    requests.
 
     Args:
         wanted: ``run.sharding``.
 
     Raises:
-        ConfigurationError: The option and accelerate's configuration contradict each other, or the latter asks for
-            FSDP1 or for weights in host memory.
+        ConfigurationError: The option and accelerate's configuration contradict each other, or the latter requests
+            FSDP1 or weights in host memory.
     """
     configured = _configured()
     if wanted is not None and configured is not None and wanted != configured:
         raise ConfigurationError(
-            f"run.sharding={wanted!r}, but accelerate's configuration asks for {configured}: leave one of them out.",
+            f"run.sharding={wanted!r}, but accelerate's configuration requests {configured}: remove one of them.",
             option="run.sharding",
         )
     os.environ[_FSDP] = "false"
@@ -42,22 +44,22 @@ def chosen_sharding(wanted: str | None) -> Sharding:
 
 
 def _configured() -> Sharding | None:
-    """What the configuration of ``accelerate launch`` asks for; ``None`` if it asks for no sharding."""
+    """Return the sharding in the configuration of ``accelerate launch``; ``None`` if there is none."""
     if _is_set(_FSDP):
         if os.environ.get("FSDP_VERSION", "1") != "2":
             raise ConfigurationError(
-                "accelerate's configuration asks for FSDP1, which is not supported: set fsdp_version: 2.",
+                "accelerate's configuration requests FSDP1, which is not supported: set fsdp_version: 2.",
                 option="run.sharding",
             )
         if _is_set("FSDP_OFFLOAD_PARAMS"):
             raise ConfigurationError(
-                "accelerate's configuration asks for weights in host memory (fsdp_offload_params), which is not "
-                "supported with FSDP2 here: set it to false.",
+                "accelerate's configuration requests weights in host memory (fsdp_offload_params), which is not "
+                "supported with FSDP2: set it to false.",
                 option="run.sharding",
             )
         return "fsdp2"
     if _is_set(_DEEPSPEED):
-        # Read by accelerate itself when the trainer is made; here for what else depends on it.
+        # accelerate reads it again when the trainer is made; other choices depend on it before that.
         stage = _stage_of_deepspeed()
         return cast(Sharding, f"zero{stage}") if stage in (2, 3) else None
     return None
@@ -74,10 +76,10 @@ def _is_set(name: str) -> bool:
 
 
 def sharding_of(state: Any) -> Sharding:
-    """Return how accelerate itself shards, which is DeepSpeed or nothing.
+    """Return accelerate's own sharding, which is DeepSpeed's or none.
 
     Args:
-        state: ``accelerate.state.AcceleratorState``, or what has its attributes.
+        state: ``accelerate.state.AcceleratorState``, or an object with its attributes.
     """
     deepspeed = getattr(state, "deepspeed_plugin", None)
     stage = 0 if deepspeed is None else int(deepspeed.zero_stage)
@@ -85,23 +87,23 @@ def sharding_of(state: Any) -> Sharding:
 
 
 def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None:
-    """Refuse an engine that cannot work with weights that are sharded so.
+    """Refuse an engine that cannot work with the sharding of the weights.
 
-    Episodes of different processes take different numbers of turns, so an engine's forward pass may not wait for the
-    other processes. FSDP2 gathers the weights of an engine that shares them before the rollout; ZeRO-3 gathers them in
-    every forward pass.
+    Episodes of different processes have different numbers of turns, so an engine's forward pass must not wait for other
+    processes. With FSDP2, the weights of an engine that shares them are gathered before the rollout; ZeRO-3 gathers
+    them in every forward pass.
 
     Args:
-        name: The engine, for the message.
+        name: Name of the engine, for the message.
         sharding: How the weights are sharded.
         shares_weights: Whether the engine computes with the trainer's own module.
 
     Raises:
-        ConfigurationError: It would wait forever.
+        ConfigurationError: The engine would wait forever.
     """
     if shares_weights and sharding == "zero3":
         raise ConfigurationError(
             f"engine={name!r} computes with the trainer's weights, which ZeRO-3 gathers from all processes in every "
-            "forward pass, and processes play different numbers of turns: they would wait for each other forever. Use "
-            'engine="vllm-server", or sharding="fsdp2" or "zero2".'
+            "forward pass. The processes play different numbers of turns, so they would wait for each other forever. "
+            'Use engine="vllm-server", or sharding="fsdp2" or "zero2".'
         )

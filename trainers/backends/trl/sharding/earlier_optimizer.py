@@ -1,8 +1,8 @@
-"""What a new run carries over from a checkpoint of an earlier one: the state of its optimizer, if it fits.
+"""Loads the optimizer state of an earlier run's checkpoint into a new run (``optim.begin_from``).
 
-Every checkpoint says in ``optimizer.json`` of which optimizer its state is, and of which weights, by group: what does
-not fit is told before anything is trained. Not covered: the weights, and the learning rates and their schedule, which
-are the new run's own; reading shards (``torch_state``, ``zero_state``).
+Every checkpoint records its optimizer and the weights in each parameter group in ``optimizer.json``, so a mismatch is
+reported before training begins. Not covered: the weights, the learning rates and their schedule, which are the new
+run's own; reading shards (``torch_state``, ``zero_state``).
 """
 
 from __future__ import annotations
@@ -27,87 +27,87 @@ from .shards import OPTIMIZER, has_shards
 _FILE = "optimizer.json"
 _OPTION = "optim.begin_from"
 _SHOWN = 3
-"""Names that a message lists."""
+"""Number of names that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
-    """Which optimizer there is, and what it trains.
+class OptimizerLayout:
+    """The class of an optimizer and the weights that it trains.
 
     Attributes:
         optimizer: Name of its class.
-        groups: The shape of each weight by its name, of each of its groups.
+        groups: For each parameter group, the shape of each weight by its name.
     """
 
     optimizer: str
     groups: list[dict[str, list[int]]]
 
     @classmethod
-    def of(cls, optimizer: torch.optim.Optimizer, module: nn.Module) -> Optimized:
-        """Say it of an optimizer that nothing wraps yet, and of the module whose weights it has."""
+    def of(cls, optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerLayout:
+        """Describe an unwrapped optimizer of a module's weights."""
         named = {id(weights): (name, weights) for name, weights in module.named_parameters()}
         groups = [[named[id(one)] for one in group["params"]] for group in optimizer.param_groups]
-        # What ZeRO-3 divides is empty, and says itself how large it is.
+        # A weight that ZeRO-3 partitions is empty, and has its full shape in ds_shape.
         shapes = [{name: list(getattr(one, "ds_shape", one.shape)) for name, one in group} for group in groups]
         return cls(type(optimizer).__name__, shapes)
 
     @property
     def shapes(self) -> dict[str, list[int]]:
-        """The shape of each weight, in the order in which the optimizer numbers them."""
+        """Shape of each weight, in the optimizer's order."""
         return {name: shape for group in self.groups for name, shape in group.items()}
 
     def write(self, checkpoint: str | Path) -> None:
-        """Put it into a checkpoint."""
+        """Write the description to a checkpoint."""
         write_json(Path(checkpoint) / _FILE, asdict(self))
 
 
 def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
-    """Return the checkpoint that a folder means: itself, or the newest of the run in it.
+    """Return the folder itself if it is a checkpoint, otherwise the newest checkpoint of the run in it.
 
     Raises:
-        ConfigurationError: There is none that was written to its end, or it has no state of an optimizer.
+        ConfigurationError: There is no complete checkpoint, or it has no optimizer state.
     """
     found = checkpoint_at(Path(folder))
     if found is None:
         raise ConfigurationError(
-            f"{folder}, with whose optimizer the run is to begin, holds no finished checkpoint: name the folder of a "
-            "run of reinforcement learning, or of one of its checkpoints.",
+            f"{folder}, from which to load the optimizer state, has no complete checkpoint: set the folder of a run of "
+            "reinforcement learning, or of one of its checkpoints.",
             option=_OPTION,
         )
     if not ((found / _FILE).exists() and (has_shards(found) or (found / OPTIMIZER_NAME).exists())):
         raise ConfigurationError(
-            f"{found} has no {_FILE} with the state of an optimizer beside it: it is no checkpoint of a run of "
-            "reinforcement learning, or one of an earlier version.",
+            f"{found} has no {_FILE}, or no optimizer state: it is not a checkpoint of a run of reinforcement "
+            "learning, or it was written by an earlier version.",
             option=_OPTION,
         )
     return found
 
 
-def check_fits(checkpoint: Path, now: Optimized, *, sharding: str) -> None:
+def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None:
     """Refuse the state of another optimizer, or of other weights.
 
     Args:
         checkpoint: The checkpoint of the earlier run.
-        now: What this run has.
+        now: The optimizer of this run.
         sharding: What the processes of this run divide.
 
     Raises:
-        ConfigurationError: It does not fit; the message says what is there and what is here.
+        ConfigurationError: The state does not fit; the message describes the difference.
     """
     before = _read(checkpoint)
     why = next(_differences(before, now), None)
     if why is None and sharding != "none" and not has_shards(checkpoint):
-        why = f"it was written without sharding, and this run has sharding={sharding!r}: train both with the same"
+        why = f"it was written without sharding, but this run has sharding={sharding!r}: use the same for both"
     if why is not None:
         raise ConfigurationError(
-            f"The optimizer's state in {checkpoint} does not fit this run: {why}. Leave the option out to begin with "
-            "a fresh optimizer.",
+            f"The optimizer's state in {checkpoint} does not fit this run: {why}. Remove the option to start with a "
+            "new optimizer.",
             option=_OPTION,
         )
 
 
 def whole_state(checkpoint: Path) -> dict[str, Any]:
-    """Read the state of an optimizer that is not in shards, named as in shards."""
+    """Read an optimizer state that is not sharded, with the names that shards use."""
     names = list(_read(checkpoint).shapes)
     read = torch.load(checkpoint / OPTIMIZER_NAME, map_location="cpu", weights_only=True)["state"]
     return {
@@ -115,37 +115,37 @@ def whole_state(checkpoint: Path) -> dict[str, Any]:
     }
 
 
-def _read(checkpoint: Path) -> Optimized:
+def _read(checkpoint: Path) -> OptimizerLayout:
     try:
-        return Optimized(**json.loads((checkpoint / _FILE).read_text("utf-8")))
+        return OptimizerLayout(**json.loads((checkpoint / _FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(f"{checkpoint / _FILE} cannot be read: {error}", option=_OPTION) from error
 
 
-def _differences(before: Optimized, now: Optimized) -> Iterator[str]:
-    """What does not fit, in words, the most telling first."""
+def _differences(before: OptimizerLayout, now: OptimizerLayout) -> Iterator[str]:
+    """Yield descriptions of the differences, the most informative first."""
     was, is_ = before.shapes, now.shapes
     if was.keys() != is_.keys():
-        yield f"it is of {_weights(was, is_)} there, and this run trains {_weights(is_, was)}"
+        yield f"it belongs to {_weights(was, is_)}, but this run trains {_weights(is_, was)}"
         return
     for name, shape in was.items():
         if shape != is_[name]:
-            yield f"{name} has the shape {tuple(shape)} there and {tuple(is_[name])} here"
+            yield f"{name} has the shape {tuple(shape)} in the checkpoint and {tuple(is_[name])} in this run"
     if before.optimizer != now.optimizer:
-        yield f"it is of {before.optimizer}, and this run has {now.optimizer} (optim.trl_options.optim)"
+        yield f"it belongs to {before.optimizer}, but this run uses {now.optimizer} (optim.trl_options.optim)"
     there, here = _group_of(before), _group_of(now)
     for name, number in there.items():
         if number != here[name]:
-            yield f"{name} is in group {number} of the optimizer's weights there and in group {here[name]} here"
+            yield f"{name} is in parameter group {number} in the checkpoint and in group {here[name]} in this run"
 
 
-def _group_of(one: Optimized) -> dict[str, int]:
+def _group_of(one: OptimizerLayout) -> dict[str, int]:
     return {name: number for number, group in enumerate(one.groups, 1) for name in group}
 
 
 def _weights(names: Collection[str], others: Collection[str]) -> str:
-    """Weights, in words: how many, and some that the others do not have."""
+    """Describe weights: their number, and some names that ``others`` does not contain."""
     kind = "LoRA adapters" if any(".lora_" in name for name in names) else "weights of the model"
     alone = [name for name in names if name not in others]
     shown = ", ".join(alone[:_SHOWN]) + (", ..." if len(alone) > _SHOWN else "")
-    return f"{len(names)} {kind}" + (f" (of them alone: {shown})" if alone else "")
+    return f"{len(names)} {kind}" + (f" (only these: {shown})" if alone else "")

@@ -1,8 +1,8 @@
-"""The shards of a checkpoint: weights and the optimizer's state, each process's own part, by torch's DCP.
+"""The shards of a checkpoint: weights and optimizer state, written by torch's DCP, each process its own part.
 
-The tensors are named after the weights, and not after processes: a checkpoint that eight wrote is read by one, or by
-sixteen, and by another kind of sharding. Not covered: what is not a tensor (``run_states``), and exports that
-transformers can load (``CollectorTrainer.save_model``).
+The tensors are named after the weights, not after processes, so another number of processes, or another kind of
+sharding, can read them. Not covered: state other than tensors (``process_states``), and exports that transformers can
+load (``CollectorTrainer.save_model``).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from rstar2_env.core.errors import ConfigurationError
 
 FOLDER = "shards"
-"""Folder of the shards in that of a checkpoint."""
+"""Folder of the shards inside a checkpoint."""
 WEIGHTS, OPTIMIZER, REFERENCE = "weights/", "optimizer/", "reference/"
-"""Beginnings of the names of tensors."""
+"""Prefixes of tensor names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a checkpoint says of a tensor.
+class TensorInfo:
+    """Metadata of a tensor in a checkpoint.
 
     Attributes:
-        shape: Of the whole tensor.
+        shape: Shape of the whole tensor.
         dtype: Its precision.
     """
 
@@ -43,12 +43,12 @@ class Wanted:
 
 
 def has_shards(checkpoint: str | Path) -> bool:
-    """Whether a checkpoint has its weights in shards."""
+    """Whether a checkpoint is sharded."""
     return (Path(checkpoint) / FOLDER / ".metadata").exists()
 
 
 def clear(checkpoint: str | Path) -> None:
-    """Remove the shards of a checkpoint that is written again, perhaps by fewer processes; called by one process."""
+    """Remove the old shards of a checkpoint that is rewritten, possibly by fewer processes; one process calls it."""
     shutil.rmtree(Path(checkpoint) / FOLDER, ignore_errors=True)
 
 
@@ -57,41 +57,41 @@ def write(checkpoint: str | Path, tensors: Mapping[str, Tensor]) -> None:
 
     Args:
         checkpoint: Folder of the checkpoint.
-        tensors: By name. A whole tensor that several processes have is written by one of them.
+        tensors: Tensors by name. If several processes have the same whole tensor, one of them writes it.
     """
     with _quiet():
         save(dict(tensors), checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=_alone())
 
 
-def listing(checkpoint: str | Path) -> dict[str, Wanted]:
-    """Return what a checkpoint holds, by name.
+def listing(checkpoint: str | Path) -> dict[str, TensorInfo]:
+    """Return the metadata of a checkpoint's tensors, by name.
 
     Raises:
-        ConfigurationError: It cannot be read.
+        ConfigurationError: The checkpoint cannot be read.
     """
     try:
         found = FileSystemReader(Path(checkpoint) / FOLDER).read_metadata().state_dict_metadata
-    except Exception as error:  # whatever is in a file that is cut off
+    except Exception as error:  # a truncated file may raise any exception
         raise ConfigurationError(f"The shards of {checkpoint} cannot be read: {error}") from error
     return {
-        name: Wanted(one.size, one.properties.dtype)
+        name: TensorInfo(one.size, one.properties.dtype)
         for name, one in found.items()
         if isinstance(one, TensorStorageMetadata)
     }
 
 
 def read(
-    checkpoint: str | Path, wanted: Callable[[Mapping[str, Wanted]], dict[str, Tensor]], *, alone: bool = False
+    checkpoint: str | Path, wanted: Callable[[Mapping[str, TensorInfo]], dict[str, Tensor]], *, alone: bool = False
 ) -> dict[str, Tensor]:
     """Read into tensors of this process, in place; every process of the run calls it.
 
     Args:
         checkpoint: Folder of the checkpoint.
-        wanted: Given what it holds, returns the tensors to read into, by name.
-        alone: Read without asking the other processes, which may then want other tensors.
+        wanted: Given the metadata of the checkpoint, returns the tensors to read into, by name.
+        alone: Read without synchronizing with the other processes, which may then read other tensors.
 
     Raises:
-        ConfigurationError: It holds the weights of another model, or cannot be read.
+        ConfigurationError: The checkpoint holds the weights of another model, or cannot be read.
     """
     held = listing(checkpoint)
     tensors = wanted(held)
@@ -100,8 +100,8 @@ def read(
             raise ConfigurationError(f"{checkpoint} has no {name}: it is a checkpoint of another model.")
         if held[name].shape != tensor.shape:
             raise ConfigurationError(
-                f"{checkpoint} has {name} of the shape {tuple(held[name].shape)}, and {tuple(tensor.shape)} is "
-                "expected: it is a checkpoint of another model."
+                f"{checkpoint} has {name} with the shape {tuple(held[name].shape)} instead of {tuple(tensor.shape)}: "
+                "it is a checkpoint of another model."
             )
     if tensors:
         with _quiet():
@@ -110,13 +110,13 @@ def read(
 
 
 def _alone() -> bool:
-    """Whether this process has no others to talk to."""
+    """Whether this is the only process."""
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back torch's warning that one process is alone, and those about its own deprecated calls."""
+    """Suppress torch's warnings about a single process and about its own deprecated calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

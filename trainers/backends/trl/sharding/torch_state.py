@@ -1,7 +1,7 @@
-"""``TorchState``: the trained weights and the optimizer's state of a module that torch alone holds, whole or sharded.
+"""``TorchState``: the trained weights and the optimizer state of a module without DeepSpeed, whole or sharded.
 
-The tensors have the names that a checkpoint gives them (``shards``), and are ``DTensor`` where FSDP2 divides them, so
-that what many processes wrote can be read by fewer or more. Not covered: what DeepSpeed holds (``zero_state``).
+The tensors have the names that checkpoints use (``shards``), and are ``DTensor`` if FSDP2 shards them, so another
+number of processes can read them. Not covered: the state of DeepSpeed (``zero_state``).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from .fsdp2 import release
-from .shards import OPTIMIZER, WEIGHTS, Wanted
+from .shards import OPTIMIZER, WEIGHTS, TensorInfo
 
 
 class TorchState:
-    """What is trained, by name.
+    """The trained tensors, by name.
 
     Args:
-        module: The policy, not wrapped.
-        optimizer: Its optimizer, not wrapped; ``None`` where only weights are asked for.
+        module: The policy, unwrapped.
+        optimizer: Its optimizer, unwrapped; ``None`` if only weights are needed.
     """
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
@@ -31,7 +31,7 @@ class TorchState:
         self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint holds."""
+        """Return the tensors to write to a checkpoint."""
         found: dict[str, Tensor] = {f"{WEIGHTS}{name}": weights.detach() for name, weights in self._trained.items()}
         states: Mapping[Any, dict[str, Any]] = {} if self._optimizer is None else self._optimizer.state
         for name, weights in self._trained.items():
@@ -40,20 +40,20 @@ class TorchState:
                     found[f"{OPTIMIZER}{name}/{key}"] = value
         return found
 
-    def wanted(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
-        """Return tensors to read a checkpoint into: the weights themselves, and new ones for the optimizer's state.
+    def wanted(self, held: Mapping[str, TensorInfo]) -> dict[str, Tensor]:
+        """Return tensors to read a checkpoint into: the weights themselves, and new ones for the optimizer state.
 
         Args:
-            held: What the checkpoint holds, by name.
+            held: Metadata of the checkpoint's tensors, by name.
         """
         return self.wanted_weights(held) | self.wanted_optimizer(held)
 
-    def wanted_weights(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
-        """Return the weights themselves, to read a checkpoint into; as ``wanted``, without the optimizer's state."""
+    def wanted_weights(self, held: Mapping[str, TensorInfo]) -> dict[str, Tensor]:
+        """Return the weights to read a checkpoint into; see ``wanted``."""
         return {f"{WEIGHTS}{name}": weights.detach() for name, weights in self._trained.items()}
 
-    def wanted_optimizer(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
-        """Return new tensors for the optimizer's state; as ``wanted``, without the weights."""
+    def wanted_optimizer(self, held: Mapping[str, TensorInfo]) -> dict[str, Tensor]:
+        """Return new tensors to read the optimizer state into; see ``wanted``."""
         found: dict[str, Tensor] = {}
         for name, weights in self._trained.items():
             beginning = f"{OPTIMIZER}{name}/"
@@ -67,8 +67,8 @@ class TorchState:
                     )
         return found
 
-    def take(self, read: Mapping[str, Any]) -> None:
-        """Go on with what was read into the tensors of ``wanted``: the weights have it, the optimizer gets it."""
+    def load(self, read: Mapping[str, Any]) -> None:
+        """Load the optimizer state from tensors that were read; the weights were read in place."""
         if self._optimizer is None:
             return
         name_of = {id(weights): name for name, weights in self._trained.items()}
@@ -83,18 +83,18 @@ class TorchState:
         self._optimizer.load_state_dict({"state": states, "param_groups": groups})
 
     def whole(self) -> Iterator[tuple[str, Tensor]]:
-        """Walk the trained weights, gathered one by one, in float32; every process must walk on to the end."""
+        """Yield the trained weights, gathered one by one, in float32; every process must consume all of them."""
         for name, weights in self._trained.items():
             yield name, whole(weights)
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Walk the weights that are not trained, as ``whole`` does."""
+        """Yield the weights that are not trained, like ``whole``."""
         for name, weights in self._module.named_parameters():
             if name not in self._trained:
                 yield name, whole(weights)
 
 
 def whole(weights: Tensor) -> Tensor:
-    """A weight gathered, where processes divide it; every process calls it then."""
+    """Return a weight, gathered if it is sharded; every process calls it then."""
     found: Any = weights.detach()
     return found.full_tensor() if isinstance(weights, DTensor) else found  # type: ignore[no-any-return]

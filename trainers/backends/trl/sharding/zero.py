@@ -1,8 +1,8 @@
-"""DeepSpeed's ZeRO-2 and ZeRO-3: what accelerate is told, so that ``run.sharding`` is all that a run has to say.
+"""DeepSpeed's ZeRO-2 and ZeRO-3: configures accelerate, so that ``run.sharding`` is the only option that a run needs.
 
-On a CPU, DeepSpeed runs over gloo; the same optimizer steps as without it. In bfloat16, DeepSpeed holds the weights in
-bfloat16, with float32 copies of its own that it divides. Not covered: its offloading to host memory and disks, which a
-configuration of accelerate can ask for.
+On a CPU, DeepSpeed runs over gloo and takes the same optimizer steps as without it. In bfloat16, DeepSpeed holds the
+weights in bfloat16, with partitioned float32 copies. Not covered: offloading to host memory and disks, which a
+configuration of accelerate can request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
 
     Args:
         sharding: What the processes divide.
-        processes: Their number; one has nothing to divide, and does without DeepSpeed.
+        processes: Number of processes; a single one has nothing to divide and does not use DeepSpeed.
 
     Raises:
         MissingExtraError: DeepSpeed is not installed.
@@ -36,7 +36,7 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
         return {}
     if find_spec("deepspeed") is None:
         raise MissingExtraError("deepspeed", f"sharding={sharding!r}")
-    options: dict[str, Any] = {"use_cpu": False}  # which would keep accelerate from DeepSpeed
+    options: dict[str, Any] = {"use_cpu": False}  # otherwise accelerate would not use DeepSpeed
     if os.environ.get(_CONFIGURED, "false").lower() != "true":
         options["deepspeed"] = _configuration(int(sharding[-1]))
     if not torch.cuda.is_available():
@@ -46,9 +46,9 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
 
 
 def without_compiling() -> None:
-    """Keep DeepSpeed, if it is used on a CPU, from compiling a transport of its own for minutes: gloo is there.
+    """Prevent DeepSpeed on a CPU from compiling its own transport, which takes minutes; gloo is used instead.
 
-    A process that is ended while it compiles leaves a lock behind, for which every later one would wait for ever.
+    A process that is killed while it compiles leaves a lock behind, on which every later process would wait forever.
     """
     if os.environ.get(_CONFIGURED, "false").lower() == "true" and find_spec("deepspeed") is not None:
         import deepspeed
@@ -57,7 +57,7 @@ def without_compiling() -> None:
 
 
 def _connect_on_cpu() -> None:
-    """Let accelerate see the processes with DeepSpeed, which on a CPU it does if it is told the backend."""
+    """Let accelerate connect the processes with DeepSpeed on a CPU, which needs an explicit backend."""
     configured = os.environ.get(_CONFIGURED)
     os.environ |= {_CONFIGURED: "true", "DS_ACCELERATOR": "cpu"}
     try:
@@ -74,7 +74,7 @@ def _configuration(stage: int) -> dict[str, Any]:
         "zero_optimization": {
             "stage": stage,
             "overlap_comm": torch.cuda.is_available(),
-            # By the model's size; those for reading ahead matter to ZeRO-3 alone.
+            # "auto" uses the model's size; the stage3 options only affect ZeRO-3.
             "reduce_bucket_size": "auto",
             "stage3_prefetch_bucket_size": "auto",
             "stage3_param_persistence_threshold": "auto",
@@ -85,7 +85,7 @@ def _configuration(stage: int) -> dict[str, Any]:
         "gradient_clipping": "auto",
         "gradient_accumulation_steps": "auto",
         "train_micro_batch_size_per_gpu": "auto",
-        # The optimizer is the run's own, and steps on the flat parts that ZeRO makes of the weights.
+        # The run's own optimizer steps on ZeRO's flat partitions of the weights.
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 10**9,
     }

@@ -1,9 +1,10 @@
-"""``ZeroState``: the trained weights and the optimizer's state of a module that DeepSpeed divides (ZeRO-2, ZeRO-3).
+"""``ZeroState``: the trained weights and the optimizer state of a module that DeepSpeed partitions (ZeRO-2, ZeRO-3).
 
-DeepSpeed's own checkpoints are read by as many processes as wrote them. Here every tensor has a name and its whole
-shape, as in ``TorchState``, so that either reads what the other wrote. The processes gather one tensor after the other,
-and each keeps every N-th of them for the file: beside its own part, a process holds an N-th of the state in host
-memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on disks.
+DeepSpeed's own checkpoints can only be read by the number of processes that wrote them. Here every tensor has a name
+and its whole shape, as in ``TorchState``, so each class can read the other's checkpoints. The N processes gather one
+tensor after the other, and each keeps every N-th tensor for the file: in addition to its own partition, a process holds
+an N-th of the state in host memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on
+disks.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from . import shards
-from .shards import OPTIMIZER, WEIGHTS, Wanted
+from .shards import OPTIMIZER, WEIGHTS, TensorInfo
 
 _STEP = "step"
-"""What optimizers call their number of steps: one for all weights, not one for each element."""
+"""Name of the step counter in optimizer states: one number for all weights, not one for each element."""
 
 
 class ZeroState:
-    """What is trained, by name.
+    """The trained tensors, by name.
 
     Args:
-        module: The policy, not wrapped.
+        module: The policy, unwrapped.
         engine: DeepSpeed's engine around it.
         rank: Number of this process.
         size: Number of processes.
@@ -36,7 +37,7 @@ class ZeroState:
         self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return every N-th tensor of what a checkpoint holds; every process calls it."""
+        """Return every N-th tensor to write to a checkpoint; every process calls it."""
         return {
             name: value.detach().cpu().clone()
             for number, (name, value) in enumerate(self._all())
@@ -44,14 +45,14 @@ class ZeroState:
         }
 
     def read(self, checkpoint: str, *, weights_too: bool = True) -> None:
-        """Go on from a checkpoint, read tensor by tensor; every process calls it.
+        """Load a checkpoint, tensor by tensor; every process calls it.
 
         Args:
             checkpoint: Folder of the checkpoint.
-            weights_too: Whether the weights are read too, or the optimizer's state alone.
+            weights_too: Whether to load the weights in addition to the optimizer state.
 
         Raises:
-            ConfigurationError: It holds the weights of another model, or cannot be read.
+            ConfigurationError: The checkpoint holds the weights of another model, or cannot be read.
         """
         from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
@@ -70,14 +71,14 @@ class ZeroState:
             self._give()
 
     def whole(self) -> Iterator[tuple[str, Tensor]]:
-        """Walk the trained weights, gathered one by one, in float32; every process must walk on to the end."""
+        """Yield the trained weights, gathered one by one, in float32; every process must consume all of them."""
         from deepspeed.utils import safe_get_full_fp32_param
 
         for name, weights in self._trained.items():
             yield name, safe_get_full_fp32_param(weights)
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Walk the weights that are not trained, as ``whole`` does."""
+        """Yield the weights that are not trained, like ``whole``."""
         from deepspeed.runtime.zero import GatheredParameters
 
         for name, weights in self._module.named_parameters():
@@ -106,18 +107,18 @@ class ZeroState:
 
     @property
     def _inner(self) -> Any:
-        """The optimizer that steps on the flat parts."""
+        """The optimizer that steps on the flat partitions."""
         return self._zero.optimizer
 
     @property
     def _flat(self) -> list[Tensor]:
-        """This process's flat parts of the weights, in float32."""
+        """This process's flat partitions of the weights, in float32."""
         names = ("single_partition_of_fp32_groups", "fp32_partitioned_groups_flat")
         found: list[Tensor] = next(getattr(self._zero, name) for name in names if hasattr(self._zero, name))
         return found
 
     def _make_state(self, keys: set[str], step: float | None) -> None:
-        """Make the optimizer's state, which DeepSpeed leaves to the first step."""
+        """Create the optimizer state, which DeepSpeed would create at the first step."""
         for flat in self._flat:
             state: dict[str, Tensor] = {key: torch.zeros_like(flat) for key in keys}
             if step is not None:
@@ -127,13 +128,13 @@ class ZeroState:
         self._link()
 
     def _link(self) -> None:
-        """Let ZeRO-2 find the optimizer's state of each weight, which it does once and perhaps too early."""
+        """Let ZeRO-2 link the optimizer state of each weight again; it does so once, possibly too early."""
         if hasattr(self._zero, "_hp_optimizer_states_linked") and all(flat in self._inner.state for flat in self._flat):
             self._zero._hp_optimizer_states_linked = False
             self._zero._lazy_init_hp_params_optimizer_state()
 
     def _give(self) -> None:
-        """Bring the weights that compute up to date with their float32 parts."""
+        """Update the weights used for computation from their float32 partitions."""
         if hasattr(self._zero, "update_lp_params"):
             self._zero.update_lp_params()
             return
@@ -143,7 +144,7 @@ class ZeroState:
         if kept:
             kept[0].all_gather(kept)
 
-    def _step_in(self, checkpoint: str, held: Mapping[str, Wanted]) -> float | None:
+    def _step_in(self, checkpoint: str, held: Mapping[str, TensorInfo]) -> float | None:
         names = [f"{OPTIMIZER}{name}/{_STEP}" for name in self._trained]
         found = next((name for name in names if name in held), None)
         return None if found is None else float(self._one(checkpoint, found, torch.Size([])))

@@ -1,8 +1,8 @@
 """``PolicyEngine``: the engine of a run, kept up to date with the policy's weights.
 
 Covered: engines that share the trainer's module, and engines with a copy of the weights: one in each process, or
-servers for all of them, to which the first process sends the weights. Where they are sharded, all processes gather them
-together, layer by layer. An error of one process is raised by all of them, so that none waits for another forever. Not
+servers for all processes, to which the first process sends the weights. If the weights are sharded, all processes
+gather them together, layer by layer. An error of one process is raised by all of them, so no process waits forever. Not
 covered: several copies in one run that get different weights.
 """
 
@@ -24,12 +24,12 @@ from ....plan.device import GIB
 from ..model import codec, dtype_of, processes
 from ..sharding.choice import check_engine, sharding_of
 from ..sharding.fsdp2 import hold, release
-from .engine_cache import SIZED_BY, Cache, cache_for_vllm, room_on
+from .engine_cache import SIZED_BY, CacheSize, cache_for_vllm, device_memory
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 
 _ATTEMPTS = 3
-"""How often weights are sent while servers are lost in the middle of it."""
+"""Maximum number of attempts at a weight sync during which servers are lost."""
 
 
 class PolicyEngine:
@@ -42,12 +42,12 @@ class PolicyEngine:
 
     Attributes:
         shares_weights: Whether the engine computes with the trainer's own module.
-        in_each_process: Whether each process has an engine of its own, with weights of its own or the trainer's.
-        cache: How large the cache of a vLLM in this process was made, and why; ``None`` for other engines, and where
-            the options say it.
+        in_each_process: Whether each process has its own engine, with a copy of the weights or the trainer's weights.
+        cache: The cache size chosen for vLLM in this process, with the reason; ``None`` for other engines, and if an
+            option sets the size.
 
     Raises:
-        UnknownNameError: There is no engine of that name.
+        UnknownNameError: No engine has that name.
         ConfigurationError: An engine option does not fit, or the engine does not support this number of processes.
         MissingExtraError: A package that the engine needs is not installed.
     """
@@ -61,14 +61,14 @@ class PolicyEngine:
         self._dtype = dtype_of(config.model)
         check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
-        self.cache: Cache | None = None
+        self.cache: CacheSize | None = None
         if config.rollout.engine == "vllm":
             options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
             self.cache = self._cache(config, options)
             if self.cache is not None and self.cache.size is not None:
                 options["kv_cache_gib"] = self.cache.size / GIB
         if options.get("scheduler") is not None:
-            # Without a share each, the processes would give away the same caches.
+            # Each process may use only its share, since all of them assign episodes to the same caches.
             options.setdefault("shared_by", processes().num_processes)
         self.engine: Engine = kind.make(
             self._module(), tokenizer, max_rows=config.rollout.max_in_flight, seed=config.run.seed, options=options
@@ -77,7 +77,7 @@ class PolicyEngine:
         if self._takes == "adapter" and not isinstance(self._module(), PeftModel):
             self.engine.close()
             raise ConfigurationError(
-                "transport='adapter' hands LoRA adapters over, and the policy has none: set lora_rank, or choose "
+                "transport='adapter' sends LoRA adapters, but the policy has none: set lora_rank, or choose "
                 "transport='folder' or 'group'."
             )
         chat = codec(config.model, tokenizer, self._module())
@@ -85,7 +85,7 @@ class PolicyEngine:
         self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
 
     def update(self) -> None:
-        """Give the engine the policy's current weights, and compare the two; does nothing when it has them already.
+        """Sync the policy's current weights to the engine and check the result; does nothing if it has them already.
 
         Raises:
             HandoverError: The engine does not compute with these weights.
@@ -102,12 +102,12 @@ class PolicyEngine:
         self._compare(step)
         self._last = step
 
-    def outdate(self) -> None:
-        """Say that the weights have changed between two steps: the next ``update`` hands them over."""
+    def mark_stale(self) -> None:
+        """Record that the weights have changed between two steps, so that the next ``update`` syncs them."""
         self._last = None
 
-    def rest(self) -> None:
-        """Free the engine's memory for the training step; the next ``update`` wakes an engine that was put to sleep."""
+    def free_memory(self) -> None:
+        """Free the engine's memory for the training step; the next ``update`` wakes a sleeping engine."""
         if self.shares_weights:
             release(self._module())
         if isinstance(self.engine, KeepsCaches):
@@ -121,40 +121,40 @@ class PolicyEngine:
         """Close the engine."""
         self.engine.close()
 
-    def _cache(self, config: TrainConfig, options: Mapping[str, Any]) -> Cache | None:
-        """The cache of a vLLM in this process; as large in each, and ``None`` where the options say how large."""
+    def _cache(self, config: TrainConfig, options: Mapping[str, Any]) -> CacheSize | None:
+        """Choose the cache size of vLLM, the same in each process; ``None`` if an option sets it."""
         if any(options.get(name) is not None for name in SIZED_BY):
             return None
         return cache_for_vllm(
             config,
             self._module(),
             options,
-            room_on(self._trl.accelerator.device, self._gather),
+            device_memory(self._trl.accelerator.device, self._gather),
             processes=processes().num_processes,
             sharding=self._trl.sharding,
         )
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights, again if servers were lost in the middle; returns on all processes at once.
+        """Send the weights, and retry if servers are lost meanwhile; returns on all processes at once.
 
         No process may send requests before the servers have the new weights.
 
         Raises:
-            ServiceError: They could not be handed over.
+            ServiceError: The weight sync failed.
         """
         for left in reversed(range(_ATTEMPTS)):
             error = self._attempt(step)
             again = isinstance(error, ServiceError) and bool(error.cause) and left > 0
             if all(self._gather(error is None)):
                 if not self._sends:
-                    # Not before: what is drawn meanwhile, in the middle of an episode, may be of the version before.
+                    # Not earlier: tokens sampled meanwhile, in running episodes, may still be of the old version.
                     self.engine.update_weights(step)
                 return
             if not all(self._gather(error is None or again)):
                 self._raise_everywhere(error)
 
     def _attempt(self, step: int) -> Exception | None:
-        """One attempt of this process; every process gathers every layer, also after an error of its own."""
+        """Make one attempt; every process gathers every layer, even after an error of its own."""
         policy = self._module()
         sent: Any
         if self._takes == "adapter":
@@ -176,13 +176,13 @@ class PolicyEngine:
         return error
 
     def _compare(self, step: int) -> None:
-        """Compare the engine with the trainer, and let every process know of a difference.
+        """Compare the engine with the trainer; if they differ, every process raises the error.
 
-        An engine that shares the trainer's module cannot have other weights later: it is compared once, for its own
-        computation.
+        An engine that shares the trainer's module always has the trainer's weights: it is compared only once, to check
+        its computation.
 
         Raises:
-            HandoverError: It does not compute with the policy's weights.
+            HandoverError: The engine does not compute with the policy's weights.
         """
         if self.shares_weights and self._last is not None:
             return
@@ -202,18 +202,20 @@ class PolicyEngine:
         self._raise_everywhere(error)
 
     def _raise_everywhere(self, error: Exception | None) -> None:
-        """Raise the error of one process on all of them; returns where none has one, once all are here."""
+        """Raise the error of any process on all of them; if there is none, return once all processes have called it."""
         wrong = isinstance(error, HandoverError)
         met = self._gather(None if error is None else (f"{error if wrong else repr(error)}", wrong))
         if error is not None:
             raise error
         for rank, one in enumerate(met):
             if one is not None:
-                said, wrong = one
-                raise HandoverError(said) if wrong else ServiceError(f"Process {rank} failed to hand over: {said}")
+                text, wrong = one
+                raise (
+                    HandoverError(text) if wrong else ServiceError(f"The weight sync of process {rank} failed: {text}")
+                )
 
     def _gather(self, value: Any) -> list[Any]:
-        """One entry per process."""
+        """Return the values of all processes."""
         return gather_object([value]) if processes().num_processes > 1 else [value]
 
     def _score(self, prompt: list[int], ids: list[int]) -> FloatArray:

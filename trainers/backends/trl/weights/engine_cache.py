@@ -1,9 +1,9 @@
-"""``cache_for_vllm``: how large the cache of a vLLM in the trainer's process may be, known before vLLM starts.
+"""``cache_for_vllm``: chooses the cache size of vLLM in the trainer's process, before vLLM starts.
 
-vLLM fixes its cache when it starts, and the optimizer makes its state at the first step: what training is going to
-allocate is computed, as ``rstar2 plan`` does, and left to it. An engine that sleeps while the weights train leaves room
-for the optimizer's state alone, since its cache is not there when there are gradients. Not covered: models whose sizes
-a plan does not know, and optimizers other than AdamW.
+vLLM allocates its cache when it starts, but the optimizer allocates its state at the first step. So the memory that
+training will need is computed, as in ``rstar2 plan``, and reserved. If the engine sleeps during training, only the
+optimizer state is reserved, since the cache is freed before gradients are allocated. Not covered: models whose sizes a
+plan does not know, and optimizers other than AdamW.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ..model import dtype_of
 from ..sharding.choice import Sharding
 
 SIZED_BY = ("kv_cache_gib", "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override")
-"""Options of the engine with which a user says how large the cache is."""
+"""Engine options that set the cache size."""
 MOST_ON_A_CPU = 4 * GIB
-"""A cache in the machine's own memory, which others use too, is not larger than this unless an option says so."""
+"""Maximum size of a cache in the machine's memory, which other programs use too, unless an option sets the size."""
 _BLOCK = 128
-"""Tokens of vLLM's largest block, that of a CPU; a conversation takes whole blocks."""
+"""Tokens of vLLM's largest cache block (on a CPU); a conversation occupies whole blocks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a device has.
+class DeviceMemory:
+    """The memory of a device.
 
     Attributes:
-        free: Bytes that this process may still allocate on it, its weights being there already.
+        free: Bytes that this process may still allocate on it, after the policy's weights.
         total: Bytes of its memory.
         accelerator: Whether it is an accelerator.
     """
@@ -54,11 +54,11 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """What was chosen.
+class CacheSize:
+    """A chosen cache size.
 
     Attributes:
-        size: Bytes; ``None`` leaves it to vLLM.
+        size: Bytes; ``None`` lets vLLM choose.
         why: The reason, in one line.
     """
 
@@ -66,8 +66,8 @@ class Cache:
     why: str
 
 
-def room_on(device: torch.device, gather: Callable[[int], list[int]]) -> Room:
-    """Measure a device, in all processes together and before one of them takes anything; the least room is everyone's.
+def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> DeviceMemory:
+    """Measure a device on all processes together, before any of them starts vLLM; return the minimum over processes.
 
     Args:
         device: The device of this process.
@@ -76,36 +76,36 @@ def room_on(device: torch.device, gather: Callable[[int], list[int]]) -> Room:
     free, accelerator = min(gather(free_bytes(device))), device.type == "cuda"
     if not accelerator:
         free //= int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # the processes of a machine share its memory
-    return Room(free, total_bytes(device), accelerator)
+    return DeviceMemory(free, total_bytes(device), accelerator)
 
 
 def cache_for_vllm(
     config: TrainConfig,
     policy: nn.Module,
     options: Mapping[str, Any],
-    room: Room,
+    room: DeviceMemory,
     *,
     processes: int,
     sharding: Sharding,
-) -> Cache:
-    """Return how large the cache is to be.
+) -> CacheSize:
+    """Choose the cache size.
 
     Args:
         config: Options of the run.
         policy: The policy, on its device.
-        options: Those of the engine, ``dtype`` included.
-        room: What the device has.
-        processes: Processes that train.
-        sharding: What they divide.
+        options: Options of the engine, ``dtype`` included.
+        room: The memory of the device.
+        processes: Number of training processes.
+        sharding: What the processes divide.
 
     Raises:
-        ConfigurationError: What is left does not hold one conversation.
+        ConfigurationError: The remaining memory does not hold one conversation.
     """
     model = base_of(policy).config
     try:
         sizes = sizes_in(model.to_dict(), "the policy", where="the policy's configuration")
     except ConfigurationError as error:
-        return Cache(None, f"The size of vLLM's cache is left to vLLM: {error}")
+        return CacheSize(None, f"vLLM chooses the size of its cache: {error}")
     assume, dtype = Assumptions(), getattr(torch, str(options["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
         dtype = dtype_of(config.model)
@@ -113,7 +113,7 @@ def cache_for_vllm(
     how = replace(how, sharding=sharding if processes > 1 else "none")
     how = replace(how, bfloat16=dtype_of(config.model) is not torch.float32)
     coming, what = _coming(sizes, how, asleep=bool(options.get("sleep")))
-    # A CPU's memory already holds the program, for which a plan sets the reserve aside.
+    # On a CPU the program, for which a plan reserves memory, is already loaded.
     spare = (1 - assume.memory_share) * room.total + assume.reserve_gib * GIB
     spare = spare if room.accelerator else (1 - assume.memory_share) * room.free
     weights, each = dtype.itemsize * sizes.parameters, token_bytes(model, dtype)
@@ -122,17 +122,17 @@ def cache_for_vllm(
     rows = int(options.get("max_rows") or config.rollout.max_in_flight)
     needed = _needed(rows, longest) * each
     size, because = min(
-        (left, "what is left"),
-        (needed, f"what {rows} conversations of {longest} tokens need"),
-        *(() if room.accelerator else ((MOST_ON_A_CPU, "the most on a CPU, without engine.kv_cache_gib"),)),
+        (left, "the remaining memory"),
+        (needed, f"the need of {rows} conversations of {longest} tokens"),
+        *(() if room.accelerator else ((MOST_ON_A_CPU, "the maximum on a CPU without engine.kv_cache_gib"),)),
     )
     sum_of_it = (
-        f"{room.free / GIB:.2f} GiB are free, of which {weights / GIB:.2f} go to its weights, {coming / GIB:.2f} to "
-        f"{what}, and {spare / GIB:.2f} are left alone"
+        f"{room.free / GIB:.2f} GiB are free, minus {weights / GIB:.2f} for vLLM's weights, {coming / GIB:.2f} for "
+        f"{what}, and {spare / GIB:.2f} in reserve"
     )
     if size < _needed(1, longest) * each:
         raise ConfigurationError(
-            f"The cache of vLLM would have {max(0, size) / GIB:.2f} GiB ({because}), and one conversation of {longest} "
+            f"The cache of vLLM would have {max(0, size) / GIB:.2f} GiB ({because}), but one conversation of {longest} "
             f"tokens takes {_needed(1, longest) * each / GIB:.2f}: {sum_of_it}. Lower engine.max_model_len or "
             "optim.tokens_per_device, "
             + ("" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, ")
@@ -140,18 +140,20 @@ def cache_for_vllm(
             "engine.kv_cache_gib yourself.",
             option="rollout.engine_options",
         )
-    return Cache(size, f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, {because}: {sum_of_it}.")
+    return CacheSize(
+        size, f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, {because}: {sum_of_it}."
+    )
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:
-    """Bytes that training is going to allocate beside the engine, and what they are for."""
+    """Return the bytes that training will allocate in addition to the engine, and their purpose."""
     memory = training_memory(sizes, how)
     if asleep:
-        return memory["optimizer"], "the optimizer's state"
+        return memory["optimizer"], "the optimizer state"
     placed = set(RESIDENT) - {"optimizer"}
-    return sum(number for name, number in memory.items() if name not in placed), "what training allocates"
+    return sum(number for name, number in memory.items() if name not in placed), "training"
 
 
 def _needed(rows: int, longest: int) -> int:
-    """Tokens of the blocks that so many conversations fill; vLLM keeps one block for itself."""
+    """Tokens of the blocks that ``rows`` conversations fill; vLLM reserves one more block."""
     return (rows * -(-longest // _BLOCK) + 1) * _BLOCK

@@ -1,4 +1,4 @@
-"""What an engine did during a rollout, from its counters before and after: its cache, its pre-emptions, its tokens."""
+"""Engine metrics of a rollout, from the engine's counters before and after it: cache, preemptions, tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....step.sums import Sums
 
 
 def stats_of(engine: Any) -> EngineStats | None:
-    """The counters of an engine, or of all engines of a scheduler; ``None`` where one has none or does not tell."""
+    """Return the counters of an engine, or of all engines of a scheduler; ``None`` if any engine lacks them."""
     try:
         found = [one.stats() for one in getattr(engine, "engines", [engine]) if hasattr(one, "stats")]
     except ServiceError:
@@ -31,15 +31,15 @@ def stats_of(engine: Any) -> EngineStats | None:
 def add_engine_figures(
     sums: Sums, before: EngineStats | None, after: EngineStats | None, *, seconds: float, first: bool, each: bool
 ) -> None:
-    """Add the figures of one rollout.
+    """Add the engine metrics of one rollout to the sums.
 
     Args:
-        sums: Where to add them.
-        before: Counters at its begin.
-        after: Counters at its end.
-        seconds: How long it took.
-        first: Whether this is the first process: what is counted a step is counted there.
-        each: Whether each process has an engine of its own; else all counted the same one, and the first speaks.
+        sums: The sums.
+        before: Counters at the beginning of the rollout.
+        after: Counters at the end of the rollout.
+        seconds: Duration of the rollout.
+        first: Whether this is the first process, which counts the steps.
+        each: Whether each process has its own engine; otherwise all share one, and only the first process reports.
     """
     if before is None or after is None or not (first or each):
         return
@@ -51,5 +51,5 @@ def add_engine_figures(
     sums.add("engine/preemptions", after.preemptions - before.preemptions, once)
     if before.recomputed_tokens is not None and after.recomputed_tokens is not None:
         sums.add("engine/recomputed_tokens", after.recomputed_tokens - before.recomputed_tokens, once)
-    # Processes generate at the same time: their tokens add up, their seconds do not.
+    # Processes generate at the same time, so their tokens are added up and their seconds are not.
     sums.add("speed/generated_tokens_per_second", generated, seconds * once)

@@ -1,16 +1,15 @@
-"""``HandoverProbe``: after new weights went to the engine, one known prompt tells whether it computes with them.
+"""``HandoverProbe``: checks after a weight sync that the engine computes with the new weights.
 
-The engine continues the prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens. Both
-must agree within what the precision explains. Covered: corrupt and stale weights, each copy of several (servers). Not
-covered: changes too small to move the log-probabilities by more than the tolerance, such as one missed update at a
-tiny learning rate; those show in the run's metrics of the engine's distance, and add up until they are found here.
+The engine continues a fixed prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens.
+Both must agree within a tolerance for the precision. Covered: corrupt and stale weights, on each copy (server). Not
+covered: differences below the tolerance, such as one missed update at a tiny learning rate; the run's mismatch metrics
+show them, and they accumulate until the probe finds them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -19,12 +18,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.rollout import ChatCodec, Engine, Generation, SamplingParams, VllmServerEngine
 
 TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
-"""Largest mean distance of log-probabilities, in nats, by the precision of computation. Two programs that compute with
-the same weights in float32 differ by 1e-6 to 1e-4; in bfloat16 by 0.01 to 0.03."""
+"""Maximum mean distance of log-probabilities, in nats, by the precision of computation. Two implementations with the
+same weights differ by 1e-6 to 1e-4 in float32, and by 0.01 to 0.03 in bfloat16."""
 
 _TOKENS = 16
 _SEED = 20_231
@@ -39,18 +39,18 @@ class HandoverError(Rstar2Error, RuntimeError):
 
 
 def known_prompt(chat: ChatCodec) -> list[int]:
-    """Return the prompt of the probe: the same in every step of every run with this tokenizer."""
+    """Return the prompt of the probe, which depends only on the tokenizer."""
     return chat.prompt("", _QUESTION)[:_MOST_PROMPT]
 
 
 class HandoverProbe:
-    """Compares an engine with the trainer on a known prompt.
+    """Compares an engine with the trainer on a fixed prompt.
 
     Args:
-        engine: The engine; all engines of a scheduler are asked, and all servers of an engine that has several.
+        engine: The engine; the probe covers all engines of a scheduler, and all servers of an engine.
         prompt: The prompt's ids.
         score: Returns the trainer's log-probabilities of ids that follow the prompt, (tokens,), at temperature 1.
-        tolerance: Largest mean distance of the log-probabilities, in nats.
+        tolerance: Maximum mean distance of the log-probabilities, in nats.
     """
 
     def __init__(
@@ -65,26 +65,26 @@ class HandoverProbe:
         self._prompt, self._score, self._tolerance = list(prompt), score, tolerance
 
     def check(self, step: int) -> float:
-        """Ask the engine and compare it with the trainer; see ``ask`` and ``compare``."""
+        """Continue the prompt and compare the engine with the trainer; see ``ask`` and ``compare``."""
         return self.compare(step, self.ask())
 
     def ask(self) -> list[Generation]:
         """Return the continuation of the prompt by every copy of the weights."""
-        return _finished(self._ask())
+        return run_blocking(self._ask)
 
     def compare(self, step: int, generations: Sequence[Generation]) -> float:
         """Compare continuations with the trainer; return the largest mean distance, in nats.
 
-        With sharded weights a forward pass waits for the other processes: all call this, with the same continuations.
+        With sharded weights a forward pass is collective: all processes call this, with the same continuations.
 
         Args:
-            step: Steps done, for the message.
-            generations: What the copies returned.
+            step: Steps done so far, for the message.
+            generations: The continuation by each copy.
 
         Raises:
-            HandoverError: A copy's log-probabilities are not those of the trainer.
+            HandoverError: The log-probabilities of a copy differ from those of the trainer.
         """
-        # All are scored before any is judged: every process does as many forward passes.
+        # Score all before raising, so that every process makes the same number of forward passes.
         scores = [self._score(self._prompt, generation.ids) for generation in generations]
         worst = 0.0
         for generation, trainer in zip(generations, scores, strict=True):
@@ -92,10 +92,10 @@ class HandoverProbe:
             distance = float(np.abs(engine - trainer).mean())
             if not distance <= self._tolerance:
                 raise HandoverError(
-                    f"The engine does not compute with the policy's weights: after the hand-over at step {step}, the "
-                    f"{len(generation.ids)} tokens with which it continues a known prompt have the mean "
-                    f"log-probability {engine.mean():.4f} there and {trainer.mean():.4f} in the trainer. Their mean "
-                    f"distance is {distance:.4g}, and {self._tolerance:g} is allowed (rollout.handover_tolerance). Its "
+                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, the "
+                    f"{len(generation.ids)} tokens of its continuation of a fixed prompt have the mean log-probability "
+                    f"{engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. Their mean distance "
+                    f"is {distance:.4g}; the limit is {self._tolerance:g} (rollout.handover_tolerance). The engine's "
                     "weights are corrupt, or the update did not reach it."
                 )
             worst = max(worst, distance)
@@ -108,7 +108,7 @@ class HandoverProbe:
         ]
 
     async def _every(self, engine: Engine, params: SamplingParams) -> list[Generation]:
-        """Ask every copy of the weights that an engine has."""
+        """Return the continuation of each copy of the weights in an engine."""
         if isinstance(engine, VllmServerEngine):
             return await engine.generate_on_each(self._prompt, params)
         return [await engine.generate(self._prompt, params)]
@@ -121,9 +121,9 @@ def trainer_logprobs(
     """Log-probabilities of ids that follow a prompt, by one forward pass.
 
     Args:
-        module: The policy, not wrapped for several processes.
+        module: The policy, unwrapped.
         autocast: The precision in which the policy is trained.
-        prompt: The ids before.
+        prompt: The preceding ids.
         ids: The ids to score.
 
     Returns:
@@ -142,15 +142,3 @@ def trainer_logprobs(
     chosen = predicted.gather(1, torch.tensor(ids, device=device)[:, None])[:, 0]
     scores: FloatArray = chosen.double().cpu().numpy()
     return scores
-
-
-def _finished(asking: Any) -> list[Generation]:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        found: list[Generation] = asyncio.run(asking)
-        return found
-    # A notebook already has a running loop.
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        found = thread.submit(asyncio.run, asking).result()
-        return found

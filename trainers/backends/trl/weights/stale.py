@@ -1,8 +1,8 @@
-"""``StalePolicy``: the engine that holds older weights of the policy, from which a rollout part has turns drawn.
+"""``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
 
-Covered: a second copy of a policy that is not sharded, for ``engine="transformers"``; further servers, for
-``engine="vllm-server"``, which get weights as the others do. The weights are those of the last step that is a multiple
-of ``every``. Not covered: checkpoints of them: a run that goes on from one has those of the checkpoint until they move.
+Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
+``engine="vllm-server"``. The weights are those of the last step that is a multiple of ``every``. Not covered:
+checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .engine import PolicyEngine
 
 
 class StalePolicy:
-    """Older weights, and the engine that draws from them.
+    """Older weights, and the engine that samples from them.
 
     Args:
         config: Options of the run.
         trl: The TRL trainer that holds the policy.
         tokenizer: The tokenizer of the policy.
-        older: How old they may be, and where they are.
-        copy: A copy of the policy; ``None`` where servers hold the weights.
+        older: Maximum age of the weights, and the addresses of servers for them.
+        copy: A copy of the policy; ``None`` if servers hold the weights.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class StalePolicy:
         )
 
     def update(self) -> None:
-        """Take the policy's weights over where that is due; all processes call together."""
+        """Copy the policy's weights if a refresh is due; all processes call it together."""
         step = int(self._trl.state.global_step)
         if self._version is not None and step // self._every == self._version // self._every:
             return
@@ -72,10 +72,10 @@ class StalePolicy:
             self._take_over(step)
         self._version = step
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Free the engine's memory for the training step."""
         if self._servers is not None:
-            self._servers.rest()
+            self._servers.free_memory()
         elif isinstance(self.engine, KeepsCaches):
             self.engine.forget()
 
@@ -96,21 +96,21 @@ class StalePolicy:
 def stale_copy(
     config: TrainConfig, rollout: object, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
 ) -> nn.Module | None:
-    """The copy of the policy that older weights go to; made before the trainer puts a head on it.
+    """Copy the policy for older weights, before the trainer puts a head on it.
 
     Args:
         config: Options of the run.
         rollout: The rollout part.
         model: The policy.
         dtype: Precision of the copy.
-        divided: Whether several processes are going to divide the policy.
+        divided: Whether several processes will shard the policy.
 
     Returns:
-        The copy; ``None`` where the part needs none, or servers hold it.
+        The copy; ``None`` if the part needs none, or if servers hold it.
 
     Raises:
-        ConfigurationError: The engine cannot have a second one, there are no servers for it, or there is no whole copy
-            of a policy that is divided.
+        ConfigurationError: The engine cannot run twice in a process, there are no servers for the copy, or the policy
+            is sharded.
     """
     if not isinstance(rollout, HoldsOlder):
         return None
@@ -119,25 +119,25 @@ def stale_copy(
     if kind.shares_weights:
         if divided:
             raise ConfigurationError(
-                "The rollout part draws turns from older weights, of which each process needs a whole copy, and the "
-                'policy is sharded: use engine="vllm-server", or leave run.sharding out.',
+                "The rollout part samples turns from older weights, which needs a whole copy in each process, but the "
+                'policy is sharded: use engine="vllm-server", or remove run.sharding.',
                 option="run.sharding",
             )
         return frozen_copy(model, dtype)
     if kind.takes_model != "nothing":
         raise ConfigurationError(
-            f"The rollout part draws turns from older weights, which need an engine of their own, and engine={name!r} "
-            'can be there once in a process: use engine="vllm-server" with further servers, or engine="transformers".'
+            "The rollout part samples turns from older weights, which need a second engine, but a process can run only "
+            f'one engine={name!r}: use engine="vllm-server" with additional servers, or engine="transformers".'
         )
     if not older.base_urls:
         raise ConfigurationError(
-            "The rollout part draws turns from older weights, which need servers of their own: give their addresses as "
+            "The rollout part samples turns from older weights, which need additional servers: set their addresses as "
             "parts.rollout.base_urls."
         )
     return None
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and values of the parameters and buffers; tied ones under each of their names."""
+    """Yield the parameters and buffers by name; tied ones under each of their names."""
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)

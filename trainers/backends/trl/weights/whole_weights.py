@@ -1,8 +1,8 @@
-"""``whole_weights``: a policy's weights whole, however they are sharded over the processes, one layer at a time.
+"""``whole_weights``: gathers a policy's weights, one layer at a time, with any sharding.
 
 Covered: weights in one process, DTensors (FSDP2), DeepSpeed's ZeRO-3; LoRA adapters, which are merged layer by layer
-into copies; transformers' conversions into the layout of a checkpoint. Not covered: FSDP1, the float32 masters that
-DeepSpeed keeps beside bf16 weights.
+into copies; transformers' conversions into the layout of a checkpoint. Not covered: FSDP1, the float32 master weights
+that DeepSpeed keeps in addition to bf16 weights.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
 
 
 def is_sharded(module: nn.Module) -> bool:
-    """Whether the processes divide the weights of a module, so that gathering them is collective."""
+    """Whether the weights of a module are sharded over processes, so that gathering them is collective."""
     return any(isinstance(part, FSDPModule) for part in module.modules()) or any(
         isinstance(one, DTensor) or hasattr(one, "ds_id") for one in module.parameters()
     )
 
 
 def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
-    """Names and whole weights of a policy, with the names of its checkpoint on disk.
+    """Yield the whole weights of a policy with the names of its checkpoint on disk.
 
-    Gathering is collective: every process must take every item, in step with the others, also those that have no use
-    for it, and also after an error of its own. Each process then holds one layer at a time beside its own weights.
+    Gathering is collective: every process must consume every item in step with the others, even if it does not need
+    them, and even after an error of its own. Each process holds one layer at a time in addition to its own weights.
 
     Args:
         module: The policy, without the wrapper of DDP or DeepSpeed; with or without LoRA adapters, which are merged.
-        dtype: Precision of the parameters; ``None`` leaves them as they are. Shards are cast before they are gathered.
-            Buffers stay as they are.
+        dtype: Precision of the parameters; ``None`` leaves them unchanged. Shards are cast before they are gathered.
+            Buffers are not cast.
 
     Yields:
-        A name and a tensor, which may be the module's own: it is valid until the next item is taken. Tied weights come
+        A name and a tensor, which may be the module's own and is valid until the next item. Tied weights are yielded
         under each of their names.
 
     Raises:
@@ -50,11 +50,11 @@ def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Ite
 
 @torch.no_grad()
 def whole_adapter(policy: Any, *, dtype: torch.dtype | None = None) -> Adapter:
-    """The LoRA adapter of a policy, whole; its tensors are gathered as those of ``whole_weights``, layer by layer.
+    """Return the whole LoRA adapter of a policy; its tensors are gathered layer by layer, as in ``whole_weights``.
 
     Args:
         policy: A ``peft.PeftModel`` with one adapter, named ``default``.
-        dtype: Precision of its tensors; ``None`` leaves them as they are.
+        dtype: Precision of its tensors; ``None`` leaves them unchanged.
     """
     return Adapter(policy.peft_config["default"], _adapter_tensors(policy, dtype))
 

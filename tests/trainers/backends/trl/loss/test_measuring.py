@@ -9,8 +9,8 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.igpo import Igpo
 from rstar2_env.trainers.advantages.optimal_token_baseline import OptimalTokenBaseline
-from rstar2_env.trainers.backends.trl.loss.measuring import Measuring
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.loss.measuring import PolicyMeasurer
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 
 pytestmark = pytest.mark.train
 
@@ -35,9 +35,9 @@ def played():
 
 @pytest.fixture
 def made(tiny_model, tmp_path):
-    trainer, _ = row_trainer(tiny_model, tmp_path, [[]], shape=Shape(40), temperature=TEMPERATURE)
+    trainer, _ = row_trainer(tiny_model, tmp_path, [[]], shape=BatchLayout(40), temperature=TEMPERATURE)
     tokenizer = trainer.processing_class
-    measuring = Measuring(
+    measuring = PolicyMeasurer(
         trainer,
         encode=lambda text: tokenizer.encode(text, add_special_tokens=False),
         answer=GOLD.__getitem__,
@@ -83,7 +83,7 @@ def test_the_probability_of_the_answer_is_that_after_what_came_before_each_turn(
 
 def test_a_token_that_the_lead_and_the_answer_share_is_the_answers():
     ids = {"a": [1], "a b": [1, 2], "a{": [3], "a{b": [4, 5]}
-    measuring = Measuring(None, encode=ids.__getitem__, answer=None, temperature=lambda: 1.0)
+    measuring = PolicyMeasurer(None, encode=ids.__getitem__, answer=None, temperature=lambda: 1.0)
     assert measuring._split("a", " b") == ([1], [2])
     assert measuring._split("a{", "b") == ([], [4, 5])
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training_rows import few_rows, row
 
-from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH, IGNORED, in_step, lay_out, pack, taken_out
+from rstar2_env.trainers.backends.trl.loss.micro_batches import (
+    FILLER_WIDTH,
+    IGNORED,
+    completion_values,
+    even_out,
+    lay_out,
+    pack,
+)
 
 lengths = st.lists(st.integers(1, 50), max_size=30)
 
@@ -33,7 +40,7 @@ def test_no_two_neighbours_would_have_fitted_into_one(lengths, budget):
 def test_processes_are_kept_in_step_by_splitting_first_and_by_fillers_last(lengths, more):
     batches = pack(lengths, 60)
     count = len(batches) + more
-    result = in_step(batches, count)
+    result = even_out(batches, count)
     assert len(result) == count
     assert sorted(place for batch in result for place in batch) == list(range(len(lengths)))
     assert result.count([]) == max(0, count - len(lengths))
@@ -72,7 +79,7 @@ def test_a_number_stands_where_the_model_predicts_the_token_it_belongs_to():
 def test_what_was_laid_out_can_be_taken_out_again():
     rows = few_rows()
     batch = lay_out([4, 0], rows)
-    found = taken_out(batch.sampled, batch, rows)
+    found = completion_values(batch.sampled, batch, rows)
     for values, at in zip(found, [4, 0], strict=True):
         np.testing.assert_allclose(values, rows[at].logprobs, rtol=1e-6)
 

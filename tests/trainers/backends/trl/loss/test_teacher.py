@@ -17,7 +17,7 @@ from rstar2_env.problems import Problem, load_problems
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.trainers.backends.reference.step import log_probs
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.backends.trl.loss.teacher import Teacher, Told, load_teacher
+from rstar2_env.trainers.backends.trl.loss.teacher import PrivilegedPrompt, Teacher, load_teacher
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 from rstar2_env.trainers.losses.aggregations import TokenMean
@@ -79,7 +79,7 @@ def test_the_policy_may_be_its_own_teacher_as_it_was_at_the_start_and_with_adapt
             tmp_path / str(lora),
             [rows()],
             objective=objective,
-            teacher=lambda policy: Teacher(policy, torch.float32, 1.0, told=lambda one: [40, *one.prompt_ids]),
+            teacher=lambda policy: Teacher(policy, torch.float32, 1.0, prompt=lambda one: [40, *one.prompt_ids]),
             lora=lora,
         )
         trainer.train()
@@ -92,17 +92,17 @@ def test_it_reads_the_answer_after_the_users_message(loaded):
     messages = [Message("system", "Be brief."), Message("user", problem.question), Message("assistant", "x")]
     ids = chat.prompt("Be brief.", problem.question)
     episode = Episode(problem_id=problem.id, messages=messages, prompt_ids=ids)
-    told = Told(" It is {answer}, by {expression}.", problems, chat)
+    told = PrivilegedPrompt(" It is {answer}, by {expression}.", problems, chat)
     hint = f" It is {problem.answer}, by {problem.meta['expression']}."
     expected = chat.prompt("Be brief.", problem.question + hint)
     assert told(Row(episode, ids, [5], [1], [0.0])) == expected
     # The row of a later turn keeps what came between.
     assert told(Row(episode, [*ids, 7, 8], [5], [1], [0.0], start=2)) == [*expected, 7, 8]
-    with pytest.raises(ConfigurationError, match="prompts of their own"):
+    with pytest.raises(ConfigurationError, match="rows with other prompts"):
         told(Row(episode, ids[1:], [5], [1], [0.0]))
     with pytest.raises(ConfigurationError, match=r"'solution'.*answer, expression, .*, question"):
-        Told("{solution}", problems, chat).text(problem)
-    assert Told("{solution}", problems, chat).text(Problem("p", "q", "a", meta={"solution": "s"})) == "s"
+        PrivilegedPrompt("{solution}", problems, chat).text(problem)
+    assert PrivilegedPrompt("{solution}", problems, chat).text(Problem("p", "q", "a", meta={"solution": "s"})) == "s"
 
 
 def test_the_options_name_it(loaded, other, tiny_model):
@@ -118,14 +118,14 @@ def test_the_options_name_it(loaded, other, tiny_model):
 @pytest.mark.parametrize(
     ("options", "needs", "words"),
     [
-        ({}, {"teacher"}, "none is named"),
-        ({"teacher": "self"}, set(), "No term of the loss asks"),
-        ({"teacher_prompt": "x"}, set(), "is for a teacher"),
+        ({}, {"teacher"}, "needs a teacher: set"),
+        ({"teacher": "self"}, set(), "No term of the loss needs"),
+        ({"teacher_prompt": "x"}, set(), "teacher_prompt needs a teacher"),
         ({"teacher": "no/such-folder"}, {"teacher"}, "cannot be loaded"),
         (
             {"teacher": "self", "teacher_prompt": "x", "env": LetterEnv},
             {"teacher"},
-            "no source of problems",
+            "no problem source",
         ),
     ],
 )

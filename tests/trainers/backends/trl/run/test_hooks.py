@@ -12,13 +12,13 @@ from transformers import TrainerCallback
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import EpisodeRequest
 from rstar2_env.trainers.backends.trl.loss.forward import score
-from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
-from rstar2_env.trainers.backends.trl.run.hooks import Hooks
-from rstar2_env.trainers.backends.trl.run.run_state import told_apart
+from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
+from rstar2_env.trainers.backends.trl.run.hooks import HooksCallback
+from rstar2_env.trainers.backends.trl.run.run_state import unique_names
 from rstar2_env.trainers.hooks.base import EVENTS
 from rstar2_env.trainers.hooks.kl_schedule import KlSchedule
 from rstar2_env.trainers.hooks.reference_reset import ReferenceReset
-from rstar2_env.trainers.hooks.state import Limits
+from rstar2_env.trainers.hooks.state import Budgets
 from rstar2_env.trainers.hooks.temperature_schedule import TemperatureSchedule
 from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
@@ -44,7 +44,7 @@ def make_run(tiny_model, tmp_path):
 def test_the_events_are_those_of_transformers():
     theirs = {name for name in vars(TrainerCallback) if name.startswith("on_")}
     assert set(EVENTS) == theirs
-    assert all(getattr(Hooks, name) is not getattr(TrainerCallback, name) for name in EVENTS)
+    assert all(getattr(HooksCallback, name) is not getattr(TrainerCallback, name) for name in EVENTS)
 
 
 def test_the_temperature_is_that_of_later_episodes_and_of_their_training(make_run):
@@ -75,10 +75,10 @@ def test_limits_are_those_of_later_episodes(make_run):
     episodes = run.play()
     assert {episode.end for episode in episodes} == {"tokens"}
     assert max(len(episode.completion_ids) for episode in episodes) <= 7
-    with pytest.raises(ConfigurationError, match=r"Limits\.max_turn_tokens"):
+    with pytest.raises(ConfigurationError, match=r"Budgets\.max_turn_tokens"):
         replace(run.state.limits, max_turn_tokens=0)
     with pytest.raises(TypeError, match="turn"):
-        run.state.limits = Limits(env_options={"turn": 3})
+        run.state.limits = Budgets(env_options={"turn": 3})
     assert run.state.limits.env_options == {"turns": 3, "reward": 0.25}
 
 
@@ -101,14 +101,14 @@ def test_a_coefficient_scales_its_term_from_the_next_step_on(make_run):
     assert first["kl"] > 0
     assert second["loss"] == 0
     assert run.state.coefficient() == 0
-    with pytest.raises(ConfigurationError, match=r"'entropy' with an option coef\. With one: kl"):
+    with pytest.raises(ConfigurationError, match=r"'entropy' with an option coef\. Terms with one: kl"):
         run.state.coefficient("entropy")
     with pytest.raises(ConfigurationError, match="at least 0"):
         run.state.set_coefficient(-1.0)
 
 
 def test_two_terms_of_one_name_have_a_coefficient_each():
-    assert told_apart(["kl", "ppo_clip", "kl", "kl"]) == ["kl", "ppo_clip", "kl#2", "kl#3"]
+    assert unique_names(["kl", "ppo_clip", "kl", "kl"]) == ["kl", "ppo_clip", "kl#2", "kl#3"]
 
 
 def test_the_second_term_of_a_name_is_set_and_kept_apart(make_run):
@@ -150,7 +150,7 @@ def test_a_reset_reference_is_the_policy_also_for_rows_that_wait(make_run):
             if state.global_step == 3:
                 self.run.reset_reference()
 
-    run = make_run(Reset(), steps=4, shape=Shape(4096, passes=4), learning_rate=3e-2)
+    run = make_run(Reset(), steps=4, shape=BatchLayout(4096, passes=4), learning_rate=3e-2)
     run.trainer.train()
     divergence = [line["kl"] for line in run.followed.lines]
     assert divergence[0] == pytest.approx(0, abs=1e-6)
@@ -203,7 +203,7 @@ class Teaches:
 def test_an_sft_step_raises_the_likelihood_of_what_it_was_given(make_run):
     silent = [replace(row, advantage=0.0) for row in few_rows()]
     hook = Teaches(5, learning_rate=1e-2)
-    run = make_run(hook, terms=[PpoClip()], rows=silent, shape=Shape(8))
+    run = make_run(hook, terms=[PpoClip()], rows=silent, shape=BatchLayout(8))
     run.state.temperature = 0.5
     run.state.begin_rollout()
     before = torch.cat([run.logp(SAYS), run.logp(ASKS)])
@@ -303,9 +303,9 @@ def test_what_hooks_changed_and_counted_is_in_the_checkpoint(make_run):
 
 def test_what_holds_from_the_next_rollout_on_waits_in_a_checkpoint_too(make_run, tmp_path):
     run = make_run()
-    run.state.temperature, run.state.limits = 0.5, Limits(64, 3, {"turns": 2})
+    run.state.temperature, run.state.limits = 0.5, Budgets(64, 3, {"turns": 2})
     run.state.begin_rollout()
-    run.state.temperature, run.state.limits = 0.25, Limits(150, 2, {"turns": 2, "reward": 1.0})
+    run.state.temperature, run.state.limits = 0.25, Budgets(150, 2, {"turns": 2, "reward": 1.0})
     torch.save(run.hooks.state_dict(), tmp_path / "state.pt")
     other = make_run(folder="other")
     other.hooks.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))

@@ -190,8 +190,8 @@ def test_rows_train_at_the_temperature_at_which_they_were_drawn(options):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"engine": "transformers", "engine_options": {}}, "engine='transformers' computes with the very weights"),
-        ({"engine": "vllm", "engine_options": {"sleep": True}}, "engine with engine.sleep=true is asleep"),
+        ({"engine": "transformers", "engine_options": {}}, "engine='transformers' computes with the weights"),
+        ({"engine": "vllm", "engine_options": {"sleep": True}}, "engine.sleep=true puts the engine to sleep"),
         ({"handover": "carry"}, "max_staleness=2 or more"),
         ({"handover": "carry", "max_staleness": 0}, "has no episode to carry over"),
         ({"handover": "wait"}, "'drain', 'carry'"),

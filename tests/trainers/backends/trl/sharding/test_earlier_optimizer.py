@@ -113,11 +113,11 @@ def test_a_run_that_resumes_takes_its_own_checkpoint(first: Any, tmp_path: Path)
 MISFITS: dict[str, tuple[dict[str, Any], str]] = {
     "adapters": (
         {"lora": True},
-        r"of 13 weights of the model \(of them alone: .*\) there, and this run trains 14 LoRA adapters \(of them "
-        r"alone: base_model\..*, \.\.\.\)",
+        r"to 13 weights of the model \(only these: .*\), but this run trains 14 LoRA adapters "
+        r"\(only these: base_model\..*, \.\.\.\)",
     ),
-    "class": ({"optim": "sgd"}, r"it is of AdamW, and this run has SGD \(optim\.trl_options\.optim\)"),
-    "sharding": ({"sharding": "fsdp2"}, "it was written without sharding, and this run has sharding='fsdp2'"),
+    "class": ({"optim": "sgd"}, r"belongs to AdamW, but this run uses SGD \(optim\.trl_options\.optim\)"),
+    "sharding": ({"sharding": "fsdp2"}, "it was written without sharding, but this run has sharding='fsdp2'"),
 }
 
 
@@ -152,9 +152,11 @@ def test_other_shapes_and_other_groups_do_not_fit(first: Any, tiny_model: Path, 
             row_trainer(tiny_model, tmp_path / "second", ROLLOUTS, **ADAM, begin_from=checkpoint(tmp_path / "first"))
         return str(raised.value)
 
-    assert f"{name} has the shape (1, 2) there and {tuple(shape)} here" in refused([{**decayed, name: [1, 2]}, plain])
+    assert f"{name} has the shape (1, 2) in the checkpoint and {tuple(shape)} in this run" in refused(
+        [{**decayed, name: [1, 2]}, plain]
+    )
     moved = [{key: value for key, value in decayed.items() if key != name}, {**plain, name: shape}]
-    assert f"{name} is in group 2 of the optimizer's weights there and in group 1 here" in refused(moved)
+    assert f"{name} is in parameter group 2 in the checkpoint and in group 1 in this run" in refused(moved)
     file.write_text("{")
     with pytest.raises(ConfigurationError, match=r"optimizer\.json cannot be read"):
         row_trainer(tiny_model, tmp_path / "second", ROLLOUTS, **ADAM, begin_from=checkpoint(tmp_path / "first"))
@@ -197,14 +199,14 @@ def test_a_run_begins_from_the_folder_of_another_and_resumes_without_it(
 def test_a_misfit_leaves_no_run_behind(letter_options: dict[str, Any], tmp_path: Path) -> None:
     first = train(letter_options, steps=1)
     second = {**letter_options, "output_dir": str(tmp_path / "second"), "steps": 1}
-    with pytest.raises(ConfigurationError, match="it is of AdamW, and this run has SGD"):
+    with pytest.raises(ConfigurationError, match="belongs to AdamW, but this run uses SGD"):
         train(second, begin_from=first, trl_options={"optim": "sgd"})
     train(second)
 
 
 def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigurationError, match=r"empty, with whose .* holds no finished checkpoint") as raised:
+    with pytest.raises(ConfigurationError, match=r"empty, .* has no complete checkpoint") as raised:
         trainers.make("grpo", **letter_options, begin_from=tmp_path / "empty")
     assert raised.value.option == "optim.begin_from"
     first = train(letter_options, steps=1)

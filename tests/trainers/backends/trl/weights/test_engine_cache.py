@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausa
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engines import room
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.backends.trl.weights.engine_cache import Cache, Room, cache_for_vllm, room_on
+from rstar2_env.trainers.backends.trl.weights.engine_cache import CacheSize, DeviceMemory, cache_for_vllm, device_memory
 from rstar2_env.trainers.plan.architecture import MODELS
 from rstar2_env.trainers.plan.assumptions import Assumptions
 from rstar2_env.trainers.plan.placement import training_of
@@ -50,12 +50,14 @@ def config(**options: Any) -> Any:
     return TRAINERS.get("grpo").configure({**given, **options})
 
 
-def chosen(policy: Any, device: Room, *, processes: int = 1, sharding: Any = "none", **options: Any) -> Cache:
+def chosen(
+    policy: Any, device: DeviceMemory, *, processes: int = 1, sharding: Any = "none", **options: Any
+) -> CacheSize:
     engine = {"dtype": "bfloat16", **options.pop("engine", {})}
     return cache_for_vllm(config(**options), policy, engine, device, processes=processes, sharding=sharding)
 
 
-H100 = Room(70 * GIB, 80 * GIB, accelerator=True)
+H100 = DeviceMemory(70 * GIB, 80 * GIB, accelerator=True)
 SPARE = 0.08 * 80 * GIB + 4 * GIB
 
 
@@ -65,7 +67,7 @@ def test_an_engine_that_sleeps_leaves_room_for_the_optimizers_state(policy: Any)
     assert cache.size == pytest.approx(70 * GIB - (8 + 2) * MODEL.parameters - SPARE, abs=8)
     assert "70.00 GiB are free" in cache.why
     assert "the optimizer's state" in cache.why
-    assert "what is left" in cache.why
+    assert "the remaining memory" in cache.why
 
 
 def test_an_engine_that_stays_awake_leaves_room_for_gradients_and_activations_too(policy: Any) -> None:
@@ -90,17 +92,17 @@ def test_a_cache_is_not_larger_than_what_is_in_flight_needs(policy: Any) -> None
 
 
 def test_a_cache_in_the_machines_memory_is_bounded(policy: Any) -> None:
-    cache = chosen(policy, Room(200 * GIB, 256 * GIB, accelerator=False), engine={"max_model_len": 4096})
+    cache = chosen(policy, DeviceMemory(200 * GIB, 256 * GIB, accelerator=False), engine={"max_model_len": 4096})
     assert cache.size == 4 * GIB
     assert "engine.kv_cache_gib" in cache.why
 
 
 def test_without_room_for_one_conversation_the_options_are_named(policy: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"one conversation of 40960 tokens") as refused:
-        chosen(policy, Room(29 * GIB, 80 * GIB, accelerator=True))
+        chosen(policy, DeviceMemory(29 * GIB, 80 * GIB, accelerator=True))
     for option in ("max_model_len", "tokens_per_device", "sleep=true", "lora_rank", "fsdp2", "kv_cache_gib"):
         assert option in str(refused.value)
-    assert chosen(policy, Room(29 * GIB, 80 * GIB, accelerator=True), lora_rank=16, engine={"sleep": True}).size
+    assert chosen(policy, DeviceMemory(29 * GIB, 80 * GIB, accelerator=True), lora_rank=16, engine={"sleep": True}).size
 
 
 def test_of_a_model_whose_sizes_are_not_known_vllm_decides() -> None:
@@ -115,11 +117,11 @@ def test_a_device_is_measured_with_what_torch_holds_unused(monkeypatch: pytest.M
     memory = {"mem_get_info": (60 * GIB, 80 * GIB), "memory_reserved": 12 * GIB, "memory_allocated": 10 * GIB}
     cuda = SimpleNamespace(**{name: lambda device, value=value: value for name, value in memory.items()})
     monkeypatch.setattr(room, "torch", SimpleNamespace(cuda=cuda))
-    found = room_on(torch.device("cuda", 0), lambda own: [own, own - GIB])
-    assert found == Room(61 * GIB, 80 * GIB, accelerator=True), "the least of all processes"
+    found = device_memory(torch.device("cuda", 0), lambda own: [own, own - GIB])
+    assert found == DeviceMemory(61 * GIB, 80 * GIB, accelerator=True), "the least of all processes"
 
 
 def test_processes_of_one_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    found = room_on(torch.device("cpu"), lambda _: [8 * GIB])
+    found = device_memory(torch.device("cpu"), lambda _: [8 * GIB])
     assert (found.free, found.accelerator) == (4 * GIB, False)

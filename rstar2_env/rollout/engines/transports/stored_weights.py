@@ -1,4 +1,4 @@
-"""``KeptWeights``: the newest weights of a run in a folder, for servers to read when they are told to, or come back."""
+"""``StoredWeights``: the newest weights of a run in a folder, for weight syncs and for servers that restart."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.base import Setting
+from rstar2_env.rollout.engines.transports.base import TransportSettings
 from rstar2_env.rollout.engines.transports.buckets import writing
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 
-class KeptWeights:
+class StoredWeights:
     """Weights of one version at a time, found by every process of a run under the same path.
 
     Args:
@@ -24,7 +24,7 @@ class KeptWeights:
         kind: Begins the names of these folders.
     """
 
-    def __init__(self, setting: Setting, folder: Path, kind: str = "weights") -> None:
+    def __init__(self, setting: TransportSettings, folder: Path, kind: str = "weights") -> None:
         self._setting, self._at, self._kind = setting, folder, kind
         self._written: Path | None = None
 
@@ -33,7 +33,7 @@ class KeptWeights:
         """Take the place of the weights before; they stay the newest if there is an error.
 
         Yields:
-            An empty folder for the new ones; ``there`` says when it is complete.
+            An empty folder for the new ones; ``commit`` says when it is complete.
         """
         before, self._written = self._written, self.path(version)
         part = self._part(version)
@@ -51,7 +51,7 @@ class KeptWeights:
             if old != self._written:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def there(self, version: int) -> Path:
+    def commit(self, version: int) -> Path:
         """Say that the new weights are complete, and return where they are."""
         return self._part(version).rename(self.path(version))
 
