@@ -1,13 +1,13 @@
 """Attention for one pass over tokens of many sequences, packed one after the other without padding.
 
-A pass holds the newest token of every row that generates, and the prompts that begin. Everything but attention treats
-tokens one by one, so that packing costs nothing there. Here the tokens find their own sequence in the cache, which is
-read in place: query heads that share a head of keys and values (grouped-query attention) are arranged as if they were
-several tokens, where transformers copies keys and values for each of them.
+A pass holds the newest token of every generating row, and the prompts of new requests. All layers except attention
+process tokens independently. Here each token attends to its own sequence in the cache, which is read in place: query
+heads that share a key-value head (grouped-query attention) are arranged like several tokens, while transformers copies
+keys and values for each of them.
 
-Covered: causal models that look up their attention by name and whose attention is that of ``sdpa``; a module is
-switched while the engine computes with it, and switched back. Not covered: models whose parts have configurations of
-their own (vision, audio), sliding windows, and scores that are capped.
+Covered: causal models that look up their attention by name and whose attention equals ``sdpa``; the module is switched
+only while the engine computes with it. Not covered: models with nested configurations (vision, audio), sliding windows,
+and capped scores.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 NAME = "rstar2_packed"
-"""Name of this attention; transformers makes no mask for an attention of which it knows no kind of mask."""
+"""Name of this attention; transformers makes no mask for an attention whose mask type it does not know."""
 
 MOST_SCORES = 1 << 23
-"""Entries of the mask of one part of a prompt; a longer part is computed piece by piece. As many are kept in a pass."""
+"""Maximum size of the mask of one part of a prompt; a longer prompt is computed in parts. Also the maximum total size
+of the masks kept in a pass."""
 
 
 MOST_ALONE = 16
-"""Number of sequences that are computed one by one in a pass, since they are longer than the others."""
+"""Maximum number of long sequences that are computed one by one in a pass."""
 
 ALONE, ALONE_CPU = 1 << 14, 400
-"""What that costs for each, in tokens of a cache that could be read in that time; the second on a CPU."""
+"""Overhead of computing one sequence separately, in cache tokens that could be read in that time; the second value is
+for a CPU."""
 
 
 def count_alone(lengths: Sequence[int], device: torch.device) -> int:
-    """How many of the longest sequences are better computed one by one than with all others padded to their length.
+    """Return how many of the longest sequences to compute one by one, instead of padding all others to their length.
 
     Args:
-        lengths: Number of tokens of each sequence that has one new token, the longest first.
-        device: Where they are computed.
+        lengths: Number of tokens of each sequence with one new token, the longest first.
+        device: Device of the computation.
     """
     cost = ALONE_CPU if device.type == "cpu" else ALONE
     best, count, own = len(lengths) * lengths[0] if lengths else 0, 0, 0
@@ -56,13 +58,13 @@ def count_alone(lengths: Sequence[int], device: torch.device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """A run of tokens of one sequence, of which the last ones are new.
+    """Consecutive new tokens of one sequence.
 
     Attributes:
-        slot: The slot of its sequence.
-        start: First of its tokens in the pass.
+        slot: The slot of the sequence.
+        start: Position of its first new token in the pass.
         count: Number of its tokens in the pass.
-        known: Tokens of the sequence before them.
+        known: Number of earlier tokens of the sequence.
     """
 
     slot: int
@@ -72,12 +74,12 @@ class TokenRun:
 
 
 class Pack:
-    """Which tokens of a pass belong to which sequence. Tokens of ``spots`` come first, those of ``pieces`` follow.
+    """Assigns the tokens of a pass to sequences: first those of sequences with few tokens, then ``pieces``.
 
     Args:
-        slots: Slots of the sequences that have few tokens each, for each such token.
-        positions: Position of each such token in its sequence.
-        order: Number of each such token among those of its sequence.
+        slots: For sequences with few tokens: the slot of each token.
+        positions: For the same tokens: the position in the sequence.
+        order: For the same tokens: the number among the new tokens of the sequence.
         pieces: Runs of tokens of the other sequences.
         device: Device of the model.
     """
@@ -101,19 +103,19 @@ class Pack:
         self.rows, self.width = max(slots) + 1, max(positions) + 1
         self.each = max(order) + 1
         self._positions = torch.tensor(positions, device=device)
-        # Where every place of the grid of rows and tokens is taken, in order, tokens need not be moved to theirs.
+        # If the tokens fill the whole grid of rows and tokens in order, they need not be moved.
         self.dense = self.few == self.rows * self.each
         self.spots = torch.tensor(
             [slot * self.each + number for slot, number in zip(slots, order, strict=True)], device=device
         )
 
     def mask(self, dtype: torch.dtype, groups: int) -> Tensor:
-        """What is added to the scores of the few: (rows, 1, query heads of a group times tokens or 1, width)."""
+        """Mask added to the scores of the first tokens: (rows, 1, query heads of a group times tokens or 1, width)."""
         key = (dtype, groups)
         if key not in self._masks:
             device, positions = self._device, self._positions
             if not self.dense:
-                # A row without a token attends to its first one; what comes out is not used.
+                # A row without a token attends to its first column; the result is not used.
                 positions = positions.new_zeros(self.rows * self.each).index_copy_(0, self.spots, positions)
             hidden = torch.arange(self.width, device=device) > positions[:, None]
             mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
@@ -122,13 +124,13 @@ class Pack:
         return self._masks[key]
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
-        """What is added to the scores of the last tokens of a sequence: (query heads of a group times new, seen).
+        """Mask added to the scores of the last tokens of a sequence: (query heads of a group times new, seen).
 
         Args:
-            dtype: Of the scores.
+            dtype: Precision of the scores.
             groups: Query heads of a group.
-            new: How many tokens there are.
-            seen: Tokens up to the last of them.
+            new: Number of new tokens.
+            seen: Length of the sequence including the new tokens.
         """
         if new == 1:
             return None
@@ -137,7 +139,7 @@ class Pack:
             return self._causal[key]
         mask = torch.full((new, seen), -torch.inf, dtype=dtype, device=self._device).triu_(seen - new + 1)
         mask = mask.repeat(groups, 1)
-        # Every layer needs the same masks; those of long prompts take too much memory to be kept for that.
+        # Every layer needs the same masks, but those of long prompts take too much memory to be kept.
         if self._kept_scores + mask.numel() <= MOST_SCORES:
             self._causal[key] = mask
             self._kept_scores += mask.numel()
@@ -149,7 +151,7 @@ _pass = threading.local()
 
 @contextmanager
 def packed(model: PreTrainedModel, pack: Pack) -> Iterator[None]:
-    """Let a model attend in this way, in this thread, to these tokens; afterwards it attends as before."""
+    """Switch a model's attention to this one within the block, in this thread, for the tokens of ``pack``."""
     config, _pass.pack = model.config, pack
     former, config._attn_implementation = config._attn_implementation, NAME
     try:
@@ -175,10 +177,10 @@ def packed_attention(
         module: The attention layer.
         query: (1, query heads, tokens, head size).
         key: The cache: (slots, heads, columns, head size).
-        value: As ``key``; its head size may differ.
+        value: Like ``key``; its head size may differ.
         attention_mask: Not used.
         dropout: Not used in evaluation.
-        scaling: Factor of the attention scores; ``None`` means one over the square root of the head size.
+        scaling: Factor of the attention scores; ``None`` means 1 / sqrt(head size).
         **kwargs: Further arguments of the model.
 
     Returns:
@@ -195,7 +197,7 @@ def packed_attention(
 
 
 def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
-    """Attention of rows with few tokens, all at once; query and result (tokens, query heads, head size)."""
+    """Attention of rows with few tokens, all at once; query and result are (tokens, query heads, head size)."""
     _, query_heads, size = query.shape
     heads, rows, each = key.shape[1], pack.rows, pack.each
     groups = query_heads // heads
@@ -219,7 +221,7 @@ def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: floa
 def _of_piece(
     pack: Pack, piece: TokenRun, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
 ) -> Iterator[Tensor]:
-    """Attention of a run of tokens, part by part; query and results (tokens, query heads, head size)."""
+    """Attention of a run of tokens, part by part; query and results are (tokens, query heads, head size)."""
     count, query_heads, size = query.shape
     heads = key.shape[1]
     groups = query_heads // heads
@@ -241,7 +243,7 @@ AttentionInterface.register(NAME, packed_attention)
 
 
 def can_pack(model: PreTrainedModel) -> bool:
-    """Whether a model can run with ``packed_attention`` and give what it gives with its own attention."""
+    """Whether a model with ``packed_attention`` computes the same as with its own attention."""
     config = model.config
     looks_up = getattr(model, "_can_set_attn_implementation", None)
     own = str(config._attn_implementation)

@@ -1,4 +1,4 @@
-"""Log-probabilities of tokens that are given, not generated: one forward pass over several rows, without a gradient."""
+"""Log-probabilities of given tokens: one forward pass over several rows, without a gradient."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 _MOST_LOGITS = 1024
-"""Positions whose logits are held at once over several rows; one row may have more."""
+"""Maximum number of positions whose logits are held at once over several rows; a single row may have more."""
 _PART = 256
-"""Positions whose logits are normalised at once, in float32."""
+"""Number of positions whose logits are normalized at once, in float32."""
 
 
 @dataclass(eq=False)
 class ScoreRequest:
-    """A prompt and the tokens after it.
+    """A request to score tokens after a prompt.
 
     Attributes:
         prompt: At least one id.
         ids: At least one id.
-        future: Receives the log-probability of each of ``ids``; cancelled by a caller that no longer needs it.
+        future: Receives the log-probability of each of ``ids``; a caller that no longer needs it cancels it.
     """
 
     prompt: list[int]
@@ -32,11 +32,11 @@ class ScoreRequest:
 
 
 def fitting(waiting: Sequence[ScoreRequest], most_tokens: int) -> int:
-    """How many of the first ones fit into one pass; at least one.
+    """Return how many of the first requests fit into one pass; at least one.
 
     Args:
-        waiting: In the order in which they came.
-        most_tokens: Largest number of tokens of a pass, padding included.
+        waiting: The requests in order of arrival.
+        most_tokens: Maximum number of tokens in a pass, padding included.
     """
     longest, kept = 0, 0
     for count, one in enumerate(waiting, start=1):
@@ -48,11 +48,11 @@ def fitting(waiting: Sequence[ScoreRequest], most_tokens: int) -> int:
 
 @torch.no_grad()
 def log_probs(model: PreTrainedModel, rows: Sequence[ScoreRequest]) -> list[list[float]]:
-    """Log-probabilities at temperature 1 of each row's ids.
+    """Log-probabilities of each row's ids at temperature 1.
 
     Args:
-        model: In evaluation mode.
-        rows: Padded on the left, so that the ids end in the same place.
+        model: The model, in evaluation mode.
+        rows: The requests; they are padded on the left, so that all ids end in the last column.
     """
     longest, kept = max(len(row.prompt) + len(row.ids) for row in rows), max(len(row.ids) for row in rows)
     ids = torch.zeros(len(rows), longest, dtype=torch.long)

@@ -1,13 +1,13 @@
-"""The running requests of ``TransformersEngine``, all of them computed in one forward pass a step.
+"""The running requests of ``TransformersEngine``: continuous batching, with one forward pass per step.
 
-A pass is over the newest token of every request that generates, and over the prompts of those that begin, packed one
-after the other (``attention.py``). Each sequence has a slot of the cache from its first token on and keeps it when its
-request has ended, so that the next turn of an episode goes on where the last one was, with nothing copied. A prompt
-that begins as another sequence does starts with a copy of that beginning. Only the rest of each prompt is computed.
+A pass contains the newest token of every generating request and the prompts of new requests, packed one after the other
+(``attention.py``). Each sequence has a slot of the cache and keeps it when its request ends, so the next turn of an
+episode continues in the same slot without a copy. If a prompt shares a prefix with another sequence, the prefix is
+copied, and only the rest of the prompt is computed.
 
-The slots together have at most as many tokens, unused columns included, as the batch may hold. Where that is reached,
-the sequences that no request uses go first, then the youngest requests, which are computed again later. Not covered:
-keeping sequences whose keys depend on the length of the whole sequence.
+The total size of the slots, unused columns included, is limited. When the limit is reached, sequences that no request
+uses are dropped first; then the newest requests are preempted and computed again later. Not covered: keeping sequences
+whose keys depend on the length of the whole sequence.
 """
 
 from __future__ import annotations
@@ -28,31 +28,34 @@ from rstar2_env.rollout.engines.sampling import draw_next
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""Share of slots that attention reads without use above which moving the others together costs less."""
+"""Share of slots that attention reads unnecessarily above which compacting the others costs less."""
 
 MIN_REUSE = 8
-"""Shortest cached beginning, in tokens, that is copied; computing a shorter one again costs less."""
+"""Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""
 
 FEW_DEAD = 8
-"""Number of such slots that is never too large."""
+"""Number of unnecessarily read slots that never triggers compaction."""
 
 OLD = 1
-"""A sequence that was not used while this many times as many requests began as there are slots goes before the cache
-grows: its episode has most likely ended."""
+"""An unused sequence is dropped before the cache grows if, since its last use, this many requests per slot have begun:
+its episode has most likely ended."""
 
 COLUMNS = 16
-"""The number of columns is a multiple of this."""
+"""The number of columns is a multiple of this number."""
 
 SPARE_COLUMNS = 32
-"""Columns of a new slot beyond its prompt, so that the buffers do not grow at the first tokens."""
+"""Columns of a new slot after its prompt, so that the buffers do not grow at the first tokens."""
 
 Finish = Callable[[Request], FinishReason | None]
-"""Whether a request has ended with its newest token, and why."""
+"""Returns the reason why a request ends with its newest token; ``None`` if it continues."""
 
 
 @dataclass(eq=False)
 class _Start:
-    """How a request begins: its tokens as a key, and who holds how many of them (``whole``: it takes over the slot)."""
+    """The beginning of a request: its tokens as a key, and the source of the ``known`` first tokens of its cache.
+
+    ``whole``: the request takes over the slot of the source.
+    """
 
     request: Request
     key: Key
@@ -62,24 +65,25 @@ class _Start:
 
 
 class PackedBatch:
-    """Requests that a model generates for together.
+    """A batch of requests that new requests can join at any step.
 
     Args:
         model: A causal language model for which ``can_pack`` and ``supports`` hold.
-        max_prefill_tokens: Maximum number of tokens of prompts in one forward pass; longer prompts take several.
-        max_tokens: Maximum number of tokens in all slots together, unused columns included; one request always runs.
-        keep: Whether the caches of ended requests are kept.
+        max_prefill_tokens: Maximum number of prompt tokens in one forward pass; longer prompts take several passes.
+        max_tokens: Maximum number of tokens in all slots together, unused columns included; a single request always
+            runs.
+        keep: Whether to keep the caches of ended requests.
         finish: Whether a request has ended.
 
     Attributes:
         joins: Whether requests may join running ones.
-        max_tokens: As given; it may be set between two steps.
-        pool: The sequences that are kept.
-        prompt_tokens: Tokens of all prompts so far.
-        computed_tokens: Those of them that were computed.
-        generated_tokens: Tokens drawn so far.
-        preemptions: How often a request lost its slot and had to be computed again.
-        recomputed_tokens: Tokens computed again because of that.
+        max_tokens: See above; it may be changed between two steps.
+        pool: The kept sequences of ended requests.
+        prompt_tokens: Number of prompt tokens so far.
+        computed_tokens: Number of prompt tokens that were computed.
+        generated_tokens: Number of generated tokens so far.
+        preemptions: Number of times that a request lost its slot.
+        recomputed_tokens: Number of tokens computed again after preemptions.
     """
 
     joins = True
@@ -119,7 +123,7 @@ class PackedBatch:
         self._reset()
 
     def forget(self) -> None:
-        """Drop what is kept, and keep nothing of what was computed until now."""
+        """Drop all kept sequences, and do not keep those of running requests either."""
         for slot in self.pool.clear():
             self._free_slot(slot)
         self._running.clear()
@@ -129,13 +133,13 @@ class PackedBatch:
             self._reset()
 
     def has_room(self, fresh: Sequence[Request]) -> bool:
-        """Whether these requests fit beside those that run; one alone always does."""
+        """Whether these requests fit in addition to the running ones; a single request always does."""
         rows = len(self.live) + len(fresh)
         columns = max([self._needed, *(_rounded(len(request) + SPARE_COLUMNS) for request in fresh)])
         return rows == 1 or rows * columns <= self.max_tokens
 
     def shed(self) -> list[Request]:
-        """Take the youngest requests out until the others have room for another token; returns them, oldest first."""
+        """Preempt the newest requests until the others have room for another token; return them, oldest first."""
         gone: list[Request] = []
         while len(self.live) > 1 and len(self.live) * self._needed > self.max_tokens:
             gone.insert(0, max(self.live, key=lambda request: request.number))
@@ -144,14 +148,14 @@ class PackedBatch:
         return gone
 
     def admit(self, fresh: Sequence[Request]) -> None:
-        """Give new requests their slots; the next steps compute their prompts."""
+        """Assign slots to new requests; the next steps compute their prompts."""
         leaders: dict[Key, Request] = {}
         starts: list[_Start] = []
         followers: list[Request] = []
         for request in fresh:
             key = key_of(request.tokens(0, len(request)))
             request.done, request.leader = 0, leaders.get(key)
-            # The episodes of a group begin with the same prompt: it is computed once.
+            # The episodes of a group begin with the same prompt, which is computed once.
             if request.leader is None:
                 leaders[key] = request
                 starts.append(self._look_up(_Start(request, key), [start.source for start in starts if start.whole]))
@@ -162,7 +166,7 @@ class PackedBatch:
             return
         taken_over = sum(start.whole for start in starts)
         self._make_room(len(fresh) - taken_over, max(map(len, fresh)) + SPARE_COLUMNS)
-        # Copies first: whoever takes over a slot writes to it.
+        # Copies first, since a request that takes over a slot writes to it.
         for start in sorted(starts, key=lambda start: start.whole):
             self._begin(start)
         for request in followers:
@@ -171,7 +175,7 @@ class PackedBatch:
             self.live.append(request)
 
     def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
-        """Remove requests; their caches stay if ``keep`` is set."""
+        """Remove requests; keep their caches if ``keep`` is set."""
         if not gone:
             return
         left = set(map(id, gone))
@@ -185,7 +189,7 @@ class PackedBatch:
             for slot in free:
                 self._free_slot(slot)
         for request in self.live:
-            # Where the request that was to compute a prompt is gone, the next one of its group does.
+            # If the request that computes a shared prompt is removed, another one of its group computes it.
             if request.leader is not None and id(request.leader) in left:
                 gone_leader, request.leader = request.leader, None
                 for other in self.live:
@@ -195,10 +199,10 @@ class PackedBatch:
             self._reset()
 
     def step(self) -> list[tuple[Request, FinishReason]]:
-        """Compute one pass, and draw a token for every request whose tokens are then computed.
+        """Compute one pass, and draw a token for every request whose tokens are all computed.
 
         Returns:
-            The requests that have ended with that token.
+            The requests that end with that token.
         """
         self._make_room(0, self._needed)
         budget = self._max_prefill_tokens
@@ -236,7 +240,7 @@ class PackedBatch:
         return ended
 
     def _draw(self, drawing: Sequence[Request], logits: Tensor) -> list[tuple[Request, FinishReason]]:
-        """Draw the next token of each of these requests, one row of logits each."""
+        """Draw the next token of each request from its row of logits."""
         if not drawing:
             return []
         draw_next(drawing, logits)
@@ -248,7 +252,7 @@ class PackedBatch:
         return ended
 
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:
-        """One pass over the last token of each of ``newest``, and over as many of those of each of ``begun``."""
+        """Compute the last token of each request in ``newest``, and the given number of tokens of each in ``begun``."""
         device = self._model.device
         slots, positions = [request.slot for request in newest], [request.done for request in newest]
         ids = [request.ids[-1] if request.ids else request.prompt[-1] for request in newest]
@@ -278,12 +282,12 @@ class PackedBatch:
         return logits
 
     def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
-        """Find out how much of a request's tokens is cached; the slots of ``taken`` go to others."""
+        """Find the longest cached prefix of a request; the slots of ``taken`` go to other requests."""
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)
             running, shared = self._running.best(start.key)
             shared = 0 if running is None else min(shared, running.done)
-            # The last token is always computed: generation begins with its logits.
+            # The last token is always computed, since generation needs its logits.
             known = min(max(common, shared), len(start.request) - 1)
             if kept is not None and common >= shared and common == kept.tokens and kept not in taken:
                 start.source, start.known, start.whole = kept, known, True
@@ -292,7 +296,7 @@ class PackedBatch:
         return start
 
     def _begin(self, start: _Start) -> None:
-        """Give a request its slot, with what is cached of its beginning."""
+        """Assign a slot to a request, with its cached prefix."""
         request, source = start.request, start.source
         if start.whole and isinstance(source, CachedSequence) and source in self.pool:
             request.slot, request.done = self.pool.drop(source), start.known
@@ -312,16 +316,16 @@ class PackedBatch:
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Give requests a copy of what their leaders have computed."""
+        """Copy the caches of leaders to their followers."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
-            assert leader is not None  # that is what makes it a follower
+            assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]
             self._cache.copy(leader.slot, [request.slot for request in own], leader.done)
             for request in own:
                 request.leader, request.done = None, leader.done
 
     def _close_ranks(self, rows: Sequence[Request]) -> None:
-        """Move requests to the first slots, where attention would read too many others."""
+        """Move requests to the first slots if attention would read too many other slots."""
         count = len(rows)
         front = max((request.slot for request in rows), default=-1) + 1
         if front - count <= max(FEW_DEAD, MAX_DEAD * front):
@@ -344,15 +348,15 @@ class PackedBatch:
         self._free = sorted(free)
 
     def _make_room(self, fresh: int, columns: int) -> None:
-        """Have this many free slots, and this many columns; drops what is kept where that is needed."""
+        """Ensure this many free slots and columns; drops kept sequences if necessary."""
         cache, rows = self._cache, len(self.live) + fresh
         wide = cache.columns
         if columns > wide:
-            # A quarter more, where that leaves room for as many sequences, so that growing is rare.
+            # Grow by a quarter, if that leaves room for as many sequences, so that growing is rare.
             generous = min(wide * 5 // 4, self.max_tokens // max(1, rows + len(self.pool)))
             wide = max(_rounded(columns), generous // COLUMNS * COLUMNS)
         if rows * wide > self.max_tokens:
-            # As narrow as the running requests allow, after a longer one that has ended.
+            # Shrink to the running requests, since a longer one has ended.
             wide = max(_rounded(columns), self._needed)
             for entry in [entry for entry in self.pool if entry.tokens > wide]:
                 self._free_slot(self.pool.drop(entry))

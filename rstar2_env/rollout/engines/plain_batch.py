@@ -1,8 +1,8 @@
-"""The running requests of ``TransformersEngine`` for models whose caches cannot be joined: one batch after the other.
+"""The running requests of ``TransformersEngine`` for models whose caches cannot be merged: static batching.
 
-Models with sliding windows or recurrent layers, and models whose attention the engine does not replace. A batch begins
-when the one before it has ended, all of its rows are computed to the end of the longest, and every prompt is computed
-as a whole. Not covered: keeping caches between turns.
+These are models with sliding windows or recurrent layers, and models whose attention the engine cannot replace. A batch
+starts when the previous batch has ended, and every prompt is computed as a whole. Not covered: keeping caches between
+turns.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from rstar2_env.rollout.engines.request import Request
 from rstar2_env.rollout.engines.sampling import draw_next
 
 MAX_DEAD = 0.25
-"""Share of rows that have ended above which computing them costs more than copying the others."""
+"""Share of ended rows above which computing them costs more than copying the others."""
 
 
 class PlainBatch:
-    """Requests that a model generates for together; see ``PackedBatch``.
+    """A batch of requests; see ``PackedBatch``.
 
     Args:
         model: A causal language model.
-        max_prefill_tokens: Maximum number of tokens of prompts, padding included; a single prompt may have more.
-        max_tokens: Maximum number of tokens of all requests together when they have ended; one always runs.
+        max_prefill_tokens: Maximum number of prompt tokens, padding included; a single prompt may have more.
+        max_tokens: Maximum number of tokens of all requests together when they end; a single request always runs.
         finish: Whether a request has ended.
     """
 
@@ -65,24 +65,24 @@ class PlainBatch:
         self._logits: Tensor | None = None
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: no caches are kept."""
 
     def has_room(self, fresh: Sequence[Request]) -> bool:
-        """Whether these requests, which begin together, fit; one alone always does."""
+        """Whether these requests, which begin together, fit; a single request always does."""
         longest = max(len(request) for request in fresh)
         most = max(len(request.prompt) + request.params.max_tokens for request in fresh)
         count = len(fresh)
         return count == 1 or (count * longest <= self._max_prefill_tokens and count * most <= self.max_tokens)
 
     def shed(self) -> list[Request]:
-        """No request is taken out: a batch has room for all of its tokens when it begins."""
+        """Return no requests: a batch has room for all of its tokens when it begins."""
         return []
 
     def admit(self, fresh: Sequence[Request]) -> None:
         """Compute the prompts of new requests; the batch must be empty."""
         if not fresh:
             return
-        # The episodes of a group begin with the same prompt: it is computed once.
+        # The episodes of a group begin with the same prompt, which is computed once.
         distinct = {key_of(request.prompt): request.prompt for request in fresh}
         rows = {key: row for row, key in enumerate(distinct)}
         width = max(map(len, distinct.values()))
@@ -102,14 +102,14 @@ class PlainBatch:
         self.prompt_tokens += sum(len(request.prompt) for request in fresh)
 
     def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
-        """Remove requests; their rows are computed on without use until many are."""
+        """Remove requests; their rows stay in the computation until there are many of them."""
         left = set(map(id, gone))
         self._rows = [None if id(request) in left else request for request in self._rows]
         if not len(self):
             self.clear()
 
     def step(self) -> list[tuple[Request, FinishReason]]:
-        """Draw each request's next token; returns the requests that have ended with it."""
+        """Draw each request's next token; return the requests that end with it."""
         if self._logits is None:
             dead = len(self._rows) - len(self)
             if dead > MAX_DEAD * len(self._rows):
@@ -128,7 +128,7 @@ class PlainBatch:
         return ended
 
     def _compact(self) -> None:
-        """Copy the rows of the requests that run together."""
+        """Remove the rows of ended requests."""
         rows = torch.tensor(
             [row for row, request in enumerate(self._rows) if request is not None], device=self._last.device
         )

@@ -1,11 +1,11 @@
 """The sequences whose caches ``TransformersEngine`` keeps between turns, found by the longest common prefix of ids.
 
-A conversation's next prompt begins with everything that was computed for it so far, so an entry is found by its ids,
-and conversations need no names. An entry serves as far as its ids agree with the prompt: for the following turns,
-another episode of the same group, another prompt with the same system message.
+A conversation's next prompt begins with everything that was computed for it so far, so the ids identify a conversation.
+The common prefix of an entry and a prompt is reused: for following turns, for other episodes of the same group, and for
+other prompts with the same system message.
 
-Covered: finding the longest common prefix, and which entry was used longest ago. Not covered: the keys and values
-themselves, which are in the slots of ``slots.py``, a copy for each sequence, common prefixes included.
+Covered: finding the longest common prefix and the least recently used entry. Not covered: the keys and values
+themselves, which are in ``slots.py``; each sequence has its own copy, common prefixes included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 Key = bytes
-"""Token ids as bytes, so that two sequences are compared in one call."""
+"""Token ids as bytes, so that one call compares two sequences."""
 
 _ID = array("i").itemsize
 
@@ -34,7 +34,7 @@ class PrefixIndex(Generic[V]):
     """A mapping that finds the key with the longest common prefix, in logarithmic time."""
 
     def __init__(self) -> None:
-        # In the order of their bytes, the key with the longest common prefix is a neighbour of a key's place.
+        # In sorted order, the key with the longest common prefix is adjacent to the position of the search key.
         self._keys: list[Key] = []
         self._values: dict[Key, V] = {}
 
@@ -59,7 +59,7 @@ class PrefixIndex(Generic[V]):
         return self._values.get(key)
 
     def best(self, key: Key) -> tuple[V | None, int]:
-        """The value whose key has the longest common prefix with this one, and the number of common tokens."""
+        """Return the value whose key has the longest common prefix with ``key``, and the number of common tokens."""
         longest, found = 0, None
         for neighbour in self.neighbours(key):
             common = _common(neighbour, key)
@@ -68,7 +68,7 @@ class PrefixIndex(Generic[V]):
         return found, longest
 
     def neighbours(self, key: Key) -> list[Key]:
-        """The last key up to this one and the first after it, if they exist."""
+        """Return the last key not after ``key`` and the first key after it, if they exist."""
         place = bisect_right(self._keys, key)
         return self._keys[max(0, place - 1) : place + 1]
 
@@ -85,7 +85,7 @@ class CachedSequence:
     Attributes:
         key: The ids.
         slot: The slot that has its keys and values.
-        number: When it was used last, as its user counts.
+        number: Time of its last use, in the units of the caller.
     """
 
     key: Key
@@ -99,7 +99,7 @@ class CachedSequence:
 
 
 class PrefixPool:
-    """Token sequences that are kept, and that no request uses; no entry is a prefix of another.
+    """Kept token sequences that no request uses; no entry is a prefix of another.
 
     Attributes:
         tokens: Number of tokens of all entries together.
@@ -126,11 +126,11 @@ class PrefixPool:
         return next(iter(self))
 
     def best(self, key: Key, number: int = 0) -> tuple[CachedSequence | None, int]:
-        """The entry with the longest common prefix, and the number of common tokens; the entry counts as used now.
+        """Return the entry with the longest common prefix, and the number of common tokens; marks the entry as used.
 
         Args:
             key: The ids.
-            number: What now is, as the user counts.
+            number: The current time, in the units of the caller.
         """
         entry, common = self._index.best(key)
         if entry is not None:
@@ -138,16 +138,16 @@ class PrefixPool:
         return entry, common
 
     def keep(self, key: Key, slot: int, number: int = 0) -> list[int]:
-        """Keep a sequence, in place of entries that are prefixes of it.
+        """Keep a sequence; it replaces entries that are prefixes of it.
 
         Args:
             key: The ids.
-            slot: The slot that has its keys and values.
-            number: What now is, as the user counts.
+            slot: The slot with its keys and values.
+            number: The current time, in the units of the caller.
 
         Returns:
-            The slots that are free from then on: those of the prefixes, or this one, where the sequence is a prefix of
-            an entry itself.
+            The slots that become free: those of the prefixes, or this one if the sequence itself is a prefix of an
+            entry.
         """
         free = []
         for neighbour in self._index.neighbours(key):
@@ -163,14 +163,14 @@ class PrefixPool:
         return free
 
     def drop(self, entry: CachedSequence) -> int:
-        """Remove an entry that is present; returns its slot."""
+        """Remove an entry; return its slot."""
         self._index.pop(entry.key)
         del self._by_use[entry.key]
         self.tokens -= entry.tokens
         return entry.slot
 
     def drop_oldest(self) -> int:
-        """Remove the least recently used entry; returns its slot."""
+        """Remove the least recently used entry; return its slot."""
         return self.drop(self.oldest)
 
     def _use(self, entry: CachedSequence, number: int) -> None:
@@ -178,7 +178,7 @@ class PrefixPool:
         self._by_use.move_to_end(entry.key)
 
     def clear(self) -> list[int]:
-        """Remove all entries; returns their slots."""
+        """Remove all entries; return their slots."""
         slots = [entry.slot for entry in self]
         self._index.clear()
         self._by_use.clear()

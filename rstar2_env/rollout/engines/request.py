@@ -1,4 +1,4 @@
-"""``Request``: one turn that an engine of this process generates, from its prompt to its last token."""
+"""``Request``: one turn that an engine in this process generates."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Request:
 
     Attributes:
         prompt: The ids to continue.
-        params: How to sample.
+        params: Sampling parameters.
         draws: One random number in [0, 1) for each token that may be generated.
-        future: Receives the result; cancelled by a caller that no longer needs it.
-        version: Version of the weights that the first token is drawn from.
+        future: Receives the result; a caller that no longer needs it cancels it.
+        version: Version of the weights from which the first token is sampled.
         ids: The tokens so far.
         logprobs: Their log-probabilities.
-        candidates: Those of the most likely tokens, at the first tokens, where they were asked for.
+        candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
         keep: Whether its cache was computed with the weights that the next requests will use.
-        slot: Its place in the cache while it runs.
-        done: Number of its tokens, the prompt's and its own, whose keys and values are in the cache.
-        leader: A request with the same tokens that computes them; this one gets a copy.
-        key: Its tokens when it began, if others may look for them.
-        number: Larger for requests that came later.
+        slot: Its slot in the cache while it runs.
+        done: Number of tokens, those of the prompt included, whose keys and values are in the cache.
+        leader: A request with the same tokens that computes them; this request copies its cache.
+        key: Its tokens at the beginning, if other requests may reuse them.
+        number: Increases in the order of arrival.
     """
 
     prompt: list[int]
@@ -65,7 +65,7 @@ class Request:
         Args:
             token: Its id.
             logprob: Its log-probability.
-            candidates: Those of the most likely tokens there, where they were asked for.
+            candidates: Log-probabilities of the most likely tokens at this position, if requested.
 
         Raises:
             FloatingPointError: The log-probability is not a number.

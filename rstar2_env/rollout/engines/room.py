@@ -1,4 +1,4 @@
-"""How much memory a cache may take: measured when it is asked, so that what others hold by then is left to them."""
+"""Measures the memory that a cache may use: currently free memory, and bytes per token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedConfig
 
 MOST_TOKENS = 1 << 20
-"""More tokens than this are never kept room for, however much memory there is."""
+"""Maximum number of tokens in a cache, independent of the memory."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -18,7 +18,7 @@ def free_bytes(device: torch.device) -> int:
     """Bytes that this process may still allocate on a device; for a CPU, of the machine's memory or its cgroup's."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        # What torch holds without using it serves the cache as well.
+        # Memory that torch has reserved but does not use is available for the cache too.
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for line in _lines(Path("/proc/meminfo")):
@@ -31,7 +31,7 @@ def free_bytes(device: torch.device) -> int:
 
 
 def total_bytes(device: torch.device) -> int:
-    """Bytes of a device's memory, whoever has them; for a CPU, of the machine's."""
+    """Total bytes of a device's memory; for a CPU, of the machine's memory."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

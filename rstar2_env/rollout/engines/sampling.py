@@ -1,4 +1,4 @@
-"""Draws each row's next token from the model's logits, with a random number of that row."""
+"""Samples each row's next token from the model's logits, with one random number per row."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class TokenSampler:
     """Samples for a fixed list of rows.
 
     Args:
-        params: How to sample, row by row.
+        params: Sampling parameters of each row.
         device: Device of the logits.
 
     Attributes:
-        best: After ``draw``, the log-probabilities of the most likely tokens of each row that wants them at its place.
+        best: After ``draw``, the log-probabilities of the most likely tokens, by row, for rows that request them at
+            their current position.
     """
 
     def __init__(self, params: Sequence[SamplingParams], device: torch.device) -> None:
@@ -30,7 +31,7 @@ class TokenSampler:
         self._greedy = all(kind[0] == 0 for kind in kinds)
         if len(kinds) == 1 and not self._greedy:
             if params[0].temperature != 1:
-                # As a float32, as it is where rows differ.
+                # In float32, as for rows with different temperatures.
                 self._divisor = float(np.float32(params[0].temperature))
         elif not self._greedy:
             self._temperature = torch.tensor([p.temperature for p in params], dtype=torch.float32, device=device)
@@ -51,7 +52,7 @@ class TokenSampler:
         Args:
             logits: (rows, vocabulary).
             uniform: A number in [0, 1) for each row.
-            places: How many tokens of its turn each row has, by which ``best`` is found; ``None`` leaves it empty.
+            places: Number of tokens in each row's turn so far, needed for ``best``; ``None`` leaves ``best`` empty.
 
         Returns:
             The tokens, (rows,), and their log-probabilities under the logits divided by the temperature, (rows,).
@@ -77,7 +78,7 @@ class TokenSampler:
         return {row: values[: self._wanted[row]] for row, values in zip(rows, found, strict=True)}
 
     def _filtered(self, logprobs: Tensor) -> Tensor:
-        """Set the tokens that top-k and top-p exclude to minus infinity."""
+        """Set the log-probabilities of tokens that top-k and top-p exclude to minus infinity."""
         if self._top_k is None:
             return logprobs
         ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
@@ -88,7 +89,7 @@ class TokenSampler:
 
 
 def draw_next(requests: Sequence[Request], logits: Tensor) -> Tensor:
-    """Draw the next token of each request, and append it there.
+    """Draw the next token of each request, and append it to the request.
 
     Args:
         requests: The requests.
@@ -108,9 +109,9 @@ def draw_next(requests: Sequence[Request], logits: Tensor) -> Tensor:
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Invert each row's cumulative distribution at its number: (rows, vocabulary), (rows,) to (rows,)."""
+    """Inverse-transform sampling for each row: (rows, vocabulary), (rows,) to (rows,)."""
     total = weights.double().cumsum(-1)
     index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
-    # Rounding may lead past the last token with a positive weight.
+    # Rounding may select a token after the last one with a positive weight.
     last = weights.shape[1] - 1 - (weights.flip(-1) > 0).int().argmax(-1)
     return torch.minimum(index, last)

@@ -1,8 +1,8 @@
-"""The keys and values of many sequences, each in a slot of its own; used by ``TransformersEngine``.
+"""The key-value cache of ``TransformersEngine``, with one slot for each sequence.
 
-Every layer has a buffer of slots, and a sequence stays in its slot from its first token until it is dropped, also
-while it waits for its next turn. A new token is written in place. Nothing is copied but where the buffers grow, where
-two sequences begin alike, and where slots change places.
+Every layer has a buffer of slots. A sequence stays in its slot from its first token until it is dropped, even while it
+waits for its next turn, and a new token is written in place. Data is copied only when the buffers grow, when two
+sequences share a prefix, and when slots are swapped.
 
 Covered: models whose layers all attend to everything (transformers' ``DynamicLayer``). Not covered: sliding windows and
 recurrent layers; see ``supports``.
@@ -24,7 +24,7 @@ class SlotLayer(DynamicLayer):
     """Keys and values of one layer, (slots, heads, columns, head size) each.
 
     Args:
-        cache: The cache of which it is a layer.
+        cache: The cache that the layer belongs to.
     """
 
     keys: Tensor
@@ -35,17 +35,17 @@ class SlotLayer(DynamicLayer):
         self._cache = cache
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Write the tokens of a pass to their places; return all keys and values.
+        """Write the tokens of a pass to their positions; return all keys and values.
 
         Args:
             key_states: New keys, (1, heads, tokens, head size).
-            value_states: New values, of the same shape but for the head size.
+            value_states: New values, with the same shape except for the head size.
             *args: Ignored; part of transformers' interface.
             **kwargs: Ignored; part of transformers' interface.
         """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-            # Zeroed: a NaN in a column that is not used would survive even an attention weight of zero.
+            # Zeros, since a NaN in an unused column would propagate even with an attention weight of zero.
             self.keys, self.values = (
                 _zeros(states, self._cache.slots, states.shape[1], self._cache.columns, states.shape[3])
                 for states in (key_states, value_states)
@@ -57,7 +57,7 @@ class SlotLayer(DynamicLayer):
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
-        """Number of tokens before a pass: none that all of its tokens have in common."""
+        """Number of tokens before a pass; 0, since its tokens belong to different sequences."""
         return 0
 
 
@@ -70,7 +70,7 @@ class SlotCache:
     Attributes:
         hf: The cache object to pass to the model.
         slots: Number of slots.
-        columns: Number of tokens that each slot has room for.
+        columns: Number of tokens that each slot can hold.
     """
 
     def __init__(self, config: PreTrainedConfig) -> None:
@@ -81,18 +81,18 @@ class SlotCache:
         self._places: dict[int, Tensor] = {}
 
     def write_to(self, slots: Sequence[int], positions: Sequence[int], device: torch.device) -> None:
-        """Say where the tokens of the next pass belong.
+        """Set the positions in the cache of the tokens of the next pass.
 
         Args:
             slots: The slot of each token.
-            positions: Its position there.
+            positions: The position of each token in its slot.
             device: Device of the model.
         """
         self._tokens = torch.tensor([slots, positions], device=device)
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Where the heads of each token of the pass lie in a layer's buffer, counted in heads: (tokens * heads,)."""
+        """Indices of the heads of each token of the pass in a layer's buffer, (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
@@ -108,13 +108,13 @@ class SlotCache:
         """Change the number of slots and columns.
 
         Args:
-            order: The slots whose sequences are kept; they become the first ones, in this order.
-            tokens: Tokens of the longest of these sequences.
-            slots: How many slots there are afterwards.
-            columns: How many columns there are afterwards.
+            order: The slots to keep; they become the first slots, in this order.
+            tokens: Length of the longest sequence in these slots.
+            slots: New number of slots.
+            columns: New number of columns.
         """
         for layer in self._layers:
-            # One buffer after the other, so that only one of them is there twice.
+            # One buffer at a time, so that only one of them exists twice.
             for name in ("keys", "values"):
                 old: Tensor = getattr(layer, name)
                 new = _zeros(old, slots, old.shape[1], columns, old.shape[3])
@@ -132,7 +132,7 @@ class SlotCache:
                 buffer[:, :, :tokens].index_copy_(0, index, states.expand(len(targets), *states.shape))
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
-        """Let pairs of slots change places, with their first tokens."""
+        """Swap pairs of slots, with their first tokens."""
         here, there = [*ones, *others], [*others, *ones]
         for layer in self._layers:
             for buffer in (layer.keys, layer.values):
@@ -149,19 +149,19 @@ def _zeros(like: Tensor, *shape: int) -> Tensor:
     """Zeros of the type and on the device of another tensor."""
     if like.device.type != "cpu":
         return like.new_zeros(*shape)
-    # NumPy's zeros cost nothing before they are written to, and lie in large pages; torch's are written at once.
+    # NumPy allocates zeros lazily and in large pages; torch writes them immediately.
     kind = np.dtype(f"u{like.element_size()}")
     return torch.from_numpy(np.zeros(shape, kind)).view(like.dtype)
 
 
 def supports(config: PreTrainedConfig) -> bool:
-    """Whether every layer of such a model has a plain cache, so that sequences can be added, cut and removed."""
+    """Whether every layer of the model has a plain cache, so that sequences can be added, cut and removed."""
     layers = DynamicCache(config=config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 
 
 def reusable(config: PreTrainedConfig) -> bool:
-    """Whether a token's keys are independent of the number of tokens after it (not so with some rotary embeddings)."""
+    """Whether a token's keys do not depend on the number of later tokens, as they do with some rotary embeddings."""
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))

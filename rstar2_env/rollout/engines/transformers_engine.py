@@ -1,9 +1,9 @@
 """``TransformersEngine``: continuous batching over a Hugging Face causal model, on CPU, CUDA and ROCm.
 
 Covered: requests join the running batch as they arrive and leave it as they end; draws depend only on a request's own
-seed; the engine can use the trainer's module, so that weights are never copied; the cache of a turn is kept, so that
-the next turn of its episode computes only what is new. Not covered: tensor parallelism, paged attention, keeping
-the caches of models with sliding windows or recurrent layers.
+seed; the engine can use the trainer's module without copying weights; the cache of a turn is kept, so the next turn of
+its episode computes only the new tokens. Not covered: tensor parallelism, paged attention, keeping the caches of models
+with sliding windows or recurrent layers.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ class TransformersEngine:
     loop.
 
     Args:
-        model: A causal language model; it is used in place, on the device where it is. While the engine generates, its
+        model: A causal language model; it is used in place, on its current device. While the engine generates, its
             modules are in evaluation mode.
         tokenizer: Its tokenizer, needed only for stop strings.
-        max_rows: Maximum number of running requests; further ones wait, first come, first served.
+        max_rows: Maximum number of running requests; further requests wait in order of arrival.
         max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
-            a pass of its own). It bounds the memory of a pass and separates prompts of different lengths. ``None``
-            means 4,096 on a CPU and 32,768 elsewhere.
-        max_tokens_in_cache: The value of ``capacity``: running requests and the kept caches of ended turns have room
-            for at most this many tokens together, padding included; where they need more, kept caches go first, then
-            the youngest requests wait and are computed again. One request always runs. 0 keeps no caches. ``None``,
-            and 0 for the running requests, mean as many as fit into ``cache_share`` of the free memory, at most 2**20.
-        cache_share: Share of the device's free memory for the cache; measured whenever the engine begins to compute
-            with an empty cache, beside all that others hold by then. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
+            its own pass). It bounds the memory of a pass and separates prompts of different lengths. ``None`` means
+            4,096 on a CPU and 32,768 elsewhere.
+        max_tokens_in_cache: The value of ``capacity``: the maximum number of tokens, padding included, of running
+            requests and the kept caches of ended turns together. If they need more, kept caches are dropped first; then
+            the newest requests are preempted and computed again later. One request always runs. 0 keeps no caches.
+            ``None``, and 0 for the running requests, mean as many as fit into ``cache_share`` of the free memory, at
+            most 2**20.
+        cache_share: Share of the device's free memory for the cache; the free memory is measured whenever the engine
+            begins to compute with an empty cache. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.
         seed: Seeds the draws of requests without a seed of their own.
     """
@@ -77,7 +78,7 @@ class TransformersEngine:
         self._cache_share = cache_share or (0.25 if model.device.type == "cpu" else 0.5)
         self._version = 0
         self._seeds = np.random.SeedSequence(seed)
-        # The lock guards the queue and the flags below it; only the engine's thread accesses the batch.
+        # The lock guards the following queue and flags; only the engine's thread accesses the batch.
         self._lock = threading.Lock()
         self._waiting: deque[Request] = deque()
         self._updates: list[tuple[int, Any, Future[None]]] = []
@@ -116,7 +117,7 @@ class TransformersEngine:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            # A caller that stops waiting does not need the rest.
+            # If the caller was cancelled, stop generating.
             request.future.cancel()
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
@@ -139,10 +140,10 @@ class TransformersEngine:
             given.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights`` (a state dict), load them into the model, between two forward passes.
+        """Record the version; with ``weights`` (a state dict), load them into the model between two forward passes.
 
-        Returns when they are loaded. Requests in flight continue with the new weights and the cache of the old ones;
-        later requests do not reuse caches of the old weights.
+        Returns after loading. Requests in flight continue with the new weights and the cache of the old weights; later
+        requests do not reuse caches of the old weights.
         """
         with self._lock:
             if not self._running:
@@ -154,15 +155,15 @@ class TransformersEngine:
 
     @property
     def most_candidates(self) -> int:
-        """Largest number of candidates: the vocabulary; see ``ReportsCandidates``."""
+        """Maximum number of candidates, the size of the vocabulary; see ``ReportsCandidates``."""
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache, as given, or as measured when it was last empty."""
+        """Number of tokens that fit into the cache: the option, or the value measured when it was last empty."""
         return self._batch.max_tokens
 
     def forget(self) -> None:
-        """Free the caches that are kept between turns; a trainer calls this before it needs the memory itself."""
+        """Free the caches that are kept between turns; a trainer calls it before it needs the memory."""
         with self._lock:
             if self._running:
                 self._forgetting = True
@@ -198,11 +199,11 @@ class TransformersEngine:
             idle.join()
         if thread is not None:
             thread.shutdown(wait=True)
-        # Requests that were in flight when everything was cancelled may have ended regularly.
+        # Requests in flight may have ended normally in spite of the cancellation.
         self.forget()
 
     def _begin(self) -> None:
-        """Have the engine's thread compute; called with the lock held."""
+        """Start the engine's computation unless it is running; called with the lock held."""
         if not self._running:
             self._running = True
             if self._thread is None:
@@ -230,13 +231,13 @@ class TransformersEngine:
             self._score_given()
             with self._lock:
                 if not (self._waiting or len(self._batch)):
-                    continue  # whoever has the scores may train the module by now
+                    continue  # the receiver of the scores may already train the module
             taken: list[Request] = []
             try:
                 self._to_evaluation_mode()
                 ended = self._step(taken)
             except BaseException as error:
-                # Every waiting caller gets the error; afterwards the engine is empty and usable again.
+                # Every waiting caller receives the error; afterwards the engine is empty and usable again.
                 failed = {id(request): request for request in (*taken, *self._batch.live)}
                 self._batch.forget()
                 self._batch.clear()
@@ -245,13 +246,13 @@ class TransformersEngine:
                     settle(request.future, error)
                 continue
             if not len(self._batch):
-                # Before the last results are delivered, since their receiver may train the same modules at once.
+                # Before the last results are delivered, since their receiver may immediately train the same modules.
                 self._to_former_mode()
             for request, reason in ended:
                 settle(request.future, request.result(reason))
 
     def _score_given(self) -> None:
-        """Score what waits for it, one pass of it; runs in the engine's thread."""
+        """Compute one pass of the waiting score requests; runs in the engine's thread."""
         with self._lock:
             waiting = [given for given in self._given if not given.future.cancelled()]
             count = fitting(waiting, self._max_prefill_tokens)
@@ -271,7 +272,7 @@ class TransformersEngine:
 
     @torch.no_grad()
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:
-        """Add waiting requests, which are recorded in ``taken``, and generate one token for every row."""
+        """Add waiting requests, recorded in ``taken``, and generate one token for every row."""
         batch = self._batch
         if not len(batch):
             self._notice_new_weights()
@@ -289,7 +290,7 @@ class TransformersEngine:
         return batch.step() if len(batch) else []
 
     def _room(self) -> int:
-        """Number of tokens for which the cache may have room."""
+        """Maximum number of tokens in the cache."""
         if self._max_tokens:
             return self._max_tokens
         config = self.model.config
@@ -299,7 +300,7 @@ class TransformersEngine:
         return min(MOST_TOKENS, max(1, int(free // token_bytes(config, self.model.dtype))))
 
     def _next_requests(self) -> list[Request]:
-        """Take the requests that may run now from the queue, in the order in which they came."""
+        """Remove the requests that may run now from the queue, in order of arrival."""
         taken: list[Request] = []
         if len(self._batch) and not self._batch.joins:
             return taken
@@ -317,7 +318,7 @@ class TransformersEngine:
         if request.ids[-1] in params.stop_ids:
             return "stop"
         if params.stop and self.tokenizer is not None:
-            # The longest stop string spans at most as many tokens as it has bytes.
+            # A stop string spans at most as many tokens as it has bytes.
             tail = request.ids[-max(len(word.encode()) for word in params.stop) :]
             text = str(self.tokenizer.decode(tail, clean_up_tokenization_spaces=False))
             if any(word in text for word in params.stop):

@@ -1,9 +1,9 @@
 """``VllmEngine``: vLLM in this process, stepped explicitly: continuous batching, paged attention, prefix caching.
 
 Covered: requests from any event loop, which join as they arrive; new weights from a module or a state dict, passed in
-memory between two steps; a prefix cache that outlives a turn and never mixes weights; log-probabilities as the protocol
-promises them, with top-p and top-k too (see ``vllm_worker``). CPU, CUDA or ROCm, whichever the installed vLLM was built
-for. Not covered: more than one device (use ``VllmServerEngine``), speculative decoding, images.
+memory between two steps; a prefix cache that is kept between turns and never mixes weights; log-probabilities as the
+protocol requires, also with top-p and top-k (see ``vllm_worker``). It runs on CPU, CUDA or ROCm, depending on the
+installed vLLM. Not covered: more than one device (use ``VllmServerEngine``), speculative decoding, images.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,15 +53,15 @@ class VllmEngine:
     loop. A process can have one such engine at a time.
 
     Args:
-        model: Folder or Hub name of a model; or a module, whose weights are copied now and again by
-            ``update_weights``, its LoRA adapters merged into the copy.
+        model: Folder or Hub name of a model; or a module, whose weights are copied now and by each ``update_weights``,
+            with LoRA adapters merged into the copy.
         tokenizer: Needed for stop strings if ``model`` is a module; otherwise the model's own is used.
-        max_rows: Maximum number of running requests; further ones wait, first come, first served.
+        max_rows: Maximum number of running requests; further requests wait in order of arrival.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
-        kv_cache_gib: Size of the KV cache in GiB; ``None`` means what ``gpu_memory_utilization`` leaves, and 1 on a
-            CPU. A trainer gives it what the device has left beside training, where neither is given.
-        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together, 0.4 where
-            ``kv_cache_gib`` is not given either. The trainer needs the rest.
+        kv_cache_gib: Size of the KV cache in GiB; ``None`` derives it from ``gpu_memory_utilization``, and means 1 on a
+            CPU. If neither is set, a trainer chooses the size from the memory that training does not need.
+        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together; 0.4 if
+            ``kv_cache_gib`` is not set either. The trainer needs the rest.
         sleep: Enable the method ``sleep``, which frees the device's memory between rollouts (vLLM's sleep mode; not on
             a CPU).
         seed: Seeds the draws of requests without a seed of their own.
@@ -129,7 +129,7 @@ class VllmEngine:
 
     @property
     def most_candidates(self) -> int:
-        """Largest number of candidates, vLLM's ``max_logprobs``; see ``ReportsCandidates``."""
+        """Maximum number of candidates, vLLM's ``max_logprobs``; see ``ReportsCandidates``."""
         most = int(self._config.model_config.max_logprobs)
         return int(self._config.model_config.get_vocab_size()) if most < 0 else most
 
@@ -139,9 +139,9 @@ class VllmEngine:
         A turn that reaches ``max_model_len`` ends there, with ``"length"``.
 
         Raises:
-            ConfigurationError: The prompt is empty, leaves no room for a token, or contains one that the model does not
-                have; or vLLM cannot give the log-probabilities that the protocol promises for these parameters; or the
-                engine is closed or asleep.
+            ConfigurationError: The prompt is empty, leaves no room for a token, or contains an unknown token; or vLLM
+                cannot report the log-probabilities that the protocol requires for these parameters; or the engine is
+                closed or asleep.
         """
         self._check(ids, params)
         with self._lock:
@@ -157,23 +157,23 @@ class VllmEngine:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            # A caller that stops waiting does not need the rest.
+            # If the caller was cancelled, stop generating.
             request.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Record the version; with ``weights``, load them between two steps.
 
-        Returns when they are loaded. Requests in flight continue with the new weights and the cache of the old ones;
-        later requests do not reuse a prefix cache of the old weights. A sleeping engine wakes up.
+        Returns after loading. Requests in flight continue with the new weights and the cache of the old weights; later
+        requests do not reuse a prefix cache of the old weights. A sleeping engine wakes up.
 
         Args:
-            version: Reported by every generation whose first token is drawn from now on.
+            version: Reported by every generation whose first token is sampled from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
                 with tied ones under both names.
 
         Raises:
-            ConfigurationError: The names differ from those of the present weights; or the engine is closed, or asleep
-                and got no weights.
+            ConfigurationError: The names differ from those of the current weights; or the engine is closed, or asleep
+                and received no weights.
         """
         done: Future[None] = Future()
         with self._lock:
@@ -245,7 +245,7 @@ class VllmEngine:
         check_candidates(self, params.candidates)
         if (params.top_k or params.top_p < 1) and not self._full_logprobs:
             raise ConfigurationError(
-                "With top_p or top_k this build of vLLM normalises log-probabilities over the remaining tokens, not "
+                "With top_p or top_k this build of vLLM normalizes log-probabilities over the remaining tokens, not "
                 "over all: sample with top_p=1 and top_k=0, or set VLLM_USE_V2_MODEL_RUNNER=0 before the engine starts."
             )
 
@@ -285,20 +285,25 @@ class VllmEngine:
     def _load(self, weights: Any) -> None:
         if weights is None:
             if self._asleep:
-                raise ConfigurationError("The engine was asleep, which dropped its weights: give it new ones.")
+                raise ConfigurationError("The engine lost its weights while it was asleep: pass new ones.")
             return
-        if isinstance(weights, Mapping):  # its names are known before anything is loaded
+        if isinstance(weights, Mapping):  # check its names before anything is loaded
             check_names(weights.keys(), self._names)
         if self._asleep:
             if torch.cuda.is_available():
-                torch.cuda.empty_cache()  # what training has freed is still torch's, and vLLM cannot use it
+                torch.cuda.empty_cache()  # vLLM cannot use memory that torch still reserves
             self._core.wake_up(["weights"])
-        found: dict[str, None] = {}
-        # One after the other, so that merged and cast copies of all are never there together.
-        taken = (found.setdefault(name) or (name, tensor) for name, tensor in named_weights(weights))
-        self._core.collective_rpc("reload_weights", kwargs={"weights_iterator": taken})
-        check_names(found.keys(), self._names)
-        self._names = frozenset(found)
+        names: set[str] = set()
+
+        def with_names() -> Iterator[tuple[str, torch.Tensor]]:
+            # One at a time, so that merged and cast copies of all weights never exist together.
+            for name, tensor in named_weights(weights):
+                names.add(name)
+                yield name, tensor
+
+        self._core.collective_rpc("reload_weights", kwargs={"weights_iterator": with_names()})
+        check_names(names, self._names)
+        self._names = frozenset(names)
         if self._asleep:
             self._core.wake_up(["kv_cache"])
             self._asleep = False
@@ -329,7 +334,7 @@ class VllmEngine:
                     ended.append((live, _result(live, output.outputs[0].finish_reason)))
                     del self._live[live.key]
         except BaseException as error:
-            # Every waiting caller gets the error; afterwards the engine is empty, and usable if vLLM still is.
+            # Every waiting caller receives the error; afterwards the engine is empty, and usable if vLLM still is.
             failed = list(self._live.values())
             for request in failed:
                 settle(request.future, error)
@@ -345,7 +350,7 @@ class VllmEngine:
     def _prompt(self, request: _Request) -> Any:
         from vllm.inputs import tokens_input
 
-        # The salt separates the prefix cache of this version of the weights from those of others.
+        # The salt separates the prefix caches of different versions of the weights.
         return tokens_input(request.prompt, cache_salt=f"version {self._version}")
 
     def _params(self, request: _Request) -> Any:
@@ -360,13 +365,13 @@ class VllmEngine:
             seed=request.seed,
             stop_token_ids=list(params.stop_ids),
             stop=list(params.stop) or None,
-            # Only the requested ids end a turn, whatever the model's own configuration says.
+            # Only the requested ids end a turn, regardless of the model's own configuration.
             ignore_eos=True,
             include_stop_str_in_output=True,
             detokenize=bool(params.stop),
             skip_special_tokens=False,
             spaces_between_special_tokens=False,
-            # The tokens that are drawn come on top of as many of the most likely ones.
+            # vLLM adds the sampled token to this number of most likely tokens.
             logprobs=params.candidates,
             output_kind=vllm.sampling_params.RequestOutputKind.DELTA,
         )

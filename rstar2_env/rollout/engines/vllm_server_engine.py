@@ -1,9 +1,9 @@
 """``VllmServerEngine``: one or more ``vllm serve``, token ids in and out over HTTP.
 
-Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that holds
-its prefix; lost connections, overload, servers that die and come back, which get the newest weights before any request
-(``vllm_server_fleet``); log-probabilities as the protocol promises them, or a refusal; new weights, in one of several
-ways (``transports``). Not covered: servers other than vLLM (they return no token ids), starting the servers.
+Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
+its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
+(``vllm_server_fleet``); log-probabilities as the protocol requires, or an error; weight syncs (``transports``). Not
+covered: servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ class VllmServerEngine:
 
     Args:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
-        model: The name under which they serve it; ``None`` takes the first.
+        model: Name of the served model; ``None`` means the first one.
         transport: How new weights reach the servers: through a ``folder``; broadcast in a process ``group`` with the
-            servers' workers; or LoRA adapters alone, as an ``adapter`` in a folder. The servers must run in
-            development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can control them: keep
-            them on a private network.
+            servers' workers; or only LoRA adapters, as an ``adapter`` in a folder. The servers must run in development
+            mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can control them: keep them on a
+            private network.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs, for the transports
-            ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``. With
-            ``group`` they are written there beside the broadcast if it is given; without, a server that restarts gets
-            no requests before the next hand-over.
-        bucket_mib: Most MiB that are sent or written at once, except for a larger tensor.
-        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` takes that of
-            the network that leads to the first server.
-        fleet: Addresses of all servers that get the same weights, where several engines have some of them each.
+            ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``.
+            Optional for ``group``, which then writes the weights there in addition to the broadcast; without it, a
+            server that restarts gets no requests before the next weight sync.
+        bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
+        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
+            address in the network of the first server.
+        fleet: Addresses of all servers that get the same weights, if several engines share them.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn, in seconds.
-        retries: Further attempts when a server is lost or overloaded.
-        wait_s: Seconds to wait, at the start, for servers that do not answer yet.
-        patience_s: Seconds that requests and new weights wait, later, while no server answers. A server that comes back
+        retries: Further attempts if a server is lost or overloaded.
+        wait_s: Seconds to wait at the start for servers that do not answer yet.
+        patience_s: Seconds that requests and weight syncs wait later while no server answers. A server that comes back
             gets the newest weights before any request.
         seed: Seeds the draws of requests without a seed of their own.
 
@@ -114,7 +114,7 @@ class VllmServerEngine:
             retries=retries,
             api_key=os.environ.get(api_key_env),
         )
-        # The same in every process of a run, so that each finds the weights that the first one wrote.
+        # The same in every process of a run, so that all of them find the weights that the first process wrote.
         every = sorted(map(_base, bases if fleet is None else fleet))
         self._fleet_id = hashlib.sha256("\n".join(every).encode()).hexdigest()[:12]
         setting = TransportSettings(
@@ -141,12 +141,12 @@ class VllmServerEngine:
 
     @property
     def takes(self) -> Takes:
-        """What ``update_weights`` takes of a policy with an adapter: all its weights, or the adapter alone."""
+        """The argument of ``update_weights`` for a policy with an adapter: all weights, or only the adapter."""
         return self._transport.takes
 
     @property
     def most_candidates(self) -> int:
-        """Largest number of candidates that servers report unless they were told otherwise."""
+        """Maximum number of candidates that servers report by default."""
         return MOST_CANDIDATES
 
     @property
@@ -155,58 +155,57 @@ class VllmServerEngine:
         return min(server.facts.max_model_len for server in self._fleet.servers)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids`` at the server that caches most of them, unless it has many more requests than another.
+        """Continue ``ids`` on the server that caches the longest prefix, unless it has many more requests than another.
 
         ``policy_version`` is the version of the weights when the request was sent.
 
         Raises:
-            ConfigurationError: The prompt is empty or too long, or the servers cannot give the log-probabilities that
-                the protocol promises for these parameters.
-            TurnTimeoutError: The turn took more than ``timeout_s``, at a server that is there.
-            ServiceError: No attempt was answered, or the server refused the request.
+            ConfigurationError: The prompt is empty or too long, or the servers cannot report the log-probabilities that
+                the protocol requires for these parameters.
+            TurnTimeoutError: The turn took more than ``timeout_s`` on a server that still answers.
+            ServiceError: All attempts failed, or the server refused the request.
         """
         self._check(ids, params)
         return await self._http.run(self._generate(list(ids), params, self._seed_of(params)))
 
     async def generate_on_each(self, ids: Sequence[int], params: SamplingParams) -> list[Generation]:
-        """Continue ``ids`` at every server that is up: each has weights of its own.
+        """Continue ``ids`` on every server that is up, to check the weights of each.
 
-        A server that is lost meanwhile is left out. Raises as ``generate`` does.
+        A server that is lost meanwhile is skipped. Raises the errors of ``generate``.
         """
         self._check(ids, params)
         return await self._http.run(self._on_each(list(ids), params, self._seed_of(params)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights``, hand them over to every server.
+        """Record the version; with ``weights``, send them to every server.
 
-        Returns when all servers that can be reached have loaded them; new requests wait meanwhile. A server that is
-        lost loads them when it comes back, before any request. Requests in flight continue with the new weights and the
-        cache of the old ones (with adapters: with the old ones); later requests do not reuse a prefix cache of the old
-        weights.
+        Returns when all reachable servers have loaded them; new requests wait meanwhile. A lost server loads them when
+        it comes back, before any request. Requests in flight continue with the new weights and the cache of the old
+        weights (with adapters: with the old weights); later requests do not reuse a prefix cache of the old weights.
 
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names, each valid until the next one is taken. For the transport ``adapter``
-                an ``Adapter``.
+                with tied ones under both names, each valid until the next item. For the transport ``adapter`` an
+                ``Adapter``.
 
         Raises:
-            ConfigurationError: The transport lacks an option, or cannot hand this over.
-            ServiceError: A server refused them, or none has answered for ``patience_s``; with a ``cause``, servers were
-                lost in the middle, and another attempt may succeed.
+            ConfigurationError: The transport lacks an option, or cannot send these weights.
+            ServiceError: A server refused the weights, or no server has answered for ``patience_s``. With a ``cause``,
+                servers were lost during the sync, and another attempt may succeed.
         """
         if weights is None:
-            # Another process of the run hands them over.
+            # Another process of the run sends them.
             self._version, self._renewed = version, True
         else:
             self._transport.send(version, weights, self._servers)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether these engines get the same weights in one hand-over (``fleet``)."""
+        """Whether one weight sync can update all these engines (``fleet``)."""
         return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
-        """Hand weights over to the servers of several engines at once; see ``update_weights``."""
+        """Send weights to the servers of several engines at once; see ``update_weights``."""
         every = [engine._servers for engine in engines if isinstance(engine, VllmServerEngine)]
         self._transport.send(version, weights, CombinedServers(every))
 
@@ -222,15 +221,16 @@ class VllmServerEngine:
         return sum(tokens for tokens in found if tokens is not None)
 
     def stats(self) -> EngineStats:
-        """The load and counters of all servers together, requested from them now.
+        """Request the load and counters of all servers, and sum them.
 
         Raises:
-            ServiceError: A server does not answer, or was lost since the last time: it counts from 0 again.
+            ServiceError: A server does not answer, or was lost since the last call, so that its counters restarted at
+                0.
         """
         servers = self._fleet.servers
         before, self._losses = self._losses, sum(server.losses for server in servers)
         if self._losses != before:
-            raise ServiceError("A server was lost since its counters were read, and counts from 0 again.")
+            raise ServiceError("A server was lost since its counters were last read, so they restarted at 0.")
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
             return await asyncio.gather(*(read_metrics(self._http, server.base) for server in servers))
@@ -238,7 +238,7 @@ class VllmServerEngine:
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
     async def loads(self) -> list[EngineStats]:
-        """The load of each server that is there, requested from them now; see ``loads_of``."""
+        """Request the load of each server that answers; see ``loads_of``."""
         return await self._http.run(self._fleet.loads())
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class VllmServerEngine:
         self._http.close()
 
     def _renew(self, version: int) -> None:
-        """Every server has the weights of a version; called in the client's loop."""
+        """Record that every server has the weights of a version; called in the client's loop."""
         self._version, self._renewed = version, True
         self._fleet.forget_prefixes()
 
@@ -300,7 +300,7 @@ class VllmServerEngine:
     async def _generate(
         self, ids: list[int], params: SamplingParams, seed: int, at: Server | None = None
     ) -> Generation:
-        """Generate at one server, or at the one that suits the prompt best."""
+        """Generate on server ``at``, or on the server that suits the prompt best."""
         await self._ready.wait()
         self._fleet.watch()
         body = {
@@ -313,14 +313,14 @@ class VllmServerEngine:
             "seed": seed,
             "stop": list(params.stop),
             "stop_token_ids": list(params.stop_ids),
-            # Only the requested ids end a turn, whatever the model's own configuration says.
+            # Only the requested ids end a turn, regardless of the model's own configuration.
             "ignore_eos": True,
             "include_stop_str_in_output": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
             "logprobs": params.candidates,
             "return_token_ids": True,
-            # Two tokens may be the same text.
+            # Two tokens may have the same text.
             "return_tokens_as_token_ids": params.candidates > 0,
         }
         chain = chain_of(ids) if len(self._fleet.servers) > 1 else []
@@ -331,7 +331,7 @@ class VllmServerEngine:
         return generation
 
     async def _ask(self, body: dict[str, Any], chain: Sequence[int], at: Server | None) -> tuple[Any, Server, int]:
-        """Ask for a generation until a server answers; waiting for a lost one is no attempt, unless it is asked for."""
+        """Request a generation until a server answers; waiting for a lost server does not count as an attempt."""
         failed: list[str] = []
         after_s: float | None = None
         while True:
@@ -346,7 +346,7 @@ class VllmServerEngine:
             version = self._version
             served = self._fleet.servers[0].facts.model
             body["model"] = self._transport.served_as(served, version) if self._renewed else served
-            # Separates the prefix cache of this version of the weights from those of others.
+            # Separates the prefix caches of different versions of the weights.
             body["cache_salt"] = f"{self._run_id} {version}"
             self._fleet.remember(chain, server)
             server.in_flight += 1
@@ -369,18 +369,18 @@ class VllmServerEngine:
             else:
                 if server.losses == losses:
                     return answer, server, version
-                # Sent before it was lost, and answered by one that has begun anew, without the newest weights.
+                # The server restarted after the request was sent, and answered without the newest weights.
                 failed.append(server.base)
                 after_s = None
             finally:
                 server.in_flight -= 1
 
     async def _readmit(self, server: Server) -> None:
-        """Look at a server that has come back, and give it the newest weights: it may have begun with others.
+        """Check a server that has come back, and send it the newest weights, since it may have started with others.
 
         Raises:
-            ServiceError: It does not answer, or there are no weights for it yet.
-            ConfigurationError: It serves another model.
+            ServiceError: The server does not answer, or there are no weights for it yet.
+            ConfigurationError: The server serves another model.
         """
         facts = await find_facts(self._http, server.base, server.facts.model, retries=0)
         await self._transport.restore(server)

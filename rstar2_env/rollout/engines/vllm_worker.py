@@ -1,9 +1,9 @@
 """Code that runs inside vLLM's workers: log-probabilities of the whole distribution, even with top-p or top-k.
 
-vLLM's ``processed_logprobs`` are those of the logits divided by the temperature, normalised over the tokens that top-p
-and top-k leave. The protocol ``Engine`` promises them before that cut. Covered: vLLM's V1 model runner (CPUs; other
-devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, whose sampler is different; there an
-engine refuses top-p and top-k, and everything else is exact without this.
+vLLM's ``processed_logprobs`` are those of the logits divided by the temperature, normalized over the tokens that top-p
+and top-k leave. The protocol ``Engine`` requires log-probabilities before that cut. Covered: vLLM's V1 model runner
+(CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
+with it an engine refuses top-p and top-k, and all other log-probabilities are exact without this code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def keep_full_logprobs(worker: Any) -> bool:
     """Make a worker report log-probabilities of the whole distribution; return whether its sampler allows that.
 
     Args:
-        worker: A worker of vLLM, as ``collective_rpc`` passes it to a function.
+        worker: A worker of vLLM, passed by ``collective_rpc``.
     """
     sampler = getattr(getattr(worker.model_runner, "sampler", None), "topk_topp_sampler", None)
     if sampler is None:
@@ -40,8 +40,8 @@ def keep_full_logprobs(worker: Any) -> bool:
 
 
 class FullLogprobs:
-    """The same for a server: the class to pass to ``vllm serve --worker-extension-cls``."""
+    """Worker extension of a server; the class to pass to ``vllm serve --worker-extension-cls``."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Called by ``VllmServerEngine`` through ``/collective_rpc``, which servers have in development mode."""
+        """Called by ``VllmServerEngine`` through ``/collective_rpc``, an endpoint of development mode."""
         return {"kept": keep_full_logprobs(self)}

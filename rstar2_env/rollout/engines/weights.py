@@ -1,9 +1,9 @@
-"""A module's weights in the layout of a checkpoint, for an engine that has a copy of its own.
+"""A module's weights in the layout of a checkpoint, for an engine with its own copy of the weights.
 
-They come layer by layer, so that merging and converting them needs the memory of one layer, not of a second model.
-Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for mixtures of
-experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights are sharded
-over processes need a ``gather``; the trainer has one.
+The weights are produced layer by layer, so merging and converting them needs the memory of one layer, not of a second
+model. Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for
+mixtures of experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights are
+sharded over processes need a ``gather`` function, which the trainer provides.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from transformers.core_model_loading import revert_weight_conversion
 from rstar2_env.core.errors import ConfigurationError
 
 Cast: TypeAlias = Callable[[str, Tensor], Tensor]
-"""Given a tensor's name in the module, returns it in the precision that is wanted."""
+"""Given a tensor and its name in the module, returns it in the desired precision."""
 
 Gather: TypeAlias = Callable[[Mapping[str, Tensor], Cast], AbstractContextManager[dict[str, Tensor]]]
-"""Makes the tensors of one layer whole and casts them; they are valid until the context ends."""
+"""Gathers and casts the tensors of one layer; they are valid until the context ends."""
 
 
 @torch.no_grad()
 def checkpoint_weights(
     module: nn.Module, *, dtype: torch.dtype | None = None, gather: Gather | None = None
 ) -> Iterator[tuple[str, Tensor]]:
-    """Names and weights of a module, layer by layer, with the names of its checkpoint on disk.
+    """Yield the weights of a module, layer by layer, with the names of its checkpoint on disk.
 
-    A tensor may be the module's own, and is valid until the next one is taken: copy it to keep it. Tied weights come
+    A tensor may be the module's own and is valid until the next item: copy it to keep it. Tied weights are yielded
     under each of their names.
 
     Args:
         module: The module, with or without adapters of peft.
-        dtype: Precision of the parameters; ``None`` leaves them as they are. Buffers stay as they are.
-        gather: Makes sharded tensors whole.
+        dtype: Precision of the parameters; ``None`` leaves them unchanged. Buffers are not cast.
+        gather: Gathers sharded tensors.
 
     Raises:
         NotImplementedError: The module has adapters that cannot be merged.
@@ -48,7 +48,7 @@ def checkpoint_weights(
     kept = {name for name, _ in base.named_buffers(remove_duplicate=False)}
 
     def cast(name: str, tensor: Tensor) -> Tensor:
-        # A layer with an adapter is merged in its own precision and cast afterwards.
+        # A layer with an adapter is merged in its own precision, and cast afterwards.
         merged = any(owner in adapters for owner in _owners(name))
         return tensor if dtype is None or merged or name in kept else tensor.to(dtype)
 
@@ -67,7 +67,7 @@ def checkpoint_weights(
 
 def without_adapters(module: nn.Module) -> Any:
     """The model below the adapters of peft, or the module itself if it has none."""
-    # A model without peft's wrapper may have the configuration of adapters, but no such method.
+    # A model without peft's wrapper may have an adapter configuration, but not this method.
     below: Any = getattr(module, "get_base_model", None)
     return module if below is None else below()
 
@@ -92,7 +92,7 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
 
 
 def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Names of the modules whose weights are handled together: members of lists of layers, and adapted layers."""
+    """Names of the modules whose weights are processed together: members of layer lists, and layers with adapters."""
     for name, child in module.named_children():
         at = f"{prefix}{name}"
         if isinstance(module, nn.ModuleList) or at in adapters:
@@ -102,7 +102,7 @@ def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> 
 
 
 def _owners(name: str) -> Iterator[str]:
-    """Names of the modules that hold a tensor, from the outermost."""
+    """Names of the modules that contain a tensor, from the outermost."""
     words = name.split(".")
     return (".".join(words[:end]) for end in range(1, len(words)))
 
@@ -114,7 +114,7 @@ def _unit_of(name: str, units: set[str]) -> str:
 def _merged(
     base: nn.Module, whole: dict[str, Tensor], adapters: Mapping[str, Any], dtype: torch.dtype | None
 ) -> Iterator[tuple[str, Tensor]]:
-    """The weights of one unit with its adapters added; empties ``whole`` on the way, tensor by tensor."""
+    """Yield the weights of one unit with its adapters merged; removes the tensors from ``whole`` one by one."""
     low_rank = {name: whole.pop(name) for name in list(whole) if ".lora_" in name}
     while whole:
         name = next(iter(whole))
@@ -132,7 +132,7 @@ def _merged(
 
 @contextmanager
 def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a module compute with these tensors instead of its own parameters, which may be shards of them."""
+    """Let a module compute with these tensors within the block, instead of its own parameters, which may be shards."""
     own: list[tuple[nn.Module, str, nn.Parameter]] = []
     for name, module in part.named_modules(prefix=at):
         for key, parameter in module.named_parameters(recurse=False):
@@ -148,7 +148,7 @@ def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterato
 
 
 def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
-    """Names and tensors of an argument of ``update_weights``: a module, a mapping or an iterable of pairs."""
+    """Yield the names and tensors of ``update_weights``'s argument: a module, a mapping or an iterable of pairs."""
     if isinstance(weights, nn.Module):
         yield from checkpoint_weights(weights)
     else:
@@ -156,11 +156,11 @@ def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def check_names(names: Set[str], expected: Set[str] | None) -> None:
-    """Check that weights are those of the same model as before.
+    """Check that weights belong to the same model as the previous ones.
 
     Args:
         names: Their names.
-        expected: The names before; ``None`` accepts any.
+        expected: The previous names; ``None`` accepts any names.
 
     Raises:
         ConfigurationError: Names are missing or unknown.
@@ -168,6 +168,6 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
     if expected is not None and names != expected:
         odd = sorted(names ^ expected)
         raise ConfigurationError(
-            f"The weights are not those of this model's state_dict; {len(odd)} names are missing or unknown, for "
-            f"example {odd[0]!r}."
+            f"The weights do not match this model's state_dict: {len(odd)} names are missing or unknown, for example "
+            f"{odd[0]!r}."
         )

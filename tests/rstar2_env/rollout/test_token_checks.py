@@ -19,7 +19,7 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.core.turn import Turn
 from rstar2_env.rollout import ChatCodec
-from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS, Finding, Findings, Severity
+from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS, Findings, Severity, TokenFinding
 from rstar2_env.rollout.token_checks.rows import check_row
 from rstar2_env.rollout.token_checks.template import check_template
 
@@ -219,7 +219,7 @@ def _filled(scaffold: Any, texts: Any) -> str:
 def test_the_verdict_follows_the_severest_finding() -> None:
     def verdict(*checks: str) -> tuple[bool, str]:
         findings = Findings(ROW_CHECKS)
-        findings.add(Finding(check, "here") for check in checks)
+        findings.add(TokenFinding(check, "here") for check in checks)
         return findings.fit, findings.verdict
 
     assert verdict() == (True, "Fit for training: no check found anything amiss.")

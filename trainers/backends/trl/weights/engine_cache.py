@@ -141,7 +141,7 @@ def cache_for_vllm(
             option="rollout.engine_options",
         )
     return CacheSize(
-        size, f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, {because}: {sum_of_it}."
+        size, f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, limited by {because}: {sum_of_it}."
     )
 
 
