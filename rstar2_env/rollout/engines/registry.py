@@ -44,7 +44,7 @@ class MakeEngine(Protocol):
 
 
 _PATIENCE_S = 10.0
-"""Seconds for which one of several engines waits for its server, where a scheduler can take another."""
+"""Seconds that an engine waits for its server if a scheduler can use another engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class EngineKind:
     Attributes:
         summary: One line for lists.
         make: Creates one.
-        takes: Returns the function or class whose options it takes; delays its import.
-        shares_weights: Whether it computes with the module that it was given. If not, a trainer must pass it the
-            weights after each step, and correct for the differences between the two computations.
-        takes_model: What ``make`` needs of a model that does not train: the ``"module"``, its ``"path"`` alone, or
-            ``"nothing"`` where a server has it.
-        determinism: How far the same seeds give the same tokens, in a sentence.
+        takes: Imports and returns the function or class whose options it takes.
+        shares_weights: Whether it computes with the module that it was given. If not, a trainer must sync the weights
+            after each step, and correct for the differences between the two computations.
+        takes_model: The form of an untrained model that ``make`` needs: the ``"module"``, only its ``"path"``, or
+            ``"nothing"`` if a server holds the model.
+        determinism: One sentence on whether the same seeds give the same tokens.
     """
 
     summary: str
@@ -67,7 +67,7 @@ class EngineKind:
     shares_weights: bool
     takes: Callable[[], Callable[..., Any]]
     takes_model: Literal["module", "path", "nothing"] = "module"
-    determinism: str = "Nothing is known of it."
+    determinism: str = "Unknown."
 
 
 ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
@@ -101,12 +101,12 @@ def make_engine(
 
 
 def typed_engine_options(name: str, options: Mapping[str, Any], *, prefix: str = "engine_options.") -> dict[str, Any]:
-    """The options of an engine, typed and checked without creating it.
+    """Convert and check the options of an engine without creating it.
 
     Args:
         name: Name of the engine.
-        options: What the user gave.
-        prefix: Goes before the names in messages.
+        options: The user's options.
+        prefix: Prefix of option names in messages.
 
     Raises:
         UnknownNameError: No engine has that name; the message suggests the closest one.
@@ -119,38 +119,34 @@ def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], opti
     return call_with_options(f"engine {name!r}", make, {**given, **options})
 
 
-def _transformers(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    max_rows: int,
-    seed: int,
-    options: Mapping[str, Any],
-) -> Engine:
-    from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
+def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: int | None = None) -> MakeEngine:
+    """A function that creates an engine in this process; see ``MakeEngine``.
 
-    given = {"model": model, "tokenizer": tokenizer, "max_rows": max_rows, "seed": seed}
-    return _with("transformers", TransformersEngine, given, options)
+    Args:
+        name: Name of the engine.
+        takes: Imports and returns its class.
+        most_rows: Upper limit of ``max_rows``.
+    """
+
+    def make(
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_rows: int,
+        seed: int,
+        options: Mapping[str, Any],
+    ) -> Engine:
+        rows = max_rows if most_rows is None else min(max_rows, most_rows)
+        given = {"model": model, "tokenizer": tokenizer, "max_rows": rows, "seed": seed}
+        return _with(name, takes(), given, options)
+
+    return make
 
 
 def _transformers_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
 
     return TransformersEngine
-
-
-def _vllm(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    max_rows: int,
-    seed: int,
-    options: Mapping[str, Any],
-) -> Engine:
-    from rstar2_env.rollout.engines.vllm_engine import VllmEngine
-
-    given = {"model": model, "tokenizer": tokenizer, "max_rows": min(max_rows, 256), "seed": seed}
-    return _with("vllm", VllmEngine, given, options)
 
 
 def _vllm_takes() -> Callable[..., Any]:
@@ -170,17 +166,17 @@ def _vllm_server(
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
-    # The servers have the model, the tokenizer, and a queue for requests that do not run at once.
+    # The servers hold the model and the tokenizer, and queue requests that cannot run at once.
     options = dict(options)
     policy, bases = options.pop("scheduler", None), options.get("base_urls")
     shared_by = int(options.pop("shared_by", 1))
     if policy is None:
         return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
-    # The scheduler moves an episode to another engine, once one has said that its server is gone.
+    # The scheduler moves an episode to another engine after an engine reports that its server is lost.
     options.setdefault("patience_s", _PATIENCE_S)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
-            f"scheduler={policy!r} divides episodes between servers: give base_urls as a list, not {bases!r}."
+            f"scheduler={policy!r} distributes episodes over servers: base_urls must be a list, not {bases!r}."
         )
     with ExitStack() as made:
         each: list[Engine] = []
@@ -197,10 +193,10 @@ def _vllm_server_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
 
     class Served:
-        """The options of the servers' engine, and the policy that divides episodes between several.
+        """The options of the servers' engine, and the policy that distributes episodes over several servers.
 
         Args:
-            scheduler: Name of the policy; ``None`` goes by requests in flight.
+            scheduler: Name of the policy; ``None`` balances by requests in flight.
             shared_by: Number of processes whose schedulers share the servers; a trainer sets it.
         """
 
@@ -214,15 +210,15 @@ def _vllm_server_takes() -> Callable[..., Any]:
 
 
 _SEEDED = (
-    "Draws depend only on the seed of the request. Probabilities may differ in their last bits with the requests that "
-    "are computed together, so that a draw near the border of two tokens may fall otherwise."
+    "Draws depend only on the seed of the request. Probabilities may differ in their last bits depending on which "
+    "requests are computed together, so a draw near the border between two tokens may select the other one."
 )
 
 ENGINES.register(
     "transformers",
     EngineKind(
         "a transformers model in this process: the trainer's own module",
-        _transformers,
+        _in_process("transformers", _transformers_takes),
         shares_weights=True,
         takes=_transformers_takes,
         determinism=_SEEDED,
@@ -231,7 +227,12 @@ ENGINES.register(
 ENGINES.register(
     "vllm",
     EngineKind(
-        "vLLM in this process, on one device", _vllm, False, _vllm_takes, takes_model="path", determinism=_SEEDED
+        "vLLM in this process, on one device",
+        _in_process("vllm", _vllm_takes, most_rows=256),
+        shares_weights=False,
+        takes=_vllm_takes,
+        takes_model="path",
+        determinism=_SEEDED,
     ),
 )
 ENGINES.register(
@@ -242,6 +243,6 @@ ENGINES.register(
         False,
         _vllm_server_takes,
         takes_model="nothing",
-        determinism=f"{_SEEDED} The servers' requests of others count too.",
+        determinism=f"{_SEEDED} Requests of other clients of the servers count too.",
     ),
 )

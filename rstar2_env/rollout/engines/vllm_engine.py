@@ -398,7 +398,7 @@ def _result(request: _Request, reason: str | None) -> Generation:
     if any(logprob != logprob for logprob in request.logprobs):
         raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
     if reason not in ("stop", "length"):
-        raise RuntimeError(f"vLLM ended a request on its own: {reason}.")
+        raise RuntimeError(f"vLLM aborted a request: {reason}.")
     assert request.version is not None  # the last output contains at least one token
     kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(request.ids, request.logprobs, kind, request.version, request.candidates)

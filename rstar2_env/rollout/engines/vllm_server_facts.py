@@ -1,4 +1,4 @@
-"""The properties of a ``vllm serve``, found by requests: model, capacity, log-probabilities; and its answers, read."""
+"""Determines the properties of a ``vllm serve`` by requests (model, capacity, log-probabilities); parses answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ServerFacts:
     """The properties of one server.
 
     Attributes:
-        model: The name under which it serves the model.
+        model: Name of the served model.
         max_model_len: Maximum number of tokens of a prompt and its turn together.
         capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
         scaled: Whether its log-probabilities are those of the logits divided by the temperature.
-        full: Whether they are normalised over all tokens, even with top-p and top-k.
+        full: Whether they are normalized over all tokens, even with top-p and top-k.
     """
 
     model: str
@@ -37,17 +37,17 @@ class ServerFacts:
 
 
 async def find_facts(http: HttpClient, base: str, model: str | None, *, retries: int) -> ServerFacts:
-    """Find out the properties of a server; must be awaited in the client's event loop.
+    """Determine the properties of a server; must be awaited in the client's event loop.
 
     Args:
-        http: The client that sends the requests.
+        http: The HTTP client.
         base: The server's address.
-        model: The model that it must serve; ``None`` takes the first.
-        retries: Attempts while it does not answer yet.
+        model: The model that it must serve; ``None`` means the first one.
+        retries: Further attempts while it does not answer yet.
 
     Raises:
-        ServiceError: It does not answer, or is not vLLM.
-        ConfigurationError: It does not serve that model.
+        ServiceError: The server does not answer, or is not vLLM.
+        ConfigurationError: The server does not serve that model.
     """
     listing = await http.ask("GET", base, "/v1/models", retries=retries)
     cards = {str(card["id"]): card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
@@ -57,7 +57,7 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     if "max_model_len" not in cards[name]:
         raise ServiceError(f"{base} does not report max_model_len: it is not a `vllm serve`.")
     plain = await _probe(http, base, name, temperature=1.0)
-    # Temperature and top-k change most where the model is least certain.
+    # Temperature and top-k have the largest effect at the prompt where the model is least certain.
     at = plain.index(min(plain))
     warm = (await _probe(http, base, name, temperature=2.0))[at]
     cut = (await _probe(http, base, name, temperature=1.0, top_k=1))[at]
@@ -75,11 +75,11 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
 
 
 async def keep_full_logprobs(http: HttpClient, base: str) -> bool:
-    """Ask a server to normalise log-probabilities over all tokens despite top-p and top-k; return whether it does."""
+    """Ask a server to normalize log-probabilities over all tokens despite top-p and top-k; return whether it does."""
     try:
         answer = await http.ask("POST", base, "/collective_rpc", {"method": "keep_full_logprobs"}, retries=0)
     except ServiceError:
-        # It is not in development mode, or was started without our worker extension.
+        # The server is not in development mode, or was started without the worker extension.
         return False
     return all(result.get("kept") for result in answer["results"])
 
@@ -91,7 +91,7 @@ async def read_metrics(http: HttpClient, base: str) -> list[tuple[str, dict[str,
 
 
 def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
-    """The metrics as ``EngineStats``; a server does not report how many tokens it recomputed."""
+    """Convert metrics to ``EngineStats``; a server does not report the number of recomputed tokens."""
 
     def total(name: str) -> int:
         return int(sum(value for found, _, value in metrics if found == f"vllm:{name}"))
@@ -124,10 +124,11 @@ def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
 
 
 def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None:
-    """Refuse parameters for which servers do not report the log-probabilities that an engine promises.
+    """Refuse parameters for which servers do not report the log-probabilities that the protocol requires.
 
     Raises:
-        ConfigurationError: The temperature is none of vLLM's, or log-probabilities would be of another distribution.
+        ConfigurationError: vLLM does not support the temperature, or the log-probabilities would belong to another
+            distribution.
     """
     check_temperature(params.temperature)
     if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
@@ -137,7 +138,7 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
         )
     if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
         raise ConfigurationError(
-            "With top_p or top_k a server normalises log-probabilities over the remaining tokens, not over "
+            "With top_p or top_k a server normalizes log-probabilities over the remaining tokens, not over "
             "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
             "VLLM_USE_V2_MODEL_RUNNER=0 and "
             "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
@@ -145,16 +146,16 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
 
 
 def generation_of(answer: Any, base: str, version: int, params: SamplingParams) -> Generation:
-    """Read the answer of a server to one request for a completion.
+    """Parse the answer of a server to one request for a completion.
 
     Args:
         answer: The JSON of ``/v1/completions``.
         base: The server's address, for messages.
         version: Version of the weights when the request was sent.
-        params: What the request wanted.
+        params: Parameters of the request.
 
     Raises:
-        ServiceError: It holds no token ids with log-probabilities, or the server ended the request on its own.
+        ServiceError: The answer has no token ids with log-probabilities, or the server aborted the request.
     """
     choice = answer["choices"][0] if isinstance(answer, Mapping) and answer.get("choices") else {}
     ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
@@ -164,14 +165,14 @@ def generation_of(answer: Any, base: str, version: int, params: SamplingParams) 
         )
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
-        raise ServiceError(f"{base} ended a request on its own: {reason}.")
+        raise ServiceError(f"{base} aborted a request: {reason}.")
     candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
     kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)
 
 
 async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> list[float]:
-    """The log-probability of the most likely next token after each of three prompts, as the server reports it."""
+    """Return the server's log-probability of the most likely next token after each of three prompts."""
     prompts = [[1], [2], [3]]
     body = {"model": model, "prompt": prompts, "max_tokens": 1, "logprobs": 1, "ignore_eos": True, "seed": 0}
     answer = await http.ask("POST", base, "/v1/completions", {**NEUTRAL, **body, **sampling})
@@ -189,4 +190,4 @@ NEUTRAL: Mapping[str, Any] = {
     "top_p": 1.0,
     "top_k": 0,
 }
-"""Sent with every request: a server takes what is missing from the model's own ``generation_config.json``."""
+"""Sent with every request, since a server takes missing parameters from the model's ``generation_config.json``."""

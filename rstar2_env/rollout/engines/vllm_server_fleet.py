@@ -1,10 +1,11 @@
-"""``Fleet``: the servers of an engine: which one gets a request, which are lost, and how a lost one comes back.
+"""``Fleet``: the servers of an engine: routes requests, detects lost servers and readmits them.
 
-Covered: balance by requests in flight; the turns of an episode at the server that holds their prefix; servers that die,
-hang up or restart. A lost server gets no requests until it answers again and has been readmitted, which is where its
-owner looks at it anew and gives it the present weights: one that restarted would otherwise answer with those that it
-was started with. A server counts as lost when a connection to it fails; each is asked every few seconds whether it is
-there, so that a restart between two requests is seen too. Not covered: starting servers.
+Covered: balancing by requests in flight; routing the turns of an episode to the server that caches their prefix;
+servers that die, drop connections or restart. A lost server gets no requests until it answers again and has been
+readmitted: the engine checks it and sends it the current weights, since a restarted server has its initial weights. A
+server is lost when a connection to it fails; a health check every few seconds also detects a restart between two
+requests. Not
+covered: starting servers.
 
 Everything here runs in the event loop of the HTTP client.
 """
@@ -26,13 +27,13 @@ from rstar2_env.rollout.engines.vllm_server_facts import ServerFacts, read_metri
 _log = logging.getLogger(__name__)
 
 _BLOCK = 64
-"""Block size, in tokens, in which prefixes are recorded."""
+"""Size, in tokens, of the blocks in which prefixes are recorded."""
 
 _MOST_BLOCKS = 1 << 18
 _SLACK = 8
 _REST_S = 10.0
 _WATCH_S = 2.0
-"""Seconds between two questions whether a server is there: less than any ``vllm serve`` needs to start."""
+"""Seconds between two health checks: less than any ``vllm serve`` needs to start."""
 _FIRST_ASK_S, _SLOWEST_ASK_S = 0.1, 2.0
 _ANSWER_S = 10.0
 
@@ -44,11 +45,11 @@ class Server:
     Attributes:
         base: Its address.
         facts: Its properties.
-        in_flight: Requests that it works on.
-        resting_until: It gets no requests before this, if another can take them.
+        in_flight: Number of its running requests.
+        resting_until: Time before which it gets no requests if another server can take them.
         up: Whether it may get requests.
-        why: Why it is not up.
-        losses: How often it was lost.
+        why: The reason why it is not up.
+        losses: Number of times that it was lost.
     """
 
     base: str
@@ -64,10 +65,10 @@ class Fleet:
     """Several servers of one model.
 
     Args:
-        http: The client that asks them.
+        http: The HTTP client.
         servers: The servers, all up.
-        readmit: Looks at a server that answers again, and gives it the present weights; if it raises, the server stays
-            out and is asked again.
+        readmit: Checks a server that answers again, and sends it the current weights; if it raises, the server stays
+            excluded and is checked again later.
         patience_s: Seconds to wait while no server is up.
     """
 
@@ -92,23 +93,23 @@ class Fleet:
         return [server for server in self.servers if server.up]
 
     async def loads(self) -> list[EngineStats]:
-        """The load of each server that is up and says it."""
+        """The load of each server that is up and reports it."""
         read = (read_metrics(self._http, server.base) for server in self.up)
         found = await asyncio.gather(*read, return_exceptions=True)
         return [stats_of(lines) for lines in found if not isinstance(lines, BaseException)]
 
     def watch(self) -> None:
-        """Begin to ask every server, from time to time, whether it is there."""
+        """Start the periodic health checks of all servers."""
         if not self._watching:
             self._watching = True
             self._spawn(self._watch())
 
     def choose(self, chain: Sequence[int], failed: Sequence[str] = ()) -> Server:
-        """The server for a request, of those that are up; there must be one.
+        """Choose the server for a request among those that are up; there must be one.
 
         Args:
             chain: Hashes of the prompt's blocks (``chain_of``).
-            failed: Where this request has failed so far, by address.
+            failed: Addresses of the servers where this request has failed so far.
         """
         if failed:
             for server in self.servers:
@@ -126,7 +127,7 @@ class Fleet:
         return min(up, key=cost)
 
     def remember(self, chain: Sequence[int], server: Server) -> None:
-        """Record that a server holds these blocks."""
+        """Record that a server caches these blocks."""
         for block in chain:
             self._holders[block] = server
             self._holders.move_to_end(block)
@@ -134,7 +135,7 @@ class Fleet:
             self._holders.popitem(last=False)
 
     def forget_prefixes(self, server: Server | None = None) -> None:
-        """Forget what a server holds, or all of them."""
+        """Forget the cached prefixes of one server, or of all servers."""
         kept = [] if server is None else [item for item in self._holders.items() if item[1] is not server]
         self._holders = OrderedDict(kept)
 
@@ -142,14 +143,13 @@ class Fleet:
         """Wait until a server is up.
 
         Raises:
-            ServiceError: None was, for ``patience_s``; the message says why of each.
+            ServiceError: No server was up for ``patience_s``; the message names the reason of each.
         """
         until = time.monotonic() + self._patience_s
         while not self.up:
             left = until - time.monotonic()
             if left <= 0:
-                whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
-                raise ServiceError(f"No vLLM server has answered for {self._patience_s:g} s (patience_s): {whys}")
+                raise self._no_answer()
             self._change.clear()
             try:
                 async with asyncio.timeout(left):
@@ -158,23 +158,17 @@ class Fleet:
                 continue
 
     async def alive(self, *, wait: bool) -> list[Server]:
-        """The servers that answer, up or not.
+        """Return the servers that answer, up or not.
 
         Args:
-            wait: Wait until there is one.
+            wait: Wait until at least one server answers.
 
         Raises:
-            ServiceError: None answered for ``patience_s``; the message says why of each.
+            ServiceError: No server answered for ``patience_s``; the message names the reason of each.
         """
         until = time.monotonic() + self._patience_s
         while True:
-            answers = await asyncio.gather(
-                *(
-                    self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
-                    for server in self.servers
-                ),
-                return_exceptions=True,
-            )
+            answers = await asyncio.gather(*map(self._ping, self.servers), return_exceptions=True)
             alive = []
             for server, answer in zip(self.servers, answers, strict=True):
                 if isinstance(answer, ServiceError):
@@ -187,12 +181,15 @@ class Fleet:
             if alive or not wait:
                 return alive
             if time.monotonic() >= until:
-                whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
-                raise ServiceError(f"No vLLM server has answered for {self._patience_s:g} s (patience_s): {whys}")
+                raise self._no_answer()
             await asyncio.sleep(_SLOWEST_ASK_S)
 
+    def _no_answer(self) -> ServiceError:
+        whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
+        return ServiceError(f"No vLLM server has answered for {self._patience_s:g} s (patience_s): {whys}")
+
     def lost(self, server: Server, why: str) -> None:
-        """Take a server out until it answers again and has been readmitted."""
+        """Exclude a server until it answers again and has been readmitted."""
         server.why = why
         if not server.up:
             return
@@ -208,7 +205,7 @@ class Fleet:
             await asyncio.sleep(pause)
             pause = min(_SLOWEST_ASK_S, 2 * pause)
             try:
-                await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
+                await self._ping(server)
                 await self._readmit(server)
                 break
             except (ServiceError, ConfigurationError) as error:
@@ -218,21 +215,24 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Ask a server whether it is there; it counts as lost if it says no, or nobody answers."""
+        """Check the health of a server; if the check fails, except by a timeout, the server is lost."""
         try:
-            await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
+            await self._ping(server)
         except ServiceError as error:
-            # One that is slow to answer may be busy; its requests have limits of their own.
+            # A slow server may be busy; its requests have their own timeouts.
             if error.cause not in ("", "late"):
                 self.lost(server, str(error))
 
     async def answers(self, server: Server) -> bool:
-        """Whether a server says in good time that it is there: one that does not, and was late before, hangs."""
+        """Whether a server passes a health check in time; a server with a late request that fails it hangs."""
         try:
-            await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
+            await self._ping(server)
         except ServiceError:
             return False
         return True
+
+    async def _ping(self, server: Server) -> None:
+        await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
 
     async def _watch(self) -> None:
         while True:
@@ -246,7 +246,7 @@ class Fleet:
 
 
 def chain_of(ids: Sequence[int]) -> list[int]:
-    """A hash for each whole block of ids, of everything up to its end."""
+    """Return one hash for each whole block of ids, over all ids up to its end."""
     chain: list[int] = []
     before = 0
     for end in range(_BLOCK, len(ids) + 1, _BLOCK):

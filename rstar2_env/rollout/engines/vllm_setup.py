@@ -1,10 +1,10 @@
 """Starts vLLM inside this process, and undoes its changes to the process.
 
-vLLM expects to own its process: it seeds every random generator, sets environment variables, replaces
+vLLM assumes that it owns its process: it seeds every random generator, sets environment variables, replaces
 ``torch.set_num_threads`` on a CPU, and logs a lot. The trainer runs in the same process, so all of that is restored
 once the engine is ready. Covered: one device; a module's configuration, whose weights are loaded later; an engine in
-each process that torchrun started. Not covered: tensor, pipeline and data parallelism, which need processes of their
-own: use servers for them.
+each process of torchrun. Not covered: tensor, pipeline and data parallelism, which need separate processes: use
+servers.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rstar2_env.rollout.engine import EngineStats
 from rstar2_env.rollout.engines.weights import without_adapters
 
 _ENVIRONMENT = {
-    # The engine core in this process: only there can weights be passed in memory.
+    # Run the engine core in this process, so that weights can be passed in memory.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }
 _DEFAULTS = {
-    # Otherwise this process, including the trainer's computations, is bound to the cores that vLLM chooses.
+    # Otherwise vLLM would bind this process, the trainer's computations included, to certain cores.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 _CPU_CACHE_GIB = 1.0
@@ -44,17 +44,17 @@ _UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
 class VllmCounters:
-    """Counts what vLLM reports after every step; one of its stat loggers."""
+    """A stat logger of vLLM that sums what vLLM reports after every step."""
 
     def __init__(self) -> None:
         self.stats = EngineStats()
 
     def __call__(self, vllm_config: Any, engine_index: int = 0) -> VllmCounters:
-        """Return the logger itself: vLLM asks for a factory of loggers, and this object is both."""
+        """Return the logger itself, which is also the factory of loggers that vLLM expects."""
         return self
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
-        """Add the figures of one step."""
+        """Add the counts of one step."""
         old = self.stats
         running, waiting, usage, recomputed = old.running, old.waiting, old.kv_usage, old.recomputed_tokens or 0
         if scheduler_stats is not None:
@@ -103,32 +103,31 @@ def start(
     """Return vLLM's engine; must be called in the thread that will step it.
 
     Args:
-        model: Folder or Hub name of a model; or a module, with LoRA adapters or without, of which only the
-            configuration is used.
+        model: Folder or Hub name of a model; or a module, with or without LoRA adapters, whose configuration is used.
         tokenizer: Needed for stop strings if ``model`` is a module.
         tally: Receives vLLM's statistics after every step.
         max_rows: Maximum number of running requests.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
-        kv_cache_gib: Size of the KV cache in GiB; ``None`` leaves it to vLLM, and means 1 on a CPU.
-        utilization: Fraction of the device's memory for weights and cache together; ``None`` means 0.4 where
-            ``kv_cache_gib`` is not given either.
+        kv_cache_gib: Size of the KV cache in GiB; ``None`` lets vLLM choose, and means 1 on a CPU.
+        utilization: Fraction of the device's memory for weights and cache together; ``None`` means 0.4 if
+            ``kv_cache_gib`` is not set either.
         options: Further arguments of ``vllm.EngineArgs``.
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        ConfigurationError: vLLM refuses the options, or they ask for more than one process.
+        ConfigurationError: vLLM refuses the options, or they require more than one process.
     """
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         if int(options.get(name, 1)) != 1:
             raise ConfigurationError(
-                f"{name}={options[name]}: the engine 'vllm' has one device. Start `vllm serve` with this option, and "
+                f"{name}={options[name]}: the engine 'vllm' uses one device. Start `vllm serve` with this option, and "
                 "use the engine 'vllm-server'."
             )
     launched = in_run()
     if launched and (torch.distributed.get_world_size() == 1 or "LOCAL_RANK" not in os.environ):
         raise ConfigurationError(
-            "The engine 'vllm' needs a process of its own, or one of several that torchrun started; this one already "
-            "is part of a distributed run (another vLLM engine, say). Use the engine 'vllm-server' instead."
+            "The engine 'vllm' needs its own process, or a process started by torchrun; this process is already part "
+            "of a distributed run (for example, of another vLLM engine). Use the engine 'vllm-server' instead."
         )
     with _quiet_guest(), tempfile.TemporaryDirectory(prefix="rstar2-vllm-") as folder:
         try:
@@ -142,17 +141,18 @@ def start(
             raise
         chosen: dict[str, Any] = {
             "model": str(model),
-            # Of the logits divided by the temperature; the effect of top-p and top-k is undone by our own sampler.
+            # Log-probabilities of the logits divided by the temperature; ``vllm_worker`` undoes the effect of top-p and
+            # top-k.
             "logprobs_mode": "processed_logprobs",
             "enable_prefix_caching": True,
             "max_num_seqs": max_rows,
             "max_model_len": max_model_len,
-            # Tokens are returned when a turn begins and when it ends; those in between are not needed.
+            # Return tokens only when a turn begins and when it ends.
             "stream_interval": 1 << 30,
             "disable_log_stats": False,
         }
         if launched:
-            # Each process of the run has an engine of its own; vLLM joins their process group instead of making one.
+            # Each process of the run has its own engine; vLLM joins their process group instead of creating one.
             chosen["distributed_executor_backend"] = "external_launcher"
         if isinstance(model, nn.Module):
             chosen |= {"model": folder, "load_format": "dummy", "skip_tokenizer_init": tokenizer is None}
@@ -161,19 +161,19 @@ def start(
             tokenizer.save_pretrained(folder)
             chosen["tokenizer"] = folder
         if current_platform.is_cpu():
-            # After a prompt that is computed in parts, a CPU cannot draw with a seed of the request's own (vLLM 0.32:
-            # the step fails with "CPU Generator does not use offset").
+            # On a CPU, sampling with a request's own seed fails after a prompt that was computed in chunks (vLLM 0.32:
+            # "CPU Generator does not use offset").
             chosen |= {"enforce_eager": True, "enable_chunked_prefill": False}
             kv_cache_gib = _CPU_CACHE_GIB if kv_cache_gib is None else kv_cache_gib
         if kv_cache_gib is not None:
             chosen["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
         if utilization is None:
-            # Of a cache that has its size, vLLM would only check that this much of the device is free for it.
+            # If the cache size is set, vLLM only checks that this fraction of the device is free.
             utilization = _UTILIZATION if kv_cache_gib is None else _LEAST_UTILIZATION
         chosen["gpu_memory_utilization"] = utilization
         try:
             arguments = EngineArgs(**{**chosen, **options})
-            # A stat logger except for its base class, which would need an import of vLLM.
+            # A stat logger without vLLM's base class, which would require importing vLLM.
             loggers: Any = [tally]
             return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
@@ -186,7 +186,7 @@ def start(
 
 def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
     config = deepcopy(model.config)
-    # FSDP2 gives a module a class of its own, below the model's.
+    # FSDP2 replaces a module's class by a subclass.
     kind = next(kind for kind in type(model).__mro__ if not issubclass(kind, FSDPModule))
     config.architectures = [kind.__name__]
     config.save_pretrained(str(folder))
@@ -220,21 +220,21 @@ def _quiet_guest() -> Iterator[None]:
 
 
 def is_whole(model: nn.Module) -> bool:
-    """Whether this process has all of a module's weights; of one that is divided among processes, it has a part."""
+    """Whether this process has all weights of a module, so that it is not sharded."""
     return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 
 def in_run() -> bool:
-    """Whether this process has a process group already, of a run or of vLLM."""
+    """Whether this process already has a process group, of a run or of vLLM."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager
 def runs_group_kept(kept: bool) -> Iterator[None]:
-    """Keep the process group of the run while vLLM ends, which takes it for its own.
+    """Keep vLLM from destroying the process group of the run within the block, while vLLM shuts down.
 
     Args:
-        kept: Whether there is one of the run.
+        kept: Whether the run has a process group.
     """
     destroy = torch.distributed.destroy_process_group
 
@@ -252,7 +252,7 @@ def runs_group_kept(kept: bool) -> Iterator[None]:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Restore torch's generators: a trainer's draws must not depend on how many steps an engine made."""
+    """Restore torch's generators after the block: a trainer's draws must not depend on an engine's steps."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         yield

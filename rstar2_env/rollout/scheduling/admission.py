@@ -1,7 +1,7 @@
-"""The engine on which an episode plays, and when it may begin: bookkeeping without clocks, threads or engines.
+"""Assigns episodes to engines and decides when they begin: bookkeeping without clocks, threads or engines.
 
-Covered: a first-come, first-served queue; policies by name, of which ``least_requests`` and ``static`` are here and
-``kv_aware`` is in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
+Covered: a first-come, first-served queue; scheduling policies by name: ``least_requests`` and ``static`` here,
+``kv_aware`` in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
 time. Not covered: changing the order of the queue.
 """
 
@@ -25,8 +25,8 @@ class Stay:
         prompt: Number of tokens of its prompt.
         most: Maximum number of tokens that may follow.
         tokens: Number of tokens that have followed so far.
-        engine: Index of the engine on which it plays; ``None`` while it waits.
-        avoid: Engines on which a request of it failed.
+        engine: Index of its engine; ``None`` while it waits.
+        avoid: Engines on which one of its requests failed.
     """
 
     number: int
@@ -41,15 +41,15 @@ class SchedulingPolicy(Protocol):
     """Chooses engines for episodes. Created with the capacity of each engine in tokens; notified of every event."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """The engine for the first in the queue, one of ``usable``, or ``None`` to let it wait.
+        """Choose the engine for the first episode in the queue, one of ``usable``, or ``None`` to let it wait.
 
-        A waiting episode is considered again after every change. If no episode plays on the usable engines, the policy
-        must choose one of them, or all episodes would wait forever.
+        A waiting episode is reconsidered after every change. If no episode runs on the usable engines, the policy must
+        choose one of them; otherwise all episodes would wait forever.
         """
         ...
 
     def enter(self, stay: Stay) -> None:
-        """The episode plays on ``stay.engine`` from now on."""
+        """The episode begins on ``stay.engine``."""
         ...
 
     def turn_begins(self, stay: Stay) -> None:
@@ -61,7 +61,7 @@ class SchedulingPolicy(Protocol):
         ...
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """The episode left its engine: it ended normally (``ended``), or was cut off."""
+        """The episode left its engine: it ended normally (``ended``), or was aborted."""
         ...
 
 
@@ -124,17 +124,17 @@ class Admission:
         return placed
 
     def turn_begins(self, stay: Stay, tokens: int) -> None:
-        """Record that a playing episode, with this many tokens after its prompt, asks its engine for a turn."""
+        """Record that a running episode, with this many tokens after its prompt, begins a turn."""
         stay.tokens = tokens
         self.policy.turn_begins(stay)
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """Record the end of its turn; it now has this many tokens after its prompt."""
+        """Record the end of a turn; the episode now has this many tokens after its prompt."""
         made, stay.tokens = tokens - stay.tokens, tokens
         self.policy.turn_ends(stay, made)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Free the place, or leave the queue. Leaving twice is harmless."""
+        """Free the place, or remove the episode from the queue; a second call has no effect."""
         if stay.engine is not None:
             self.policy.leave(stay, ended=ended)
             stay.engine = None
@@ -143,18 +143,18 @@ class Admission:
             heapq.heapify(self._queue)
 
     def move(self, stay: Stay) -> None:
-        """Free the place and request one on another engine, before all later requests."""
+        """Free the place and request one on another engine, ahead of all later requests."""
         if stay.engine is not None:
             stay.avoid.add(stay.engine)
         self.leave(stay, ended=False)
         heapq.heappush(self._queue, (stay.number, stay))
 
     def leave_out(self, engine: int) -> None:
-        """Give no more places on that engine; episodes that play there may stay."""
+        """Exclude an engine from new places; its running episodes may stay."""
         self._left_out.add(engine)
 
     def take_back(self, engine: int) -> None:
-        """Give places on that engine again."""
+        """Include an excluded engine again."""
         self._left_out.discard(engine)
 
 

@@ -1,10 +1,10 @@
-"""``InFlight``: how many episodes play at the same time, found from how full the engines' caches are.
+"""``InFlight``: adapts the number of concurrent episodes to the load of the engines' caches.
 
-Additive increase and multiplicative decrease, as congestion control does it (V. Jacobson, Congestion avoidance and
-control, 1988), with one turnover of the episodes as its round trip: an episode that begins today fills its cache only
-later, so growth waits for episodes to end. One of these serves a whole run, however many processes and engines it has,
-so that nobody counts the same room twice. Bookkeeping without clocks, threads or engines. Not covered: which engine an
-episode goes to; what a cache keeps for episodes whose tools run.
+Additive increase and multiplicative decrease, as in congestion control (V. Jacobson, Congestion avoidance and control,
+1988), with one turnover of the episodes as the round trip: a new episode fills its cache only later, so growth waits
+for episodes to end. One instance serves a whole run with all its processes and engines, so the same capacity is not
+counted twice. Bookkeeping without clocks, threads or engines. Not covered: the choice of the engine for an episode;
+cache kept for episodes whose tools are running.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rstar2_env.rollout.engine import EngineStats
 
 @dataclass(frozen=True)
 class GrowthRules(CheckedOptions):
-    """When the number of episodes in flight grows and shrinks.
+    """Rules for increasing and decreasing the number of episodes in flight.
 
     Attributes:
         grow_below: Share of a cache in use, on the fullest engine, below which the number grows.
@@ -37,10 +37,10 @@ class InFlight:
     """The number of episodes in flight.
 
     Args:
-        first: The number to begin with; as many as fit into the caches if all grow to their longest, say.
-        most: Largest number.
-        least: Smallest number.
-        rules: When it grows and shrinks.
+        first: Initial number; for example, as many as fit into the caches at maximum length.
+        most: Maximum number.
+        least: Minimum number.
+        rules: When the number grows and shrinks.
     """
 
     def __init__(self, first: int, most: int, least: int = 1, rules: GrowthRules | None = None) -> None:
@@ -52,11 +52,11 @@ class InFlight:
 
     @property
     def number(self) -> int:
-        """The present number."""
+        """The current number."""
         return int(self._number)
 
     def begin(self) -> None:
-        """Episodes are counted from 0 again, as in a new rollout."""
+        """Begin a new rollout, whose ended episodes are counted from 0."""
         self._ended, self._draining = None, False
 
     def look(self, loads: Sequence[EngineStats], *, playing: int, ended: int) -> int:
@@ -72,23 +72,23 @@ class InFlight:
             return self.number
         counted = [load.preemptions for load in loads]
         known = len(counted) == len(self._preemptions)
-        # An engine that was restarted counts from 0 again.
+        # The counters of a restarted engine begin at 0.
         lost = known and any(now > before for now, before in zip(counted, self._preemptions, strict=True))
         self._preemptions = counted
         fullest = max(load.kv_usage for load in loads)
         queues = any(load.waiting for load in loads)
-        # A request may wait for a moment without any lack of room: two looks in a row tell.
+        # A request may wait briefly without a lack of capacity, so two observations in a row are needed.
         waits, self._waited = queues and self._waited, queues
         rules = self._rules
         if self._draining and playing <= self._number:
             self._draining = False
         if lost or fullest > rules.cut_above:
-            # Those that play on after a cut still fill the caches: nothing new is learned from that.
+            # After a cut, the episodes above the new number still fill the caches, which is not a new signal.
             if not self._draining:
                 self._number = max(self._least, rules.cut * min(playing, self._number))
                 self._draining = True
         elif not waits and fullest < rules.grow_below and playing >= self.number:
-            # At most one turnover a look: what came of it is not seen before.
+            # At most one turnover per observation, since the effect is only visible afterwards.
             turnovers = min(1.0, since / self._number)
             self._number = min(self._most, self._number * rules.growth**turnovers)
         return self.number

@@ -1,8 +1,8 @@
-"""``kv_aware``: episodes go to the engine whose cache has room for what they will still need, and wait if none has.
+"""``kv_aware``: assigns an episode to the engine whose cache can hold its forecast need; it waits if none can.
 
-Covered: a forecast from the lengths seen so far, which admits more episodes than the worst case would, but not so many
-that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each is
-counted with a prompt of its own, which overestimates the need).
+Covered: a forecast from the observed lengths, which admits more episodes than the worst case would allow, but not so
+many that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each
+is counted with its own prompt, which overestimates the need).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ BLOCK = 32
 
 @dataclass(eq=False, slots=True)
 class _Row:
-    """An episode on an engine: the bucket in which it is counted, and its engine's step count when its turn began."""
+    """An episode on an engine: the bucket that counts it, and its engine's step count when its turn began."""
 
     at: int
     since: int | None = None
 
 
 class KvAware:
-    """Choose the engine with the most room for what its episodes will still need; wait if none has enough.
+    """Choose the engine with the most free capacity after its forecast need; wait if none has enough.
 
-    The need of an engine's episodes is forecast from the lengths seen so far: for each future moment, the sum over its
-    episodes of the tokens that each will have times the probability that it still plays, plus ``margin`` standard
-    deviations of that sum; the maximum over these moments is the forecast. Without observations every episode is
-    assumed to reach its maximum.
+    The need of an engine's episodes is forecast from the observed lengths: for each future time, the expected number of
+    tokens is the sum over its episodes of their tokens times the probability that they still run; ``margin`` standard
+    deviations are added. The forecast is the maximum over these times. Without observations, every episode is assumed
+    to reach its maximum.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.
         margin: Safety margin of the forecast, in standard deviations.
         overcommit: Upper limit of the sum of the maximum lengths of an engine's episodes, as a multiple of its
-            capacity, whatever the forecast is.
+            capacity, regardless of the forecast.
     """
 
     def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:
@@ -62,14 +62,15 @@ class KvAware:
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``SchedulingPolicy``."""
         self._refresh()
-        # The same episode adds about as much on every engine, so it fits best where there is most room.
+        # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
+        # left.
         engine = max(usable, key=lambda e: self._capacities[e] - self._need[e])
         with_it = self._sums[engine].copy()
         _add(with_it, stay, bucket(stay.tokens, stay.most), 1)
         capacity = self._capacities[engine]
         if self._forecast(with_it) <= capacity and with_it[1:3].sum() <= self._overcommit * capacity:
             return engine
-        # An episode that does not fit on any empty engine plays alone.
+        # An episode that does not fit on any empty engine runs alone.
         empty = not self._sums[engine, 0].any()
         return engine if empty and capacity >= max(self._capacities[list(usable)]) else None
 
@@ -95,7 +96,7 @@ class KvAware:
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         if row.since is not None:
-            # All rows of an engine get one token in each step, so a turn that ended shows the progress of the others.
+            # Every row of an engine gets one token per step, so an ended turn reveals the progress of the others.
             self._steps[engine] = max(self._steps[engine], row.since + tokens)
             row.since = None
         self._stale[engine] = True

@@ -1,6 +1,6 @@
 """The distribution of episode lengths: a survival estimate from ended and running episodes.
 
-Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so a
+Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so the
 mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
 Nonparametric estimation from incomplete observations, 1958; with the actuarial half for those inside a bucket) includes
 the lengths that running episodes have already reached. Without observations an episode is assumed to continue. Old
@@ -18,7 +18,7 @@ _DOUBT = 16
 """Number of assumed episodes that continue, added to the observed ones: without observations, all reach the maximum."""
 
 _REFRESH = 0.02
-"""The tables are recomputed when the observations have changed by this fraction."""
+"""The tables are recomputed after the observations have changed by this fraction."""
 
 
 def bucket(tokens: int, most: int) -> int:
@@ -37,7 +37,7 @@ class Lengths:
             ``h`` more buckets.
         mean_table: (2 * BUCKETS, BUCKETS); the sums over the episodes in each bucket of their prompt lengths, followed
             by those of their maximum lengths, times this matrix are the expected numbers of tokens at each ``h``.
-        variance_table: (3 * BUCKETS, BUCKETS); the same for the variance, from the sums of the squared prompt lengths,
+        variance_table: (3 * BUCKETS, BUCKETS); likewise for the variance, from the sums of the squared prompt lengths,
             of the products of prompt length and maximum, and of the squared maxima.
     """
 
@@ -68,7 +68,7 @@ class Lengths:
         return self._changed(now - before)
 
     def end(self, at: int, *, seen: bool) -> bool:
-        """Record that an episode ended in that bucket, normally or (not ``seen``) because it was cut off.
+        """Record that an episode ended in a bucket, normally or (if not ``seen``) because it was aborted.
 
         Returns:
             Whether the tables changed.
@@ -94,7 +94,7 @@ class Lengths:
         return True
 
     def _tabulate(self) -> None:
-        # With few observations, as before a first wave of episodes, chance must not make all look short.
+        # With few observations, as in a first wave of episodes, chance must not make all episodes seem short.
         left = self._passed + self._ended
         at_risk = left + self._inside / 2 + _DOUBT
         survive = np.append(np.where(left >= self._inside, 1 - self._ended / at_risk, 1.0), 1.0)

@@ -1,4 +1,4 @@
-"""``loads_of``: how full the caches of an engine are, one entry for each machine or process that has one."""
+"""``loads_of``: the cache loads of an engine, one entry for each machine or process with a cache."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rstar2_env.rollout.engine import Engine, EngineStats, KeepsCaches
 from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
 Loads = Callable[[], Awaitable[list[EngineStats]]]
-"""Asks for the present loads; those that do not answer are left out."""
+"""Returns the current loads, without those of caches that do not answer."""
 
 
 @runtime_checkable
 class ReportsLoads(Protocol):
-    """An engine that stands for several, each with a cache of its own."""
+    """An engine that consists of several servers, each with its own cache."""
 
     async def loads(self) -> list[EngineStats]:
-        """The load of each that answers."""
+        """The load of each server that answers."""
         ...
 
 
 def loads_of(engine: Engine) -> Loads | None:
-    """What asks an engine for its loads; ``None`` where it cannot tell how much of its cache is needed.
+    """Return a function that returns an engine's loads; ``None`` if the engine cannot report how full its cache is.
 
-    An engine that keeps what nobody needs at the moment counts it as used, so it cannot tell.
+    An engine that keeps unneeded caches counts them as used, so it cannot report that.
 
     Args:
         engine: The engine, or a scheduler over several.

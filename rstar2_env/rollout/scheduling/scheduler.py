@@ -1,9 +1,9 @@
-"""``Scheduler``: several engines behind one interface, each episode on the engine that has room for it.
+"""``Scheduler``: several engines behind one interface, which assigns each episode to an engine with free capacity.
 
 Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and free their
-place however they end; an engine that fails is excluded, and its episodes move; nothing polls. ``admission.py`` chooses
-the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an
-episode), and starting or stopping engines.
+place in any case; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses
+the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an episode), and starting
+or stopping engines.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStats:
-    """The present load of a scheduler.
+    """The current load of a scheduler.
 
     Attributes:
         waiting: Number of episodes that wait for a place.
         episodes: Number of episodes on each engine.
         left_out: Indices of the engines that take no new episodes.
-        moved: Number of requests, since the start, that another engine had to answer.
+        moved: Number of requests so far that had to move to another engine.
     """
 
     waiting: int
@@ -60,16 +60,15 @@ class Scheduler:
     Args:
         engines: The engines; the scheduler closes them.
         policy: Name of the scheduling policy: ``kv_aware``, ``least_requests`` or ``static``.
-        max_strikes: Number of consecutive requests that failed on an engine and succeeded elsewhere, after which the
-            engine is excluded. It is included again when it loads new weights, or when all others have failed a
-            request.
-        shared_by: Number of schedulers, one in each process of a run, that share the engines. Each gives away its part
-            of their caches, and no more.
+        max_strikes: Number of consecutive requests that fail on an engine and succeed elsewhere before the engine is
+            excluded. It is included again when it loads new weights, or when all others have failed a request.
+        shared_by: Number of schedulers, one in each process of a run, that share the engines. Each uses only its share
+            of their caches.
         **policy_options: Options of the policy.
 
     Raises:
         ConfigurationError: There is no engine, or an option is unknown or out of range.
-        UnknownNameError: There is no such policy; the message suggests the closest one.
+        UnknownNameError: No policy has that name; the message suggests the closest one.
     """
 
     def __init__(
@@ -128,28 +127,23 @@ class Scheduler:
                 self._leave(stay, ended=ended)
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Pass the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
+        """Send the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
-        Engines that can be given weights in one hand-over are: they are then walked, written and sent once.
+        Engines that support it are updated in one weight sync, which gathers, writes and sends the weights once.
 
         Raises:
             Exception: No engine loaded them; the exception of the first one.
         """
-        first = self.engines[0]
+        first, failed = self.engines[0], dict[int, BaseException]()
         if weights is not None and isinstance(first, UpdatesTogether) and first.goes_with(self.engines):
             first.update_together(self.engines, version, weights)
-            with self._lock:
-                self._outdated = set()
-                for number in range(len(self.engines)):
-                    self._take_back(number)
-                self._admit()
-            return
-        # An iterator can be read only once, and would reach only the first engine.
-        shared = list(weights) if isinstance(weights, Iterator) else weights
-        with ThreadPoolExecutor(len(self.engines), thread_name_prefix="rstar2-weights") as threads:
-            done = [threads.submit(engine.update_weights, version, shared) for engine in self.engines]
-        errors = [future.exception() for future in done]
-        failed = {number: error for number, error in enumerate(errors) if error is not None}
+        else:
+            # An iterator can be read only once, and would reach only the first engine.
+            shared = list(weights) if isinstance(weights, Iterator) else weights
+            with ThreadPoolExecutor(len(self.engines), thread_name_prefix="rstar2-weights") as threads:
+                done = [threads.submit(engine.update_weights, version, shared) for engine in self.engines]
+            errors = [future.exception() for future in done]
+            failed = {number: error for number, error in enumerate(errors) if error is not None}
         if len(failed) == len(self.engines):
             raise failed[0]
         with self._lock:
@@ -163,26 +157,26 @@ class Scheduler:
 
     @property
     def max_model_len(self) -> int | None:
-        """Most tokens of a conversation that every engine accepts; ``None`` where none knows a limit."""
+        """Maximum number of tokens of a conversation that every engine accepts; ``None`` if no engine has a limit."""
         known = [longest for engine in self.engines if (longest := longest_conversation(engine)) is not None]
         return min(known, default=None)
 
     @property
     def most_candidates(self) -> int:
-        """Largest number of candidates that every engine reports; see ``ReportsCandidates``."""
+        """Maximum number of candidates that every engine reports; see ``ReportsCandidates``."""
         return min(map(most_candidates, self.engines))
 
     @property
     def takes(self) -> str:
-        """What ``update_weights`` takes of a policy with an adapter; see ``VllmServerEngine``."""
+        """The argument of ``update_weights`` for a policy with an adapter; see ``VllmServerEngine``."""
         return str(getattr(self.engines[0], "takes", "weights"))
 
     def capacity(self) -> int:
-        """Total number of tokens that fit into the caches of the engines, whoever shares them."""
+        """Total number of tokens that fit into the caches of the engines, including the shares of other processes."""
         return sum(engine.capacity() for engine in self.engines)
 
     def stats(self) -> SchedulerStats:
-        """The present load."""
+        """The current load."""
         with self._lock:
             in_use = self._admission.in_use
             left_out = tuple(number for number in range(len(self.engines)) if number not in in_use)
@@ -204,7 +198,7 @@ class Scheduler:
             raise errors[0]
 
     def _admit(self) -> None:
-        """Notify the episodes that got a place. The lock is held."""
+        """Notify the episodes that got a place; called with the lock held."""
         for stay in self._admission.admit():
             assert stay.engine is not None
             self._episodes[stay.engine] += 1
@@ -230,7 +224,7 @@ class Scheduler:
             self._admit()
 
     def _move(self, stay: Stay, failed: set[int]) -> Future[None] | None:
-        """A place on an engine that has not failed this request; ``None`` if there is none."""
+        """Request a place on an engine that has not failed this request; return ``None`` if there is no such engine."""
         with self._lock:
             untried = set(range(len(self.engines))) - failed - self._outdated
             if not untried:
@@ -281,9 +275,9 @@ class _Seat:
         """Continue ``ids``. A request that fails goes to every other engine before it fails.
 
         Raises:
-            ConfigurationError: An engine refuses the request; no other is asked.
-            TurnTimeoutError: The turn took too long, as it would elsewhere; no other is asked.
-            Exception: No engine could answer; the exception of the last one.
+            ConfigurationError: An engine refuses the request; no other engine is tried.
+            TurnTimeoutError: The turn took too long, as it would elsewhere; no other engine is tried.
+            Exception: All engines failed; the exception of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}

@@ -1,1 +1,1 @@
-"""Named checks of tokens: of the rows that a run trained on, and of a model's tokenizer and chat template."""
+"""Named token checks: of the rows that a run trained on, and of a model's tokenizer and chat template."""

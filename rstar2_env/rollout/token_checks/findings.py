@@ -1,6 +1,6 @@
-"""What the checks of tokens look for, how severe each finding is, and what all findings together come to.
+"""The token checks by name, the severity of their findings, and the verdict over all findings.
 
-Names that OpenEnv's capture of tokens has too (RFC 008, ``capture/validate.py``) mean the same here.
+Names that OpenEnv's token capture also uses (RFC 008, ``capture/validate.py``) have the same meaning here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _EXAMPLES = 3
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     FATAL = "fatal"
-    """Training on it trains on something else than what was played."""
+    """Training would use other data than what was played."""
     WARN = "warn"
-    """It trains as it should, but something is likely amiss or lost."""
+    """Training is correct, but something is probably wrong or lost."""
     INFO = "info"
-    """Good to know."""
+    """Informational."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class TokenCheck:
     """A named check.
 
     Attributes:
-        severity: How bad its finding is.
-        what: What was found, when it finds something.
+        severity: Severity of its finding.
+        what: Description of the finding.
     """
 
     severity: Severity
@@ -98,7 +98,7 @@ class TokenFinding:
     Attributes:
         check: Its name.
         where: The row, or the conversation.
-        detail: What it is there.
+        detail: Details of this occurrence.
     """
 
     check: str
@@ -111,12 +111,12 @@ class Findings:
     """All findings, counted by check, with the first few of each.
 
     Args:
-        checks: The checks that were made.
+        checks: The checks that were run.
 
     Attributes:
-        counts: How often each check found something.
+        counts: Number of findings of each check.
         examples: The first findings of each check.
-        looked_at: How many rows or conversations were checked.
+        looked_at: Number of checked rows or conversations.
     """
 
     checks: Mapping[str, TokenCheck]
@@ -125,7 +125,7 @@ class Findings:
     looked_at: int = 0
 
     def add(self, findings: Iterable[TokenFinding]) -> None:
-        """Count what was found in one row or conversation."""
+        """Count the findings of one row or conversation."""
         self.looked_at += 1
         for finding in findings:
             self.counts[finding.check] = self.counts.get(finding.check, 0) + 1
@@ -134,7 +134,7 @@ class Findings:
                 examples.append(finding)
 
     def of(self, severity: Severity) -> list[str]:
-        """The checks of that severity that found something, in their order."""
+        """Return the checks of a severity with findings, in their order."""
         return [name for name, check in self.checks.items() if check.severity is severity and name in self.counts]
 
     @property
@@ -144,7 +144,7 @@ class Findings:
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in a sentence."""
+        """The verdict over all findings, in a sentence."""
         fatal, warnings = self.of(Severity.FATAL), self.of(Severity.WARN)
         if fatal:
             return f"Not fit for training: {', '.join(fatal)}."

@@ -13,7 +13,7 @@ from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.token_checks.findings import TokenFinding
 
 _ROUNDING = 1e-4
-"""Log-probabilities of certain tokens come out a little above 0."""
+"""Rounding may give a token of probability 1 a log-probability slightly above 0."""
 _DRIFT = 0.1
 _REPEATED = 16
 
@@ -25,11 +25,11 @@ def check_row(
     codec: ChatCodec | None = None,
     vocabulary: int | None = None,
 ) -> Iterator[TokenFinding]:
-    """What is wrong with one row.
+    """Yield the findings of one row.
 
     Args:
         row: The row.
-        episode: Its episode, where the row is the whole of it.
+        episode: Its episode, if the row contains the whole episode.
         codec: The chat template that it was played with.
         vocabulary: Number of token ids.
     """
@@ -39,7 +39,7 @@ def check_row(
         fatal = fatal or check not in ("certain_tokens", "ratio_drift")
         yield TokenFinding(check, where, detail)
     if episode is None or fatal:
-        return  # what follows takes lengths and ids for granted
+        return  # the following checks need valid lengths and ids
     for check, detail in _of_episode(row, episode):
         yield TokenFinding(check, where, detail)
     if codec is not None and episode.steps:
@@ -80,8 +80,8 @@ def _of_logprobs(row: TokensEntry) -> Iterator[tuple[str, str]]:
         yield "invalid_logprob", f"{len(infinite)} of {len(policy)}"
     if positive := [one for one in policy if one > _ROUNDING]:
         yield "positive_logprob", f"{max(positive):g}"
-    if told := [one for one in others if one != 0.0]:
-        yield "masked_has_logprob", f"{len(told)} of {len(others)}"
+    if nonzero := [one for one in others if one != 0.0]:
+        yield "masked_has_logprob", f"{len(nonzero)} of {len(others)}"
     if certain := sum(one == 0.0 for one in policy):
         yield "certain_tokens", f"{certain} of {len(policy)}"
     if len(row.ratios) == len(row.mask):
@@ -120,7 +120,7 @@ def _of_text(row: TokensEntry, episode: Episode, codec: ChatCodec) -> Iterator[t
     messages = episode.messages
     system = messages[0].content if messages and messages[0].role == "system" else ""
     first = messages[1 if system else 0].content if len(messages) > bool(system) else ""
-    # What some templates write before the text of a turn, the policy writes.
+    # Some templates write a prefix before the text of a turn, which the policy generates.
     head = codec.text(codec.turn(""))
     try:
         if codec.prompt(system, first) != row.prompt_ids:

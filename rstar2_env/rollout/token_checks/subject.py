@@ -1,4 +1,4 @@
-"""What is checked: the rows of a run with the tokenizer that it was played with, or a model's tokenizer."""
+"""The subjects of token checks: the rows of a run with its tokenizer, or a model's tokenizer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rstar2_env.tools.cut import make_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A tokenizer with its chat template, and what is known of its model.
+    """A tokenizer with its chat template, and facts about its model.
 
     Attributes:
         path: Folder or hub name.
-        chat_template: In place of the tokenizer's own.
+        chat_template: Replaces the tokenizer's own template.
         chat_template_options: Passed to the template.
     """
 
@@ -39,20 +39,20 @@ class Template:
         """The tokenizer.
 
         Raises:
-            ConfigurationError: There is none of that name.
+            ConfigurationError: There is no tokenizer of that name.
         """
         return make_tokenizer(self.path)
 
     @property
     def vocabulary(self) -> int | None:
-        """Rows of the model's embedding; ``None`` where its configuration is not at hand."""
+        """Rows of the model's embedding; ``None`` if its configuration is not available."""
         config = self._json("config.json")
         size = config.get("vocab_size") or (config.get("text_config") or {}).get("vocab_size")
         return size if isinstance(size, int) else None
 
     @property
     def stops(self) -> list[int] | None:
-        """What the model's generation stops at; ``None`` where that is not at hand."""
+        """Token ids at which the model's generation stops; ``None`` if they are not available."""
         found = self._json("generation_config.json").get("eos_token_id")
         return [found] if isinstance(found, int) else found
 
@@ -66,7 +66,7 @@ class Template:
         return ChatCodec(self.tokenizer, chat_template=self.chat_template, chat_template_options=options)
 
     def findings(self) -> Findings:
-        """What the checks of the template find."""
+        """Run the checks of the template."""
         found = Findings(TEMPLATE_CHECKS)
         found.add(
             check_template(
@@ -88,7 +88,7 @@ class Template:
 
 
 def run_of(written: str) -> Run | None:
-    """The run of that name; ``None`` where it names a model. The folder of a cold start is a model's."""
+    """Return the run at a path; ``None`` if the path names a model, such as the folder of a cold start."""
     path = Path(written)
     if not (path.is_file() or (path / RUN_FILE).is_file()):
         return None
@@ -97,34 +97,34 @@ def run_of(written: str) -> Run | None:
 
 
 def template_of(run: Run) -> Template | None:
-    """The tokenizer and template that a run was played with; ``None`` where its weights are not at hand."""
+    """Return the tokenizer and template of a run; ``None`` if its weights are not available."""
     options = run.config.get("model")
-    told: Mapping[str, Any] = options if isinstance(options, Mapping) else {"path": options}
+    model: Mapping[str, Any] = options if isinstance(options, Mapping) else {"path": options}
     saved = [str(run.path / name) for name, _ in sorted(run.weights.items(), key=lambda item: item[1])]
-    candidates = [*reversed(saved), str(told.get("path") or "")]
+    candidates = [*reversed(saved), str(model.get("path") or "")]
     path = next((one for one in candidates if one and (Path(one) / "tokenizer_config.json").is_file()), None)
     if path is None:
         return None
-    return Template(path, told.get("chat_template"), told.get("chat_template_options"))
+    return Template(path, model.get("chat_template"), model.get("chat_template_options"))
 
 
 def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | None = None) -> Findings:
-    """What the checks of rows find in a run.
+    """Run the checks of rows on a run.
 
     Args:
         run: The run.
-        template: What it was played with, where that is known.
-        steps: Steps to look at; ``None`` means all.
+        template: Its tokenizer and template, if known.
+        steps: Steps to check; ``None`` means all.
 
     Raises:
         ConfigurationError: The run has no such step.
     """
     found = Findings(ROW_CHECKS)
     if steps is not None and (unknown := sorted(set(steps) - set(run.steps))):
-        raise ConfigurationError(f"{run.path} has no step {unknown[0]} of training; it has {_told(run.steps)}.")
+        raise ConfigurationError(f"{run.path} has no step {unknown[0]} of training; it has {_range(run.steps)}.")
     codec, vocabulary = None, None
     if template is not None:
-        # Where there is no codec, the checks of the template say why.
+        # If there is no codec, the checks of the template report the reason.
         with contextlib.suppress(ConfigurationError):
             codec = template.codec()
         vocabulary = template.vocabulary or len(template.tokenizer)
@@ -146,7 +146,7 @@ def _of_step(run: Run, step: int, codec: ChatCodec | None, vocabulary: int | Non
     if not rows:
         return
     episodes = {(entry.episode.group, entry.member): entry.episode for entry in run.episodes(step)}
-    # An episode that trains as several rows is whole in none of them.
+    # If an episode trains as several rows, none of them contains the whole episode.
     times = Counter((row.group, row.member) for row in rows)
     for row in rows:
         place = row.group, row.member
@@ -154,5 +154,5 @@ def _of_step(run: Run, step: int, codec: ChatCodec | None, vocabulary: int | Non
         yield check_row(row, episode=episode, codec=codec, vocabulary=vocabulary)
 
 
-def _told(steps: Sequence[int]) -> str:
+def _range(steps: Sequence[int]) -> str:
     return f"{steps[0]} to {steps[-1]}" if steps else "none"

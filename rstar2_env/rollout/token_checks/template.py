@@ -1,4 +1,4 @@
-"""Checks of a tokenizer with its chat template, each tried on this very one: no list of known templates is asked."""
+"""Checks of a tokenizer with its chat template, by running it; there is no list of known templates."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def check_template(
     vocabulary: int | None = None,
     model_stops: Sequence[int] | None = None,
 ) -> Iterator[TokenFinding]:
-    """What is wrong with a tokenizer and its template.
+    """Yield the findings of a tokenizer and its template.
 
     Args:
         tokenizer: The tokenizer.
-        chat_template: In place of the tokenizer's own; ``"chatml"`` names ``CHATML``.
+        chat_template: Replaces the tokenizer's own template; ``"chatml"`` means ``CHATML``.
         chat_template_options: Passed to the template.
-        vocabulary: Rows of the model's embedding; ``None`` where the model is not known.
-        model_stops: What its ``generation_config`` stops at; ``None`` likewise.
+        vocabulary: Rows of the model's embedding; ``None`` if the model is unknown.
+        model_stops: Stop tokens of the model's ``generation_config``; ``None`` if the model is unknown.
     """
     options = dict(chat_template_options or {})
     template = CHATML if chat_template == "chatml" else chat_template
@@ -66,10 +66,10 @@ def check_template(
         yield TokenFinding("not_a_stop", "generation_config", f"{sorted(model_stops)}, not {codec.turn('x')[-1:]}")
 
     def render(messages: Sequence[Message], *, generate: bool = False) -> str:
-        told = [message.record() for message in messages]
+        records = [message.record() for message in messages]
         return str(
             tokenizer.apply_chat_template(
-                told, chat_template=template, tokenize=False, add_generation_prompt=generate, **options
+                records, chat_template=template, tokenize=False, add_generation_prompt=generate, **options
             )
         )
 
@@ -124,7 +124,7 @@ def _of_conversation(
         yield TokenFinding("wrong_mask", name, f"{[span[-20:] for span in spans]}")
     joined = _decoded(tokenizer, ids)
     if whole is not None:
-        # Some templates write white space after the last turn, which nobody generates.
+        # Some templates write white space after the last turn, which is never generated.
         if not whole.startswith(joined) or whole[len(joined) :].strip():
             yield TokenFinding("joined_ids", name, _first_difference(whole, joined))
     elif missing := [message.content for message in messages if message.content.strip() not in joined]:

@@ -1,1 +1,1 @@
-"""Ways in which new weights reach the servers of an engine, one file each; see ``base``."""
+"""Transports: ways of sending new weights to the servers of an engine, one file each; see ``base``."""

@@ -1,7 +1,7 @@
-"""``AdapterTransport``: LoRA adapters alone, through a folder: megabytes, where a merged model has gigabytes.
+"""``AdapterTransport``: sends only LoRA adapters, through a folder: megabytes instead of a merged model's gigabytes.
 
-Every version is an adapter of its own name on the servers, so that a request in flight ends with the weights that it
-began with. The servers hold the base model, and have to be started with ``--enable-lora --max-lora-rank RANK`` and
+Every version is a separately named adapter on the servers, so a request in flight ends with the weights that it began
+with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK`` and
 ``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The newest adapter stays in the folder for servers that restart.
 """
 
@@ -26,7 +26,7 @@ class Adapter:
 
     Attributes:
         config: Its configuration, a ``peft.LoraConfig``.
-        tensors: Names, as peft saves them, and tensors.
+        tensors: Pairs of name and tensor, with the names of a saved adapter.
     """
 
     config: Any
@@ -34,10 +34,10 @@ class Adapter:
 
 
 class AdapterTransport:
-    """Hands adapters over through a folder.
+    """Sends adapters through a folder.
 
     Args:
-        setting: What the engine says.
+        setting: Settings of the engine.
 
     Raises:
         ConfigurationError: There is no folder.
@@ -58,15 +58,13 @@ class AdapterTransport:
         """See ``Transport``.
 
         Raises:
-            ConfigurationError: The policy has no adapter, or the servers take none.
-            ServiceError: A server refused it, or none is there.
+            ConfigurationError: The policy has no adapter, or the servers do not accept adapters.
+            ServiceError: A server refused the adapter, or no server answers.
         """
         from safetensors.torch import save_file
 
         if not isinstance(weights, Adapter):
-            raise ConfigurationError(
-                "transport='adapter' hands LoRA adapters over, and the policy has none: lora_rank."
-            )
+            raise ConfigurationError("transport='adapter' sends LoRA adapters, but the policy has none: set lora_rank.")
         with self._kept.new(version) as part:
             weights.config.save_pretrained(str(part))
             tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.tensors}
@@ -75,14 +73,14 @@ class AdapterTransport:
             name = newest.name
             with servers.paused(version):
                 up = servers.up()
-                self._drop(name, up, servers)  # of a run before, at a server that is still the same
+                self._drop(name, up, servers)  # an earlier run may have loaded it on the same server
                 try:
                     order = {"lora_name": name, "lora_path": str(newest)}
                     servers.post(up, "/v1/load_lora_adapter", order).result()
                 except ServiceError as error:
                     raise _refused(error) from error
                 servers.up()
-            # The one before may still draw; of those before it no request can be left.
+            # Requests may still use the previous adapter, but not earlier ones.
             while len(self._loaded) > 1:
                 self._drop(self._loaded.pop(0), servers.up(), servers)
             self._loaded.append(name)
@@ -112,20 +110,20 @@ class AdapterTransport:
             try:
                 servers.post([server], "/v1/unload_lora_adapter", {"lora_name": name}, retries=0).result()
             except ServiceError:
-                continue  # it does not have it
+                continue  # the server does not have the adapter
 
 
 def _refused(error: ServiceError) -> Exception:
     if "404" in str(error):
         return ConfigurationError(
-            "A server takes no adapters: start it with --enable-lora --max-lora-rank RANK and "
+            "A server does not accept adapters: start it with --enable-lora --max-lora-rank RANK and "
             f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, or choose transport='folder'. {error}"
         )
     return error
 
 
 def adapter_state(policy: Any) -> dict[str, Tensor]:
-    """The tensors of a policy's adapter, its own or shards of them, with the names of a saved adapter."""
+    """Return the tensors of a policy's adapter, possibly sharded, with the names of a saved adapter."""
     from peft import get_peft_model_state_dict
 
     own = policy.state_dict(keep_vars=True)

@@ -1,4 +1,4 @@
-"""What a transport is: one way in which new weights reach the servers of an engine."""
+"""``Transport``: the protocol for sending new weights to the servers of an engine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Takes = Literal["weights", "adapter"]
 
 @dataclass(frozen=True)
 class TransportSettings:
-    """What a transport knows of its engine.
+    """Settings of a transport.
 
     Attributes:
-        http: The client that asks the servers.
-        run: Names the servers; the same in every process of a run.
-        version: Returns the version of the weights that requests are drawn with.
+        http: The HTTP client for the servers.
+        run: Identifier of the servers, the same in every process of a run.
+        version: Returns the version of the weights that requests use.
         folder: Folder that trainer and servers see under the same path, if there is one.
-        bucket_bytes: Most bytes that are sent or written at once, except for a larger tensor.
-        address: Address at which the servers' machines reach this process; ``None`` finds it out.
+        bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
+        address: Address at which the servers' machines reach this process; ``None`` determines it.
         timeout_s: Seconds that one server may take for one bucket.
     """
 
@@ -38,39 +38,39 @@ class TransportSettings:
 
 
 class Transport(Protocol):
-    """One way of handing weights over.
+    """A way of sending weights to servers.
 
     Attributes:
-        takes: What a trainer passes to ``update_weights``: all ``weights``, adapters merged, or the ``adapter`` alone.
+        takes: The argument of ``update_weights``: all ``weights`` with adapters merged, or only the ``adapter``.
     """
 
     takes: ClassVar[Takes]
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """Give weights to all servers at once; called in the trainer's thread.
+        """Send weights to all servers at once; called in the trainer's thread.
 
         Args:
             version: Number of these weights.
             weights: A module, a mapping or an iterable of names and tensors; or an ``Adapter``.
-            servers: Where they go.
+            servers: The servers.
 
         Raises:
-            ServiceError: A server refused them, or none is there; with a ``cause``, another attempt may succeed.
+            ServiceError: A server refused them, or no server answers; with a ``cause``, another attempt may succeed.
         """
         ...
 
     async def restore(self, server: Server) -> None:
-        """Give the newest weights to a server that has come back; called in the loop of the servers' client.
+        """Send the newest weights to a server that has come back; called in the loop of the servers' client.
 
         Raises:
-            ServiceError: They are not there.
+            ServiceError: The weights are not available.
         """
         ...
 
     def served_as(self, model: str, version: int) -> str:
-        """The name under which requests reach a version of the weights, given that of the served model."""
+        """Return the model name for requests to a version of the weights, given the name of the served model."""
         ...
 
     def close(self) -> None:
-        """Remove what was left for servers that come back."""
+        """Remove the weights that were stored for servers that restart."""
         ...

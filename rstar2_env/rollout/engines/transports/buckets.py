@@ -1,4 +1,4 @@
-"""Weights in buckets of bounded size, so that handing them over needs the memory of one bucket, not of a model."""
+"""Packs weights into buckets of bounded size, so that a weight sync needs the memory of one bucket, not of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Bucket:
     """Some tensors in one buffer.
 
     Attributes:
-        data: Their bytes, one after the other, (bytes,); the buffer is used again for the next bucket.
+        data: Their bytes, one after the other, (bytes,); the buffer is reused for the next bucket.
         names: Their names.
         dtypes: Their precisions.
         shapes: Their shapes.
@@ -27,7 +27,7 @@ class Bucket:
     shapes: list[list[int]] = field(default_factory=list)
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Note what the buffer holds."""
+        """Record the metadata of a tensor in the buffer."""
         self.names.append(name)
         self.dtypes.append(tensor.dtype)
         self.shapes.append(list(tensor.shape))
@@ -36,24 +36,24 @@ class Bucket:
 def buckets(
     weights: Iterable[tuple[str, Tensor]], most_bytes: int, device: torch.device | None = None
 ) -> Iterator[Bucket]:
-    """Pack weights into one buffer after the other.
+    """Pack weights into buckets.
 
-    A tensor that is larger than a bucket is one of its own, without being copied if it can be sent as it is.
+    A tensor that is larger than a bucket gets its own bucket, without a copy if possible.
 
     Args:
-        weights: Names and tensors; each is valid until the next one is taken.
+        weights: Names and tensors; each is valid until the next item.
         most_bytes: Size of a bucket.
-        device: Where the buffer is; ``None`` means where the first tensor is.
+        device: Device of the buffer; ``None`` means that of the first tensor.
 
     Yields:
-        The buckets, in order; one is valid until the next one is taken.
+        The buckets, in order; each is valid until the next item.
     """
     buffer: Tensor | None = None
     bucket, used = None, 0
     for name, tensor in weights:
         tensor = tensor.detach()
         where = device or tensor.device
-        # Bytes can be read as numbers only from a multiple of their size on.
+        # A view as numbers must start at a multiple of their size.
         if bucket is not None and (used + tensor.nbytes > most_bytes or used % tensor.itemsize):
             bucket.data = bucket.data[:used]
             yield bucket
@@ -78,12 +78,12 @@ def buckets(
 def writing(
     weights: Iterable[tuple[str, Tensor]], folder: Path, *, bucket_bytes: int = 256 << 20
 ) -> Iterator[tuple[str, Tensor]]:
-    """Pass weights on, and write them as safetensors files for a program that reads checkpoints.
+    """Yield weights unchanged, and write them as safetensors files for a program that reads checkpoints.
 
     Args:
-        weights: Names and tensors; each is valid until the next one is taken.
-        folder: Created if it does not exist.
-        bucket_bytes: Most bytes of a file, except for a larger tensor.
+        weights: Names and tensors; each is valid until the next item.
+        folder: Folder of the files; created if it does not exist.
+        bucket_bytes: Maximum number of bytes in a file, except for a larger tensor.
 
     Yields:
         The same names and tensors.
@@ -101,8 +101,8 @@ def writing(
             save_file({name: tensor.detach().contiguous()}, str(folder / f"model-{number:05d}.safetensors"))
             number += 1
         else:
-            # A copy, since the next one may take its place. Tied weights are written under each of their names: vLLM
-            # on a CPU keeps a packed copy for the second one, and would continue with the old weights (seen with 0.32).
+            # A copy, since the next item may reuse the tensor. Tied weights are written under each of their names: vLLM
+            # on a CPU keeps a packed copy of the second one, and would continue with the old weights (seen with 0.32).
             held[name] = torch.empty_like(tensor, device="cpu", memory_format=torch.contiguous_format).copy_(tensor)
             size += tensor.nbytes
         yield name, tensor

@@ -1,7 +1,8 @@
-"""``FolderTransport``: weights through a folder that trainer and servers see under the same path.
+"""``FolderTransport``: sends weights through a folder that trainer and servers see under the same path.
 
-They are written once, in files of one bucket, and every server reads them. The newest stay there until the engine is
-closed, for servers that restart and for the other processes of a run. A tmpfs is enough on one machine.
+The weights are written once, in files of one bucket, and every server reads them. The newest weights stay there until
+the engine is closed, for servers that restart and for the other processes of a run. A tmpfs is sufficient on one
+machine.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from rstar2_env.rollout.engines.weights import named_weights
 
 
 class FolderTransport:
-    """Hands weights over through a folder.
+    """Sends weights through a folder.
 
     Args:
-        setting: What the engine says.
+        setting: Settings of the engine.
     """
 
     takes: ClassVar[Takes] = "weights"
@@ -29,18 +30,17 @@ class FolderTransport:
         self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder)
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """See ``Transport``; requests go on with the old weights while the new ones are written.
+        """See ``Transport``; requests continue with the old weights while the new ones are written.
 
         Raises:
             ConfigurationError: There is no folder.
-            ServiceError: A server refused them, or none is there.
+            ServiceError: A server refused the weights, or no server answers.
         """
         kept = self._kept
         if kept is None:
             raise ConfigurationError(
-                "The servers can load new weights only from a folder: pass weights_dir=, a folder that they see "
-                "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1. Or choose "
-                "transport='group'."
+                "transport='folder' needs weights_dir=, a folder that the servers see under the same path (/dev/shm on "
+                "one machine); start them with VLLM_SERVER_DEV_MODE=1. Or choose transport='group'."
             )
         with kept.new(version) as part:
             for _ in kept.writing(named_weights(weights), part):
@@ -48,7 +48,7 @@ class FolderTransport:
             newest = kept.commit(version)
             with servers.paused(version):
                 servers.post(servers.up(), "/collective_rpc", reload_from(newest)).result()
-                # Those that were lost meanwhile get the new weights when they are readmitted.
+                # Servers that were lost meanwhile get the new weights when they are readmitted.
                 servers.up()
 
     async def restore(self, server: Server) -> None:

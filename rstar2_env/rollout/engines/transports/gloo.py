@@ -1,7 +1,7 @@
-"""A process group of one trainer and the workers of its servers, over gloo: for servers on CPUs.
+"""A gloo process group of a trainer and the workers of its servers, for servers on CPUs.
 
-Covered: joining through a store at the trainer's address, broadcasts from the trainer. A member that dies is an error
-for the others. Not covered: accelerators, which have NCCL and RCCL (``nccl``).
+Covered: joining through a store at the trainer's address, broadcasts from the trainer. If a member dies, the others
+raise an error. Not covered: accelerators, which use NCCL or RCCL (``nccl``).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from torch.distributed import BroadcastOptions, ProcessGroupGloo
 
 
 class GlooGroup:
-    """One member of the group; made on all members at once.
+    """One member of the group; all members create it at the same time.
 
     Args:
         address: Address of the trainer.
         port: Port at which the trainer listens.
-        rank: This member, 0 for the trainer.
+        rank: Rank of this member, 0 for the trainer.
         size: Number of members.
         timeout_s: Seconds to wait for the others.
         listener: The trainer's socket, already bound to the port.
 
     Raises:
-        RuntimeError: The others did not come.
+        RuntimeError: The other members did not join.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class GlooGroup:
         self._group: Any = gloo(PrefixStore("rstar2-weights", self._store), rank, size, options)
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any] | None = None) -> None:
-        """Send the trainer's tensor to all; returns when this member has done its part.
+        """Broadcast the trainer's tensor; returns when this member has finished.
 
         Args:
             tensor: The tensor.
-            receiving: See ``TrainerGroup``; the trainer has one.
+            receiving: See ``TrainerGroup``; only the trainer passes it.
 
         Raises:
-            RuntimeError: A member is gone.
+            RuntimeError: A member is lost.
         """
         options = BroadcastOptions()
         options.rootRank = 0
@@ -84,17 +84,17 @@ class GlooGroup:
 
 
 def check(receiving: Future[Any]) -> None:
-    """Raise what a member said that ended before it had received.
+    """Raise the error of a member that failed before it received the weights.
 
     Raises:
-        RuntimeError: Something failed at a member.
+        RuntimeError: A member failed.
     """
     if receiving.done() and (error := receiving.exception()) is not None:
         raise RuntimeError(f"a server did not receive the weights: {error}") from error
 
 
 def own_address(address: str, port: int) -> str:
-    """The address of this machine in the network that leads to another one; nothing is sent."""
+    """Return the address of this machine in the network through which it reaches another one; sends nothing."""
     found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM)
     family, kind, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
     with socket.socket(family, kind) as asking:
@@ -104,5 +104,5 @@ def own_address(address: str, port: int) -> str:
 
 
 def empty(size: int) -> Tensor:
-    """A buffer of bytes for this kind of group."""
+    """Return a buffer of bytes for this kind of group."""
     return torch.empty(size, dtype=torch.uint8)

@@ -1,6 +1,6 @@
-"""The server's side of a process group over gloo, through vLLM's interface for transfers of weights.
+"""The server side of a gloo process group, through vLLM's interface for weight transfers.
 
-vLLM itself has none for CPUs. Start a server with ``--worker-extension-cls
+vLLM itself has no such transfer for CPUs. Start a server with ``--worker-extension-cls
 rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker --weight-transfer-config '{"backend": "gloo"}'``.
 """
 
@@ -25,7 +25,7 @@ from rstar2_env.rollout.engines.vllm_worker import FullLogprobs
 
 @dataclass(kw_only=True)
 class GlooInitInfo(WeightTransferInitInfo):
-    """How a worker joins: the fields that vLLM's own group over NCCL has too."""
+    """Arguments for joining the group; the fields of vLLM's own NCCL group."""
 
     master_address: str
     master_port: int
@@ -36,7 +36,7 @@ class GlooInitInfo(WeightTransferInitInfo):
 
 @dataclass
 class GlooUpdateInfo(WeightTransferUpdateInfo):
-    """What one bucket holds, in its order."""
+    """Metadata of the tensors in one bucket, in their order."""
 
     names: list[str]
     dtype_names: list[str]
@@ -63,17 +63,17 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
         )
 
     def start_weight_update(self) -> None:
-        """Let the layers collect their weights."""
+        """Start collecting new weights in the layers."""
         initialize_layerwise_reload(self.model)
 
     def finish_weight_update(self) -> None:
-        """Let the layers compute with what they collected."""
+        """Let the layers use the collected weights."""
         finalize_layerwise_reload(self.model, self.model_config)
 
     def receive_weights(self, update_info: GlooUpdateInfo) -> None:
         """Receive one bucket and load it."""
         if self._group is None:
-            raise RuntimeError("The worker is in no group: call init_weight_transfer_engine first.")
+            raise RuntimeError("The worker has not joined a group: call init_weight_transfer_engine first.")
         dtypes = [getattr(torch, name) for name in update_info.dtype_names]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(update_info.shapes, dtypes, strict=True)]
         bucket = empty(sum(sizes))
@@ -82,7 +82,7 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
         self.model.load_weights((name, part.view(dtype).view(shape)) for name, shape, dtype, part in parts)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
-        """Receive one bucket; there is no accelerator to wait for."""
+        """Receive one bucket, without synchronizing an accelerator."""
         self.receive_weights(self.parse_update_info(update_info))
 
     def shutdown(self) -> None:
@@ -93,7 +93,7 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
 
 
 class GlooWorker(FullLogprobs):
-    """The class to pass to ``vllm serve --worker-extension-cls``; loading it makes the backend known."""
+    """The class to pass to ``vllm serve --worker-extension-cls``; importing it registers the backend."""
 
 
 if "gloo" not in WeightTransferEngineFactory._registry:

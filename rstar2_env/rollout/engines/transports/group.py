@@ -1,13 +1,13 @@
-"""``GroupTransport``: weights broadcast to the servers' workers, through vLLM's own interface for transfers of weights.
+"""``GroupTransport``: broadcasts weights to the servers' workers, through vLLM's own interface for weight transfers.
 
-One process group has this process and every worker of every server; all get each bucket at once. Over NCCL or RCCL on
-accelerators (``nccl``), over gloo on CPUs (``gloo``). Requests in flight are frozen meanwhile, and go on with the new
-weights. With a folder the weights are written there too, for servers that restart; without one, such a server gets its
-weights at the next hand-over, and no requests before.
+One process group contains this process and every worker of every server; all workers receive each bucket at once, over
+NCCL or RCCL on accelerators (``nccl``), over gloo on CPUs (``gloo``). Requests in flight are paused meanwhile, and
+continue with the new weights. With a folder the weights are written there too, for servers that restart; without one,
+such a server gets no requests before the next weight sync.
 
-A server that dies in the middle cuts the hand-over: no server gets requests until another attempt has given its
-weights to all that are left, in a group of their own. Not covered: workers that wait over NCCL in a broadcast from a
-trainer that died, which NCCL never ends; such servers have to be restarted.
+If a server dies during a weight sync, the sync is aborted: no server gets requests until another attempt has sent the
+weights to all remaining servers, in a new group. Not covered: workers that wait over NCCL in a broadcast from a trainer
+that died; NCCL never ends it, so such servers must be restarted.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
 _JOIN_S = 120.0
-"""Seconds for which the members of a new group wait for one another."""
+"""Seconds that the members of a new group wait for one another."""
 
 
 class TrainerGroup(Protocol):
     """The trainer's end of a process group."""
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """Send a tensor to all; returns when it may be overwritten.
+        """Send a tensor to all members; returns when it may be overwritten.
 
         Args:
             tensor: The tensor, on the group's device.
-            receiving: Done before the tensor has arrived only if a member failed, which may leave the others waiting.
+            receiving: If it is done before the tensor has arrived, a member failed, and the others may wait forever.
 
         Raises:
-            RuntimeError: A member is gone, or has failed.
+            RuntimeError: A member is lost, or has failed.
         """
         ...
 
@@ -58,10 +58,10 @@ class TrainerGroup(Protocol):
 
 
 class GroupTransport:
-    """Hands weights over in a process group.
+    """Sends weights in a process group.
 
     Args:
-        setting: What the engine says.
+        setting: Settings of the engine.
     """
 
     takes: ClassVar[Takes] = "weights"
@@ -86,13 +86,13 @@ class GroupTransport:
                 if self._kept is not None:
                     self._kept.commit(version)
             except BaseException as error:
-                # Some of them may have half of the new weights: none may answer before it has all.
+                # Some servers may have half of the new weights, so none may answer before it has all of them.
                 self._cut = True
                 self._leave()
-                servers.exclude(members, f"the hand-over of version {version} was cut")
+                servers.exclude(members, f"the weight sync of version {version} was aborted")
                 if isinstance(error, ServiceError):
-                    said = f"The hand-over of version {version} was cut: {error}"
-                    raise ServiceError(said, cause=error.cause) from error
+                    text = f"The weight sync of version {version} was aborted: {error}"
+                    raise ServiceError(text, cause=error.cause) from error
                 raise
             self._sent, self._cut = version, False
 
@@ -104,13 +104,13 @@ class GroupTransport:
         if label == self._label(version) and not self._cut:
             return
         if self._sent is None and not version and not self._cut:
-            return  # it keeps the weights that it was started with, as the others do
+            return  # all servers still have their initial weights
         if self._kept is not None and not self._cut:
             await self._kept.reload(server)
             named = {"new_version": self._label(version)}
             await self._setting.http.ask("POST", server.base, "/update_weight_version", named, retries=0)
             return
-        raise ServiceError("It has not the newest weights, and gets them with the next hand-over.")
+        raise ServiceError("This server has stale weights; it will be updated at the next weight sync.")
 
     def served_as(self, model: str, version: int) -> str:
         """See ``Transport``: the weights of the served model itself change."""
@@ -137,33 +137,33 @@ class GroupTransport:
             if receiving is not None:
                 self._whole(receiving, members)
             # The servers load this bucket while the next one is gathered.
-            body = {"update_info": _said(bucket)}
+            body = {"update_info": _metadata(bucket)}
             receiving = servers.post(members, "/update_weights", body, timeout_s=self._setting.timeout_s)
             try:
                 self._group.broadcast(bucket.data, receiving)
             except RuntimeError as error:
-                raise ServiceError(f"a member of the group is gone: {error}", cause="lost") from error
+                raise ServiceError(f"a member of the group was lost: {error}", cause="lost") from error
         if receiving is not None:
             self._whole(receiving, members)
         order("/finish_weight_update", {"weight_version": self._label(version)})
         order("/resume")
 
     def _whole(self, asked: Future[list[Server]], members: list[Server]) -> None:
-        """Wait for all members to have done something."""
+        """Wait until all members have completed a call."""
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:
             raise ServiceError(f"{', '.join(missing)} was lost.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
-        """Make a group of these members, unless there is one; ends what an earlier cut has left of them."""
+        """Create a group of these members unless it exists; first ends sessions that an aborted sync left open."""
         named = [(server.base, server.losses) for server in members]
         if self._group is not None and named == self._members:
             return
         self._leave()
         timeout_s = self._setting.timeout_s
-        # A session that is still open cannot be opened again, and one that failed is closed though its layers wait for
-        # weights: opened if possible and closed, it is as before in both cases.
+        # An open session cannot be opened again, and a failed one is closed while its layers still wait for weights.
+        # Opening it if possible and then closing it restores the initial state in both cases.
         for path in ("/start_weight_update", "/finish_weight_update"):
             for server in members:
                 with suppress(ServiceError):
@@ -192,7 +192,7 @@ class GroupTransport:
                     self._group = GlooGroup(address, port, 0, size, timeout_s=_JOIN_S, listener=listener)
             except RuntimeError as error:
                 if joining.done():
-                    joining.result()  # says more
+                    joining.result()  # its error is more specific
                 raise ServiceError(f"the servers did not join the group: {error}", cause="lost") from error
         self._whole(joining, members)
         self._members = named
@@ -206,7 +206,7 @@ class GroupTransport:
         return f"{self._setting.run}-{version}"
 
 
-def _said(bucket: Bucket) -> dict[str, Any]:
+def _metadata(bucket: Bucket) -> dict[str, Any]:
     precisions = [str(dtype).removeprefix("torch.") for dtype in bucket.dtypes]
     return {"names": bucket.names, "dtype_names": precisions, "shapes": bucket.shapes}
 

@@ -22,11 +22,11 @@ def make_transport(name: str, setting: TransportSettings) -> Transport:
 
     Args:
         name: ``folder``, ``group`` or ``adapter``.
-        setting: What the engine says.
+        setting: Settings of the engine.
 
     Raises:
-        UnknownNameError: There is no transport of that name.
-        ConfigurationError: It lacks an option.
+        UnknownNameError: No transport has that name.
+        ConfigurationError: The transport lacks an option.
     """
     if name not in _TRANSPORTS:
         raise UnknownNameError("transport", name, sorted(_TRANSPORTS))

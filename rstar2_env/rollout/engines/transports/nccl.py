@@ -1,6 +1,6 @@
-"""The trainer's end of a process group over NCCL or RCCL, which vLLM opens and whose buckets its workers receive.
+"""The trainer's end of an NCCL or RCCL process group, which vLLM creates and whose workers receive the buckets.
 
-Not run on this project's machines, which have no accelerator: the order of calls is that of the group over gloo.
+The order of calls is that of the gloo group, which the tests run; this one needs an accelerator.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from rstar2_env.rollout.engines.transports.gloo import check
 
 
 class NcclGroup:
-    """The trainer's end, on its present device; made while every worker joins.
+    """The trainer's end, on its current device; created while every worker joins.
 
     Args:
-        address: This process's address.
-        port: A free port of it.
+        address: Address of this process.
+        port: A free port.
         size: Number of members.
 
     Raises:
-        MissingExtraError: vLLM is not installed beside the trainer.
+        MissingExtraError: vLLM is not installed in the trainer's environment.
     """
 
     def __init__(self, address: str, port: int, size: int) -> None:
@@ -36,7 +36,7 @@ class NcclGroup:
         self._own = trainer_init({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """See ``TrainerGroup``. An error of a member is noticed; NCCL itself would wait forever."""
+        """See ``TrainerGroup``. Detects an error of a member, for which NCCL itself would wait forever."""
         stream = torch.cuda.current_stream()
         self._own.broadcast(tensor, src=0, stream=stream)
         sent = torch.cuda.Event()

@@ -1,4 +1,4 @@
-"""``EngineServers``: the servers of an engine, as a transport reaches them from the trainer's thread."""
+"""``EngineServers``: access to the servers of an engine from the trainer's thread, for transports."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
 
 
 class EngineServers:
-    """The servers of one engine, and the gate through which its requests go.
+    """The servers of one engine, whose requests can be paused.
 
     Args:
-        http: The client that asks them.
+        http: The HTTP client.
         fleet: The servers.
         ready: Set while requests may be sent.
-        renew: Called with the version of the weights that all servers have, before requests may be sent again.
+        renew: Called with the new version after a weight sync, before requests are resumed.
     """
 
     def __init__(self, http: HttpClient, fleet: Fleet, ready: asyncio.Event, renew: Callable[[int], None]) -> None:
@@ -29,7 +29,7 @@ class EngineServers:
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
-        """Let new requests wait; at the end, unless there was an error, they are of a new version."""
+        """Pause new requests within the block; without an error, they use the new version afterwards."""
 
         async def hold() -> None:
             self._ready.clear()
@@ -53,7 +53,7 @@ class EngineServers:
         return self._fleet.servers
 
     def up(self) -> list[Server]:
-        """The servers that may get requests; waits until there is one.
+        """Return the servers that may get requests; waits until there is one.
 
         Raises:
             ServiceError: There was none for ``patience_s``.
@@ -66,7 +66,7 @@ class EngineServers:
         return self._http.run_now(found())
 
     def alive(self, *, wait: bool = True) -> list[Server]:
-        """The servers that answer, those that wait for weights too.
+        """Return the servers that answer, including those that wait for weights.
 
         Args:
             wait: Wait until there is one.
@@ -85,18 +85,18 @@ class EngineServers:
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Future[list[Server]]:
-        """Ask servers to do something, all at once.
+        """Send a POST request to several servers at once.
 
         Args:
             servers: The servers.
-            path: Begins with a slash.
-            body: What each is sent, or a function of the server that returns it.
-            timeout_s: Seconds that a server may take, instead of the client's.
-            retries: Further attempts, instead of the client's.
+            path: Path of the URL, with a leading slash.
+            body: Body of the requests, or a function of the server that returns it.
+            timeout_s: Seconds that a server may take, instead of the client's timeout.
+            retries: Further attempts, instead of the client's number.
 
         Returns:
-            The servers that did it; one that was lost on the way is taken out. A ``ServiceError`` comes from the result
-            if a server refused.
+            A future of the servers that succeeded; a server that is lost meanwhile is excluded. If a server refuses,
+            the future raises a ``ServiceError``.
         """
 
         async def one(server: Server) -> bool:
@@ -120,15 +120,15 @@ class EngineServers:
         return self._http.start(every())
 
     def get(self, server: Server, path: str) -> Any:
-        """Ask one server for something that it knows.
+        """Send a GET request to one server, and return its answer.
 
         Raises:
-            ServiceError: It did not answer.
+            ServiceError: The server did not answer.
         """
         return self._http.run_now(self._http.ask("GET", server.base, path))
 
     def exclude(self, servers: Sequence[Server], why: str) -> None:
-        """Take servers out until they have been given weights."""
+        """Exclude servers until they have received weights."""
 
         async def lose() -> None:
             for server in servers:
@@ -138,7 +138,7 @@ class EngineServers:
 
 
 class CombinedServers(EngineServers):
-    """The servers of several engines, in one hand-over.
+    """The servers of several engines, for one weight sync.
 
     Args:
         parts: The servers of each engine.
@@ -195,7 +195,7 @@ class CombinedServers(EngineServers):
 
 
 def _joined(asked: Sequence[Future[list[Server]]]) -> Future[list[Server]]:
-    """A future of what all futures return together, or of the first one's error, once one has an error."""
+    """Combine futures: return a future of all results together, or of the first error."""
     whole: Future[list[Server]] = Future()
     lock = threading.Lock()
     left = len(asked)
@@ -218,7 +218,7 @@ def _joined(asked: Sequence[Future[list[Server]]]) -> Future[list[Server]]:
 
 
 def refused(error: ServiceError) -> ServiceError:
-    """The error of a server that did not take weights, with what may be the matter."""
+    """Return the error of a server that did not load weights, with a hint at the cause."""
     hint = ""
     if "404" in str(error):
         hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?"

@@ -19,9 +19,9 @@ class StoredWeights:
     """Weights of one version at a time, found by every process of a run under the same path.
 
     Args:
-        setting: What the engine says.
-        folder: Where they are kept, in a folder of their own: room for two copies.
-        kind: Begins the names of these folders.
+        setting: Settings of the engine.
+        folder: Folder in which each version gets its own subfolder; it needs room for two copies.
+        kind: Prefix of the names of the subfolders.
     """
 
     def __init__(self, setting: TransportSettings, folder: Path, kind: str = "weights") -> None:
@@ -30,15 +30,15 @@ class StoredWeights:
 
     @contextmanager
     def new(self, version: int) -> Iterator[Path]:
-        """Take the place of the weights before; they stay the newest if there is an error.
+        """Replace the previous weights within the block; after an error, the previous weights stay the newest.
 
         Yields:
-            An empty folder for the new ones; ``commit`` says when it is complete.
+            An empty folder for the new weights; call ``commit`` when it is complete.
         """
         before, self._written = self._written, self.path(version)
         part = self._part(version)
         try:
-            for left in (self._written, part):  # of a run that was killed
+            for left in (self._written, part):  # a killed run may have left them
                 shutil.rmtree(left, ignore_errors=True)
             part.mkdir(parents=True)
             yield part
@@ -52,15 +52,15 @@ class StoredWeights:
                 shutil.rmtree(old, ignore_errors=True)
 
     def commit(self, version: int) -> Path:
-        """Say that the new weights are complete, and return where they are."""
+        """Mark the new weights as complete, and return their folder."""
         return self._part(version).rename(self.path(version))
 
     def writing(self, weights: Iterable[tuple[str, Tensor]], part: Path) -> Iterator[tuple[str, Tensor]]:
-        """Pass weights on, and write them into the folder of the new ones."""
+        """Yield weights unchanged, and write them into the folder of the new weights."""
         return writing(weights, part, bucket_bytes=self._setting.bucket_bytes)
 
     def newest(self) -> Path | None:
-        """The folder of the newest weights; ``None`` if the servers keep those that they were started with.
+        """Return the folder of the newest weights; ``None`` if the servers still have their initial weights.
 
         Raises:
             ServiceError: Another process of the run is still writing them.
@@ -79,7 +79,7 @@ class StoredWeights:
         """Let a server that has come back read the newest weights; called in the loop of the servers' client.
 
         Raises:
-            ServiceError: They are not there, or the server did not read them.
+            ServiceError: The weights are not available, or the server did not read them.
         """
         newest = self.newest()
         if newest is not None:
@@ -94,7 +94,7 @@ class StoredWeights:
             self._written = None
 
     def path(self, version: int | str) -> Path:
-        """Where the weights of a version are."""
+        """Folder of the weights of a version."""
         return self._at / f"rstar2-{self._kind}-{self._setting.run}-{version}"
 
     def _part(self, version: int) -> Path:
@@ -102,5 +102,5 @@ class StoredWeights:
 
 
 def reload_from(folder: Path) -> dict[str, object]:
-    """The order to read weights from a folder, for a server's ``/collective_rpc``."""
+    """Return the body of ``/collective_rpc`` that makes a server read weights from a folder."""
     return {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
