@@ -38,6 +38,7 @@ from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.trainers.step.batch import Batch
 from rstar2_env.trainers.step.collector import Collector
+from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
 
 STEPS = 3
 """Optimizer steps of one run, of which the first is not counted."""
@@ -174,11 +175,8 @@ class EpisodeSteps:
         collector = _Kept(
             Collector(
                 parts,
-                recorded,  # type: ignore[arg-type]  # it plays nothing
-                problems_per_step=len(self._recorded),
-                group_size=self._size,
-                oversample=2,
-                sampler=Uniform(),
+                StepOptions(problems_per_step=len(self._recorded), group_size=self._size, oversample=2),
+                StepServices(recorded, Uniform()),  # type: ignore[arg-type]  # it plays nothing
             )
         )
         found = self._run(

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from .options.config import TrainConfig
     from .options.files import read_config
     from .ranks import Ranks
-    from .rollouts.base import ROLLOUTS, Play
-    from .samplers.base import SAMPLERS, Outcome, Sampler, Start
+    from .rollouts.base import ROLLOUTS, Play, Rollout
+    from .samplers.base import SAMPLERS, GroupResult, Sampler, Start
     from .samplers.uniform import Uniform
     from .selectors.base import SELECTORS, Selector
     from .selectors.keep_all import KeepAll
     from .selectors.resample_on_correct import ResampleOnCorrect
     from .step.batch import Batch
     from .step.collector import Collector
+    from .step.collector_parts import StepOptions, StepServices
 
 __all__ = [
     "ADVANTAGES",
@@ -52,17 +53,20 @@ __all__ = [
     "Batch",
     "Budgets",
     "Collector",
+    "GroupResult",
     "KeepAll",
-    "Outcome",
     "Play",
     "Ranks",
     "Recipe",
     "ResampleOnCorrect",
+    "Rollout",
     "RunState",
     "Sampler",
     "Selector",
     "SftOptions",
     "Start",
+    "StepOptions",
+    "StepServices",
     "Tokens",
     "TrainConfig",
     "TrainResult",
@@ -88,12 +92,13 @@ _WHERE = {
     "KeepAll": "selectors.keep_all",
     "LOSSES": "losses.base",
     "Budgets": "hooks.state",
-    "Outcome": "samplers.base",
+    "GroupResult": "samplers.base",
     "Play": "rollouts.base",
     "ROLLOUTS": "rollouts.base",
     "Ranks": "ranks",
     "Recipe": "base",
     "ResampleOnCorrect": "selectors.resample_on_correct",
+    "Rollout": "rollouts.base",
     "RunState": "hooks.state",
     "SAMPLERS": "samplers.base",
     "SELECTORS": "selectors.base",
@@ -101,6 +106,8 @@ _WHERE = {
     "Selector": "selectors.base",
     "SftOptions": "options.cold_start",
     "Start": "samplers.base",
+    "StepOptions": "step.collector_parts",
+    "StepServices": "step.collector_parts",
     "TRAINERS": "base",
     "Tokens": "losses.tokens",
     "TrainConfig": "options.config",

@@ -25,7 +25,7 @@ try:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Player
-    from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError, Settled
+    from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError
     from rstar2_env.rollout.scheduling.admission import POLICIES
     from rstar2_env.rollout.scheduling.scheduler import Scheduler, SchedulerStats
 except ModuleNotFoundError as error:
@@ -52,7 +52,6 @@ __all__ = [
     "Scheduler",
     "SchedulerStats",
     "Seat",
-    "Settled",
     "TransformersEngine",
     "VllmEngine",
     "VllmServerEngine",

@@ -1,9 +1,9 @@
-"""Plays episodes with an engine and Gymnasium environments; every episode is a coroutine of its own.
+"""``Player``: plays episodes with an engine and Gymnasium environments; each episode is a coroutine of its own.
 
-Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; generation and
-tool calls of different episodes overlap; an exception ends its own episode as ``unavailable`` and no other; budgets of
-tokens, turns and time; cancelling the rest of a group that needs no more episodes; branches. Not covered: admission by
-the engine's memory, which engines do themselves (``scheduler.py`` does it for several).
+Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
+generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
+tokens, turns and time; branches. Not covered: admission by the engine's memory, which is the engine's task
+(``scheduler.py`` does it for several engines).
 """
 
 from __future__ import annotations
@@ -16,27 +16,22 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Annotated, Any, Self
 
-from rstar2_env.core.blocking import run_blocking
+from rstar2_env.core.blocking import all_ended, run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import Count, Rule, checked
-from rstar2_env.rollout.asked_turns import AskedTurns
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
-from rstar2_env.rollout.given import Given
 from rstar2_env.rollout.replay import Replay
-from rstar2_env.rollout.reply import OneReply
-from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError, Settled
-from rstar2_env.rollout.spent import Spent
-from rstar2_env.rollout.turns import Turns
-from rstar2_env.rollout.two_policies import TwoPolicies, check_engines
-from rstar2_env.rollout.written import drop_unanswered, show_instead
+from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError
+from rstar2_env.rollout.seats import GivenTurns, TwoPolicies, check_engines
+from rstar2_env.rollout.turns import SingleReply, Timing, Turns, drop_unanswered
 
 
 class Player:
-    """Keeps a pool of environments and plays episodes in them; close it, or use it in a ``with`` statement.
+    """Plays episodes in a pool of environments. Close it, or use it in a ``with`` statement.
 
     Args:
         make_env: Creates one environment; called at most once for each episode in flight.
@@ -46,7 +41,7 @@ class Player:
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
-        stale_engine: An engine with older weights, for episodes that are played so (``Manner.stale``).
+        stale_engine: An engine with older weights, for episodes that use them (``Manner.stale``).
 
     Raises:
         ConfigurationError: ``max_in_flight`` is not positive.
@@ -70,22 +65,14 @@ class Player:
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
         self.envs = EnvPool(make_env)
-        self._spent = Spent()
+        self._timing = Timing()
 
-    def play(
-        self,
-        requests: Sequence[EpisodeRequest],
-        *,
-        sampling: SamplingParams | None = None,
-        settled: Settled | None = None,
-    ) -> list[Episode]:
-        """Play every request and wait for the end; ``aplay`` is the form for coroutines.
+    def play(self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None) -> list[Episode]:
+        """Play all requests and wait until they end; coroutines use ``aplay``.
 
         Args:
             requests: The episodes to play.
             sampling: Overrides the player's sampling parameters.
-            settled: Called about a group whenever an episode of it has ended; if it returns ``True``, the rest of the
-                group ends as ``cancelled``.
 
         Returns:
             The episodes, in the order of the requests.
@@ -94,51 +81,21 @@ class Player:
             RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message contains one
                 cause.
         """
-        return run_blocking(lambda: self.aplay(requests, sampling=sampling, settled=settled))
+        return run_blocking(lambda: self.aplay(requests, sampling=sampling))
 
     async def aplay(
-        self,
-        requests: Sequence[EpisodeRequest],
-        *,
-        sampling: SamplingParams | None = None,
-        settled: Settled | None = None,
+        self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
-        """Play every request; see ``play``. Cancelling this coroutine cancels every request to the engine."""
+        """Play all requests; see ``play``. Cancelling this coroutine cancels all requests to the engine."""
         room = asyncio.Semaphore(self._max_in_flight)
-        chosen = sampling or self.sampling
-        groups: dict[int, list[int]] = {}
-        for at, request in enumerate(requests):
-            groups.setdefault(request.group, []).append(at)
-        ended: list[Episode | None] = [None] * len(requests)
-        stopped: set[int] = set()
 
-        async def play_one(at: int, request: EpisodeRequest) -> Episode:
+        async def play_one(request: EpisodeRequest) -> Episode:
             episode = Episode(group=request.group, seed=request.seed)
-            try:
-                async with room:
-                    await self._play(episode, request, chosen)
-            except asyncio.CancelledError:
-                if request.group not in stopped:
-                    raise
-                episode.void("cancelled")
-                return episode
-            ended[at] = episode
-            others = groups[request.group]
-            if settled and request.group not in stopped and settled([ended[other] for other in others]):
-                stopped.add(request.group)
-                for other in others:
-                    if ended[other] is None:
-                        tasks[other].cancel()
+            async with room:
+                await self._play(episode, request, sampling or self.sampling)
             return episode
 
-        tasks = [asyncio.create_task(play_one(at, request)) for at, request in enumerate(requests)]
-        try:
-            episodes = list(await asyncio.gather(*tasks))
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        episodes = await all_ended(map(play_one, requests))
         self.check(episodes)
         return episodes
 
@@ -152,15 +109,15 @@ class Player:
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode, however many others play; a failure ends it as ``unavailable``.
+        """Play one episode, regardless of ``max_in_flight``; a failure ends it as ``unavailable``.
 
         Args:
-            group: See ``EpisodeRequest``, as for the others.
+            group: Number of the episode's group.
             seed: Seed of the environment's ``reset``.
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
             shown: Text in place of the user's message.
-            manner: How it is played.
+            manner: How the episode is played.
         """
         episode = Episode(group=group, seed=seed)
         request = EpisodeRequest(group, seed, options or {}, sampling_seed, shown, manner)
@@ -178,7 +135,7 @@ class Player:
         """
         episode = Episode(group=group)
         request = EpisodeRequest(group, None, {}, sampling_seed)
-        await self._play(episode, request, self.sampling, env=OneReply(text, system))
+        await self._play(episode, request, self.sampling, env=SingleReply(text, system))
         return episode
 
     async def given(
@@ -189,17 +146,17 @@ class Player:
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode whose turns an expert wrote; one that they do not bring to its end is ``unavailable``.
+        """Play an episode with an expert's turns; it is ``unavailable`` if they do not end it.
 
         Args:
             turns: The expert's turns as text.
-            group: See ``EpisodeRequest``, as for the others.
+            group: Number of the episode's group.
             seed: Seed of the environment's ``reset``.
             options: Options of ``reset``.
         """
         episode = Episode(group=group, seed=seed, source="expert")
         request = EpisodeRequest(group, seed, options or {})
-        await self._play(episode, request, self.sampling, given=Given(turns, self.chat))
+        await self._play(episode, request, self.sampling, given=GivenTurns(turns, self.chat))
         return episode
 
     async def branch(
@@ -212,19 +169,19 @@ class Player:
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode that begins as another did, and goes on from one of its tokens.
+        """Play one episode that starts with tokens of another one.
 
         Args:
             parent: The other episode.
-            token: Number of tokens of ``parent.completion_ids`` that both share; within a turn of the policy, or at the
-                end of an episode that was left ``OPEN``.
+            token: Number of tokens of ``parent.completion_ids`` that both share; within a policy turn, or the end of
+                an ``OPEN`` episode.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
             shown: Text in place of the user's message, with which the parent was played.
-            manner: How it is played from there on.
+            manner: How the episode is played after these tokens.
 
         Raises:
-            BranchError: The parent has no turn of the policy there, or the environment does not show the same again.
+            BranchError: The parent has no policy turn there, or the environment does not show the same text again.
         """
         replay = Replay(parent, token)
         episode = Episode(group=parent.group, seed=parent.seed)
@@ -233,9 +190,7 @@ class Player:
         if not replay.over and episode.end == "time":
             episode.void("unavailable", f"The replay up to token {token} took longer than Budget.wall_s.")
         if not replay.over and not episode.failed:
-            raise BranchError(
-                f"The replay of an episode ended ({episode.end}) before the token {token} at which it was to branch."
-            )
+            raise BranchError(f"The replay of an episode ended ({episode.end}) before the branching token {token}.")
         return episode
 
     async def carry(
@@ -248,36 +203,36 @@ class Player:
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode into a record; where this is cancelled, the record holds the turns until then.
+        """Play one episode into a record; if this is cancelled, the record holds the turns played so far.
 
-        What was played of it before is played again without the engine: the environment gets the same turns, which
-        keep their log-probabilities and the versions of the weights that drew them. An environment that does not show
-        the same again begins anew.
+        The turns of ``begun`` are replayed without the engine: the environment receives the same turns, which keep
+        their log-probabilities and weight versions. If the environment does not show the same text again, the episode
+        is played from its start.
 
         Args:
             episode: The record, with its group and its seed.
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
-            begun: The record of an earlier call that was cancelled; ``None`` begins the episode.
+            begun: The record of an earlier, cancelled call; ``None`` if there was none.
             shown: Text in place of the user's message.
-            manner: How it is played.
+            manner: How the episode is played.
         """
         request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed, shown, manner)
         replay = None if begun is None or not begun.turns else Replay(begun, None)
         try:
             await self._play(episode, request, self.sampling, replay)
         except BranchError:
-            anew = Episode(group=episode.group, seed=episode.seed)
+            fresh = Episode(group=episode.group, seed=episode.seed)
             for field in fields(Episode):
-                setattr(episode, field.name, getattr(anew, field.name))
+                setattr(episode, field.name, getattr(fresh, field.name))
             await self._play(episode, request, self.sampling)
         return episode
 
     def check_manner(self, manner: Manner) -> None:
-        """Check that episodes can be played so.
+        """Check that episodes can be played in a manner.
 
         Raises:
-            ConfigurationError: The engine reports no candidates, or there is none with older weights.
+            ConfigurationError: The engine reports too few candidates, or no engine holds older weights.
         """
         check_engines(manner, self.engine, self.stale_engine)
 
@@ -285,7 +240,7 @@ class Player:
         """Return the policy's log-probability of each of ``ids`` after ``prompt_ids`` and those before it.
 
         Raises:
-            ConfigurationError: The engine cannot do that.
+            ConfigurationError: The engine cannot compute them.
         """
         if not isinstance(self.engine, Scores):
             raise ConfigurationError(
@@ -294,28 +249,28 @@ class Player:
             )
         return await self.engine.score(prompt_ids, ids)
 
-    def take_spent(self) -> Spent:
-        """Where the time of the episodes since the last call went."""
-        taken, self._spent = self._spent, Spent()
+    def take_timing(self) -> Timing:
+        """Return the times of the episodes since the last call, and reset them."""
+        taken, self._timing = self._timing, Timing()
         return taken
 
     @property
     def max_in_flight(self) -> int:
-        """Maximum number of episodes played at the same time."""
+        """Maximum number of episodes to play at the same time."""
         return self._max_in_flight
 
     def check(self, episodes: Sequence[Episode]) -> None:
-        """Check how many episodes failed.
+        """Check the share of failed episodes.
 
         Raises:
-            RolloutError: More than ``max_failed`` of them ended ``unavailable``; the message contains one cause.
+            RolloutError: More than ``max_failed`` ended ``unavailable``; the message contains one cause.
         """
         counted = sum(not episode.cancelled for episode in episodes)
         if sum(episode.failed for episode in episodes) > self._max_failed * counted:
             raise RolloutError(episodes)
 
     def close(self) -> None:
-        """Close every environment and end the threads, once the calls in them have ended."""
+        """Wait for running calls, close every environment and end the threads."""
         self.envs.close()
 
     def __enter__(self) -> Self:
@@ -334,8 +289,8 @@ class Player:
         request: EpisodeRequest,
         sampling: SamplingParams,
         replay: Replay | None = None,
-        env: OneReply | None = None,
-        given: Given | None = None,
+        env: SingleReply | None = None,
+        given: GivenTurns | None = None,
     ) -> None:
         lent = env or self.envs.lend()
         clock = asyncio.timeout(self.budget.wall_s)
@@ -359,23 +314,23 @@ class Player:
 
     async def _episode(
         self,
-        env: LentEnv | OneReply,
+        env: LentEnv | SingleReply,
         episode: Episode,
         request: EpisodeRequest,
         sampling: SamplingParams,
         clock: asyncio.Timeout,
         replay: Replay | None,
-        given: Given | None,
+        given: GivenTurns | None,
     ) -> None:
-        self._spent.episodes += 1
-        with self._spent.in_environment():
+        self._timing.episodes += 1
+        with self._timing.measure("environment"):
             text, info = await env.reset(seed=request.seed, options=request.options)
         episode.task = env.env_id
         episode.begin(text, info)
         system = str(info.get("system") or "")
         episode.prompt_ids = self.chat.prompt(system, text)
         if request.shown is not None and (shown := request.shown.replace(QUESTION, text, 1)) != text:
-            show_instead(episode, shown, self.chat.prompt(system, shown))
+            episode.shown, episode.shown_ids, episode.source = shown, self.chat.prompt(system, shown), "refined"
         sampling = replace(
             sampling,
             stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
@@ -383,7 +338,7 @@ class Player:
         )
         until, now = clock.when(), asyncio.get_running_loop().time
         left = None if until is None else until - now()
-        # The time spent waiting for a place does not count as anybody's turn.
+        # The wait for a seat does not count towards the episode's time.
         clock.reschedule(None)
         prompt, manner = len(episode.played_ids), request.manner
         most = most_after(prompt, self.engine, self.budget.tokens)
@@ -394,6 +349,6 @@ class Player:
             if manner.stale:
                 two = TwoPolicies(seat, self.stale_engine, manner.stale, request.sampling_seed, (prompt, most))
                 seats.push_async_callback(two.leave)
-            asked = AskedTurns(self._spent.timed(given or two or seat), manner, replay, two)
-            turns = Turns(env, asked, self.chat, replace(self.budget, tokens=most), self._spent)
+            budget = replace(self.budget, tokens=most)
+            turns = Turns(env, given or two or seat, self.chat, budget, self._timing, manner, replay, two)
             await turns.play(episode, sampling, request.sampling_seed)

@@ -1,8 +1,8 @@
-"""``Replay``: begin an episode as another one did, and go on from any token of the policy's, or from its end.
+"""``Replay``: start an episode with the tokens of another one, and continue from any policy token, or from its end.
 
-The turns before that token are given to the environment again instead of being generated, so the environment comes to
-the same place if it is deterministic for its seed and actions, as its contract says. That it did is checked before
-anything new is generated: what the policy is shown must be the same ids.
+The turns before that token are sent to the environment again instead of being generated. An environment that is
+deterministic for its seed and actions, as its contract requires, reaches the same state. This is checked before
+anything new is generated: the policy must see the same ids.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
 class Replay:
-    """Stands between an episode and its seat in the engine: gives the turns of another one, then the engine's.
+    """Returns the turns of another episode first, then those of the engine.
 
     Args:
         parent: The other episode, played with the same chat template.
-        token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns, the last one too. All
-            of them can be shared of an episode that was left ``OPEN``.
+        token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns. All tokens of an
+            ``OPEN`` episode can be shared.
 
     Raises:
-        BranchError: The parent has no turn of the policy there.
+        BranchError: The parent has no policy turn at that token.
     """
 
     def __init__(self, parent: Episode, token: int | None) -> None:
@@ -36,32 +36,32 @@ class Replay:
         if token is None:
             return
         if turns and parent.end == OPEN and token == len(parent.completion_ids):
-            # Cut in the middle of its last turn, or left off after the environment had answered it.
+            # The parent was cut within its last turn, or stopped after the environment had answered it.
             self._shared, self._prefix = len(turns) - (turns[-1].stop == token), token
             return
-        # At the end of a turn stands what the environment answered, which leads to the beginning of the next.
+        # The end of a turn is followed by the environment's answer, and then by the start of the next turn.
         self._shared = next((number for number, turn in enumerate(turns) if token < turn.stop), len(turns))
         after = turns[self._shared].start if self._shared < len(turns) else -1
         ends = {turn.stop for turn in turns[: self._shared]}
         if not parent.prompt_ids or after < 0 or (token < after and token not in ends):
             spans = ", ".join(f"{turn.start} to {turn.stop}" for turn in turns) or "none"
             raise BranchError(
-                f"An episode cannot be branched at token {token}: expected one within a turn of the policy "
-                f"(its turns: {spans}), not at the end of the last."
+                f"An episode cannot be branched at token {token}: expected a token within a policy turn "
+                f"(turns: {spans}), not the end of the last turn."
             )
         self._prefix = max(token, after)
 
     @property
     def over(self) -> bool:
-        """Whether all shared turns have been given."""
+        """Whether all shared turns were returned."""
         return self._turn >= self._shared + (self._prefix >= 0)
 
     def next_turn(self) -> Turn:
-        """The turn of the parent that is given next, whole or in part."""
+        """Return the parent's turn that is replayed next, whole or in part."""
         return self._parent.steps[self._turn]
 
     def next_given(self) -> tuple[int, bool]:
-        """How many tokens are given of the next turn, and whether that is all of it."""
+        """Return how many tokens of the next turn are replayed, and whether they are the whole turn."""
         if self.over:
             return 0, False
         if self._turn < self._shared:
@@ -70,27 +70,23 @@ class Replay:
 
     @property
     def _start(self) -> int:
-        """Where the next turn begins; after the last one, where the shared tokens end."""
+        """Start of the next turn; after the last turn, the end of the shared tokens."""
         turns = self._parent.steps
         return turns[self._turn].start if self._turn < len(turns) else self._prefix
 
-    def around(self, seat: Seat) -> Seat:
-        """A seat that gives the shared turns, and then those of ``seat``."""
-        return _ReplaySeat(self, seat)
-
-    async def turn(self, seat: Seat, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """The next turn.
+    async def generate(self, seat: Seat, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Return the next turn: a shared one, the shared part of one continued by ``seat``, or one of ``seat``.
 
         Raises:
-            BranchError: What the policy is shown differs from what it was shown in the parent.
+            BranchError: The policy sees other ids than in the parent.
         """
         if self.over:
             return await seat.generate(ids, params)
         parent, start = self._parent, self._start
         if list(ids) != parent.played_ids + parent.completion_ids[:start]:
             raise BranchError(
-                f"The replay of an episode shows something else before turn {self._turn + 1} than the episode did; "
-                "branch only in environments that are deterministic for their seed and actions, whose tools print no "
+                f"The replay of an episode shows other text before turn {self._turn + 1} than the episode did; branch "
+                "only in environments that are deterministic for their seed and actions, and whose tools print no "
                 "clocks or addresses."
             )
         whole = self._turn < self._shared
@@ -101,12 +97,3 @@ class Replay:
             return Generation(given, logprobs, "stop", parent.steps[self._turn - 1].version)
         rest = await seat.generate([*ids, *given], replace(params, max_tokens=max(1, params.max_tokens - len(given))))
         return replace(rest, ids=given + rest.ids, logprobs=logprobs + rest.logprobs)
-
-
-class _ReplaySeat:
-    def __init__(self, replay: Replay, seat: Seat) -> None:
-        self._replay, self._seat = replay, seat
-
-    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """See ``Seat``."""
-        return await self._replay.turn(self._seat, ids, params)

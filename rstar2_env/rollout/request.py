@@ -1,8 +1,8 @@
-"""What a player is asked for: episodes, within a budget; and the error when too many of them failed."""
+"""``EpisodeRequest``, ``Budget``, and the error that a player raises when too many episodes failed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import check_options, option
 
 QUESTION = "{question}"
-"""Where the user's message stands in a text that is shown in its place."""
+"""Placeholder of the user's message in a text that is shown in its place."""
 
 
 class RolloutError(Rstar2Error, RuntimeError):
@@ -40,9 +40,9 @@ class EpisodeRequest:
         options: Options of ``reset``.
         sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
             engine.
-        shown: Text that the policy is shown in place of the user's message, in which the first ``QUESTION`` stands for
-            that message; the episode still trains under the message itself.
-        manner: How it is played.
+        shown: Text shown to the policy in place of the user's message; its first ``QUESTION`` is replaced by that
+            message. The episode still trains under the message itself.
+        manner: How the episode is played.
     """
 
     group: int = 0
@@ -60,9 +60,9 @@ class Budget:
     Attributes:
         tokens: Maximum number of tokens after the prompt, the policy's and the environment's together.
         turn_tokens: Maximum number of tokens of one turn; ``None`` means the rest of ``tokens``.
-        turns: Maximum number of turns, for environments without a budget of their own.
-        wall_s: Wall-clock seconds from the ``reset`` on, without the wait for a place on the engine; ``None`` for no
-            limit. Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
+        turns: Maximum number of turns, for environments without such a budget.
+        wall_s: Wall-clock seconds from ``reset``, without the wait for a seat on the engine; ``None`` for no limit.
+            Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
     """
 
     tokens: int = option(4096, least=1)
@@ -77,7 +77,3 @@ class Budget:
             ConfigurationError: A limit is not positive.
         """
         check_options(self, "Budget.")
-
-
-Settled = Callable[[Sequence[Episode | None]], bool]
-"""Whether a group needs no more episodes, given those in the order of their requests (``None``: still running)."""

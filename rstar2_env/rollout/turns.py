@@ -1,46 +1,109 @@
-"""``Turns``: the turns of one episode, policy and environment after one another, until something ends it."""
+"""The loop of one episode: ``Turns`` alternates between policy and environment until one of them, or a limit, ends it.
+
+Also here: ``Timing``, the time that episodes spend in environments and engines; ``SingleReply``, the environment of an
+episode without one; and functions that edit the record of an episode.
+"""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.manner import OPEN
-from rstar2_env.rollout.asked_turns import AskedTurns
+from rstar2_env.core.manner import OPEN, PLAIN, Manner
+from rstar2_env.core.turn import Turn
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import SamplingParams
+from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 from rstar2_env.rollout.env_pool import LentEnv
-from rstar2_env.rollout.reply import OneReply
+from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.request import Budget
-from rstar2_env.rollout.spent import Spent
-from rstar2_env.rollout.written import extend
+from rstar2_env.rollout.seats import TwoPolicies
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Timing:
+    """Wall-clock seconds, summed over episodes. Divided by ``episodes`` they are the means of one episode.
+
+    Attributes:
+        episodes: Number of episodes that were started.
+        environment: Seconds in calls of environments (tools and graders included).
+        engine: Seconds until the engine returned the turns, its queue included.
+    """
+
+    episodes: int = 0
+    environment: float = 0.0
+    engine: float = 0.0
+
+    @contextmanager
+    def measure(self, where: Literal["environment", "engine"]) -> Iterator[None]:
+        """Add the duration of the block to one of the sums."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self, where, getattr(self, where) + time.perf_counter() - begun)
+
+
+class SingleReply:
+    """Stands in for an environment when the policy is asked for one turn. The episode earns nothing.
+
+    Args:
+        text: The user's message.
+        system: The system message; empty for none.
+    """
+
+    env_id = ""
+
+    def __init__(self, text: str, system: str = "") -> None:
+        self._text, self._system = text, system
+
+    async def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the message."""
+        return self._text, {"system": self._system}
+
+    async def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """End the episode."""
+        return "", 0.0, True, False, {"end": "answered"}
+
+    def release(self) -> None:
+        """Do nothing; see ``LentEnv.release``."""
+
+
+@dataclass(slots=True)
 class Turns:
-    """What the turns of an episode are played with.
+    """Plays the turns of one episode.
 
     Attributes:
         env: The environment, after its ``reset``.
-        asked: Asks the policy.
+        seat: Generates turns.
         chat: Renders the conversation as ids.
         budget: Limits of the episode.
-        spent: Adds up where the time goes.
+        timing: Sums the time of the episodes.
+        manner: How the episode is played.
+        replay: The turns that the episode shares with another one; they come before turns of ``seat``.
+        two: The seat, if it draws from two versions of the weights.
     """
 
-    env: LentEnv | OneReply
-    asked: AskedTurns
+    env: LentEnv | SingleReply
+    seat: Seat
     chat: ChatCodec
     budget: Budget
-    spent: Spent
+    timing: Timing
+    manner: Manner = PLAIN
+    replay: Replay | None = None
+    two: TwoPolicies | None = None
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
-        """Play until the environment, a budget or the manner ends it.
+        """Play until the environment, a budget or the manner ends the episode.
 
         Args:
-            episode: The record, which has its prompt.
+            episode: The record; its prompt is set.
             sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn.
             seed: Seeds the policy's draws.
         """
@@ -53,27 +116,26 @@ class Turns:
                 max_tokens=min(left, self.budget.turn_tokens or left),
                 seed=None if draws is None else int(draws.spawn(1)[0].generate_state(1, np.uint64)[0]),
             )
-            generation = await self.asked.generate(episode.played_ids + episode.completion_ids, params)
-            if episode.turns == 0:
-                episode.policy_version = generation.policy_version
-            start = len(episode.completion_ids)
-            extend(episode, generation.ids, 1, generation.logprobs)
-            action = self.chat.text(generation.ids)
-            episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
-            self.asked.measure(episode.steps[-1], generation, len(self.chat.tokenizer))
+            given, whole = (0, False) if self.replay is None else self.replay.next_given()
+            shared = self.replay.next_turn() if self.replay is not None and given else None
+            last = self.manner.chunk is not None and not whole  # the chunk ends within this turn or right after it
+            generation, cut = await self._generate(
+                episode.played_ids + episode.completion_ids, params, given + (self.manner.chunk or 0) if last else None
+            )
+            action = self._record(episode, generation, shared)
             if generation.finish_reason == "length" and len(episode.completion_ids) >= most:
                 episode.end = "tokens"
                 return
-            if self.asked.cut:
+            if cut:
                 episode.end = OPEN
                 return
-            with self.spent.in_environment():
+            with self.timing.measure("environment"):
                 text, reward, terminated, truncated, info = await self.env.step(action)
             if episode.observe(reward, terminated, truncated, info):
                 return
             ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
             suffix = self.chat.suffix(str(info.get("role", "user")), text, ended=ended)
-            # What the environment showed and the policy could not answer any more is left out of the record.
+            # Environment text that the policy can no longer answer is left out of the record.
             if len(episode.completion_ids) + len(suffix) >= most:
                 episode.end = "tokens"
                 return
@@ -81,7 +143,71 @@ class Turns:
                 episode.end = "turns"
                 return
             episode.show(text, info)
-            extend(episode, suffix, 0, [0.0] * len(suffix))
-            if self.asked.chunk_ended:
+            _append(episode, suffix, 0, [0.0] * len(suffix))
+            if last:
                 episode.end = OPEN
                 return
+
+    async def _generate(self, ids: Sequence[int], params: SamplingParams, chunk: int | None) -> tuple[Generation, bool]:
+        """Return the next turn, and whether it was cut because it has ``chunk`` tokens."""
+        most = params.max_tokens if chunk is None else min(params.max_tokens, chunk)
+        asked = replace(params, max_tokens=most)
+        if self.manner.candidates:
+            asked = replace(asked, candidates=self.manner.candidates, measured_tokens=self.manner.measured_tokens)
+        with self.timing.measure("engine"):
+            if self.replay is None:
+                generation = await self.seat.generate(ids, asked)
+            else:
+                generation = await self.replay.generate(self.seat, ids, asked)
+        full = generation.finish_reason == "length" and len(generation.ids) >= most
+        return generation, full and most < params.max_tokens
+
+    def _record(self, episode: Episode, generation: Generation, shared: Turn | None) -> str:
+        """Add a turn to the record and return its text. Entropy and staleness of a shared turn are its parent's."""
+        if episode.turns == 0:
+            episode.policy_version = generation.policy_version
+        start = len(episode.completion_ids)
+        _append(episode, generation.ids, 1, generation.logprobs)
+        action = self.chat.text(generation.ids)
+        episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
+        turn = episode.steps[-1]
+        if shared is not None:
+            turn.entropy, turn.stale = shared.entropy, shared.stale
+        else:
+            turn.entropy = turn_entropy(generation, len(self.chat.tokenizer))
+            turn.stale = self.two is not None and self.two.was_stale
+        return action
+
+
+def turn_entropy(generation: Generation, vocabulary: int) -> float | None:
+    """Return the sum of -p ln p over all reported candidates, divided by ln of the vocabulary's size.
+
+    This is ARPO's measure (arXiv 2507.19849, section 3.1, and its code). It is a sum, not a mean: 20 tokens of a
+    uniform policy over 10 candidates give 20 ln 10 / ln |V|.
+
+    Args:
+        generation: A turn.
+        vocabulary: Number of tokens in the vocabulary.
+
+    Returns:
+        The entropy; ``None`` if no candidates were reported.
+    """
+    if not generation.candidates:
+        return None
+    total = -sum(logp * math.exp(logp) for each in generation.candidates for logp in each if math.isfinite(logp))
+    return total / math.log(max(2, vocabulary))
+
+
+def _append(episode: Episode, ids: Sequence[int], mask: int, logprobs: Sequence[float]) -> None:
+    episode.completion_ids += ids
+    episode.mask += [mask] * len(ids)
+    episode.logprobs += logprobs
+
+
+def drop_unanswered(episode: Episode) -> None:
+    """Remove trailing environment text that the policy did not answer."""
+    while episode.mask and not episode.mask[-1]:
+        for entries in (episode.completion_ids, episode.mask, episode.logprobs):
+            entries.pop()
+    if episode.turns and episode.messages[-1].role != "assistant":
+        episode.messages.pop()

@@ -137,7 +137,7 @@ class MadeTraining:
         self.writer.train(step, episodes, decisions, beside=self.about)
         if made.tokens:
             self.writer.tokens(_tokens(step, training, rng))
-        outcomes = [group.outcome() for group in groups]
+        outcomes = [group.result() for group in groups]
         for part in (self.sampler, self.selector):
             if isinstance(part, Observes):
                 part.observe(outcomes)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rstar2_env.problems import FixedSource, Problem
-from rstar2_env.trainers.samplers.base import Outcome, Sampler, Start
+from rstar2_env.trainers.samplers.base import GroupResult, Sampler, Start
 
 
-def went(start: Start | str, successes: int, episodes: int = 8, *, number: int = 0, advantage: float = 0.0) -> Outcome:
+def went(
+    start: Start | str, successes: int, episodes: int = 8, *, number: int = 0, advantage: float = 0.0
+) -> GroupResult:
     """How a group went; a text is the id of its problem."""
     begun = Start(number, {"problem_id": start}) if isinstance(start, str) else start
     reward = successes / episodes if episodes else 0.0
-    return Outcome(begun, number, episodes, successes, reward, advantage, episodes)
+    return GroupResult(begun, number, episodes, successes, reward, advantage, episodes)
 
 
 def steps(sampler: Sampler, rates: Mapping[str, float], count: int, *, batch: int = 4, episodes: int = 8) -> list[str]:

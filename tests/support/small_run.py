@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rstar2_env.trainers.rollouts.plain import Plain
 from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.step.collector import Collector
+from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
 
 Earns = Callable[[str, int, np.random.Generator], "float | str"]
 """Of a problem, the group's number and the episode's draws: its reward, or how it ends without one."""
@@ -122,11 +123,13 @@ PROBLEMS = [f"p{i}" for i in range(23)]
 
 
 def collector(player: SmallPlayer | None = None, **options: Any) -> Collector:
-    """A collector of 4 groups of 4; options of ``Collector`` and fields of ``SmallParts`` replace what it has."""
+    """A collector of 4 groups of 4; fields of ``SmallParts``, ``StepOptions`` and ``StepServices`` replace its own."""
     parts = {name: options.pop(name) for name in ("rollout", "rewards", "selector", "advantage") if name in options}
     seed = options.get("seed", 0)
-    chosen = {"problems_per_step": 4, "group_size": 4, "sampler": Uniform(PROBLEMS, seed), **options}
-    return Collector(SmallParts(**parts), player or SmallPlayer(), **chosen)
+    services = {"sampler": Uniform(PROBLEMS, seed)}
+    services |= {one.name: options.pop(one.name) for one in fields(StepServices) if one.name in options}
+    chosen = StepOptions(**{"problems_per_step": 4, "group_size": 4, **options})
+    return Collector(SmallParts(**parts), chosen, StepServices(player or SmallPlayer(), **services))  # type: ignore[arg-type]
 
 
 MIXED, SAME = [1.0, 0.0, 0.0, 1.0], [0.0] * 4

@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.registry import Registry
 
-from ..samplers.base import Outcome
+from ..samplers.base import GroupResult
 from .state import RunState
 
 EVENTS = (
@@ -63,7 +63,7 @@ class Binds(Protocol):
 class Observes(Protocol):
     """Optional method of a hook that uses the results of a rollout's groups."""
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of the groups of all processes, once per rollout, before its first step ends."""
         ...
 

@@ -20,7 +20,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, option
 from rstar2_env.traces.reading import read_traces
 
-from ..samplers.base import Outcome
+from ..samplers.base import GroupResult
 from .base import HOOKS
 from .state import RunState
 
@@ -67,7 +67,7 @@ class InterleavedSft(CheckedOptions):
         """See ``Binds``."""
         self._run = run
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Add the problems without a correct episode to the buffer; see ``Observes``."""
         for one in outcomes:
             name = one.problem_id

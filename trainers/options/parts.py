@@ -21,7 +21,7 @@ from rstar2_env.rewards.component import Component, component_options, make_comp
 from ..advantages.base import Advantage
 from ..hooks.base import Hook
 from ..losses.base import Aggregation, Correction, Term
-from ..rollouts.base import Rollout, check_waits
+from ..rollouts.base import Rollout, as_rollout, check_waits
 from ..samplers.base import Sampler
 from ..selectors.base import Selector, Settles
 from .config import LISTS, TrainConfig
@@ -99,7 +99,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
             f"early_stop needs a selector that can tell when a group has enough episodes; {parts.selector.name!r} has "
             "no `settled`."
         )
-    rollout = _made("rollout", parts.rollout, config)
+    rollout = as_rollout(_made("rollout", parts.rollout, config))
     check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
     return Parts(
         rollout=rollout,

@@ -1,5 +1,5 @@
-"""One queue of episodes for all processes of a run: each plays what it has room for, whoever's group it is of.
+"""The queue in which the episodes of a step wait until a process has room for them.
 
-``job`` is what is played, ``desk`` decides who plays what and when, ``wire`` carries messages between processes, and
-``round`` is one process's side of it while a round of groups is played.
+``requests`` describes the episodes, ``desk`` decides which process plays which episode and when, ``local`` is the queue
+of one process, ``shared`` the queue of several, and ``wire`` carries their messages.
 """

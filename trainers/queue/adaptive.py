@@ -1,4 +1,4 @@
-"""``Adaptive``: the limit of the queue, found from how full the engines' caches are; one for all processes of a run."""
+"""``Adaptive``: sets the limit of the queue by the load of the engines' caches, for all processes of a run together."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rstar2_env.rollout.scheduling.loads import Loads, loads_of
 from .desk import Desk
 
 EVERY_S = 1.0
-"""Seconds between two looks at the engines."""
+"""Seconds between two readings of the engines' loads."""
 
 
 class Adaptive:
-    """Says how many episodes may play at the same time; see ``Limits``.
+    """Yields the number of episodes to play at the same time; a ``LimitSource``.
 
     Args:
-        loads: Asks the engines for their loads.
-        in_flight: Finds the number. It goes on from round to round, and begins anew with a run that is resumed.
-        every_s: Seconds between two looks.
+        loads: Reads the loads of the engines.
+        in_flight: Computes the number. It keeps its state from round to round, but not in a checkpoint.
+        every_s: Seconds between two readings.
     """
 
     def __init__(self, loads: Loads, in_flight: InFlight, *, every_s: float = EVERY_S) -> None:
@@ -30,7 +30,7 @@ class Adaptive:
         self.in_flight = in_flight
 
     async def __call__(self, desk: Desk) -> AsyncIterator[int]:
-        """The number, again and again."""
+        """Yield the number after each reading."""
         self.in_flight.begin()
         yield self.in_flight.number
         while True:
@@ -39,23 +39,23 @@ class Adaptive:
 
 
 def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: int) -> Adaptive:
-    """The limit of the episodes that an engine plays for all processes of a run.
+    """Return the adaptive limit of an engine, for all processes of a run.
 
     Args:
-        engine: Plays them; with several processes, servers that all of them ask.
+        engine: The engine; with several processes, servers that all of them use.
         name: Its name, for the message.
         longest: Tokens of the longest episode.
-        most: Largest number of episodes in one process.
+        most: Maximum number of episodes in one process.
         processes: Number of processes.
 
     Raises:
-        ConfigurationError: The engine cannot tell how full its cache is.
+        ConfigurationError: The engine does not report the load of its cache.
     """
     loads = loads_of(engine)
     if loads is None:
         raise ConfigurationError(
-            f"engine={name!r} cannot tell how much of its cache is needed: use a vLLM engine, or let a fixed number of "
-            "episodes play",
+            f"engine={name!r} does not report how much of its cache is needed: use a vLLM engine, or play a fixed "
+            "number of episodes at the same time",
             option="rollout.adaptive_in_flight",
         )
     first = max(processes, engine.capacity() // longest)

@@ -1,9 +1,9 @@
-"""``Desk``: which process plays which episode, and when: bookkeeping without clocks, messages or episodes.
+"""``Desk``: decides which process plays which episode, and when. It holds no clocks, messages or episodes.
 
-One limit holds for all processes together, however many there are. Each may play its share of it. A process that has
-room plays the oldest of its own episodes; once none of those waits, the oldest of the process that has the most
-waiting. So nothing moves while its own process has room, and nobody idles while an episode waits. Not covered: which
-server an episode goes to, which is its engine's.
+One limit applies to all processes together; each may play its share of it. A process with room plays the oldest of its
+own episodes; if none of them waits, the oldest episode of the process with the most waiting. So no episode moves while
+its own process has room, and no process is idle while an episode waits. Not covered: the choice of a server, which is
+the engine's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 Key = tuple[int, int]
-"""A job: the process whose group it is of, and its number there."""
+"""An episode: the process that requested it, and its number there."""
 
 
 class Desk:
@@ -19,11 +19,11 @@ class Desk:
 
     Args:
         size: Number of processes.
-        most: Largest number of episodes that one process may play at the same time.
+        most: Maximum number of episodes that one process may play at the same time.
 
     Attributes:
-        limit: Largest number of episodes that all of them together may play; it may change at any time.
-        ended: Episodes that were played and play no longer.
+        limit: Maximum number of episodes that all processes together may play; it may change at any time.
+        ended: Number of episodes that were played and have ended.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -37,28 +37,28 @@ class Desk:
 
     @property
     def playing(self) -> int:
-        """Episodes that are being played."""
+        """Number of episodes that are being played."""
         return len(self._at)
 
     @property
     def waiting(self) -> int:
-        """Episodes that wait."""
+        """Number of episodes that wait."""
         return sum(map(len, self._waiting))
 
     def enter(self, rank: int) -> None:
-        """A process can play from now on."""
+        """Let a process play from now on."""
         self._present.add(rank)
 
     def offer(self, key: Key) -> None:
-        """A job waits to be played."""
+        """Queue an episode."""
         self._waiting[key[0]][key] = None
 
     def where(self, key: Key) -> int | None:
-        """The process that plays a job; ``None`` if none does."""
+        """Return the process that plays an episode; ``None`` if none does."""
         return self._at.get(key)
 
     def forget(self, key: Key) -> None:
-        """A job has ended, or is wanted no longer."""
+        """Remove an episode that has ended, or that is no longer needed."""
         self._waiting[key[0]].pop(key, None)
         rank = self._at.pop(key, None)
         if rank is not None:
@@ -66,14 +66,14 @@ class Desk:
             self.ended += 1
 
     def withdraw_all(self) -> list[Key]:
-        """Let no job wait; return those that did."""
+        """Remove all waiting episodes and return them."""
         keys = [key for queue in self._waiting for key in queue]
         for queue in self._waiting:
             queue.clear()
         return keys
 
     def assign(self) -> list[tuple[Key, int]]:
-        """Give jobs to processes while there is room; return each with its process."""
+        """Assign episodes to processes while there is room; return each with its process."""
         given = []
         while self.playing < self.limit and (found := self._next()) is not None:
             key, rank = found
@@ -92,6 +92,6 @@ class Desk:
         if own := [rank for rank in free if self._waiting[rank]]:
             rank = min(own, key=least)
             return next(iter(self._waiting[rank])), rank
-        # Only those wait whose own process has no room.
+        # Only processes without room have waiting episodes.
         queue = max((self._waiting[rank] for rank in self._present), key=len)
         return (next(iter(queue)), min(free, key=least)) if queue else None

@@ -1,8 +1,8 @@
-"""``Wire``: messages between the processes of a run while they play; the first process is in the middle.
+"""``Wire``: messages between the first process of a run and each of the others while they play.
 
-Covered: one TCP connection from every process to the first, over which both prove that they know a secret of the run
-(``multiprocessing.connection``); messages that come before anybody listens; a process that is gone. Not covered:
-encryption, and messages that go past the first process.
+Covered: one TCP connection from every process to the first, authenticated on both sides by a secret of the run
+(``multiprocessing.connection``); messages that arrive before the receiver listens; a process that is gone. Not covered:
+encryption, and messages between two processes other than the first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rstar2_env.core.errors import ConfigurationError
 from ..ranks import Ranks
 
 Handler = Callable[[int, Any], None]
-"""Called with the process that a message came from, and the message."""
+"""Called with the sender's number and the message."""
 
 
 class Gone:
-    """The message of a process that is gone, or that failed; it holds for every round.
+    """The message of a process that failed or is gone; it applies to every round.
 
     Args:
-        why: What happened.
+        why: The reason.
     """
 
     def __init__(self, why: str) -> None:
@@ -41,17 +41,18 @@ class Wire:
     """The connections of one process.
 
     Args:
-        rank: Its number.
-        connections: To the first process; of the first process, to every other, by their numbers.
+        rank: Number of this process.
+        connections: The connection to the first process; in the first process, those to all others, by their numbers.
+        size: Number of processes.
 
     Attributes:
-        rank: Its number.
+        rank: Number of this process.
         size: Number of processes.
     """
 
-    def __init__(self, rank: int = 0, connections: dict[int, Connection] | None = None, size: int = 1) -> None:
+    def __init__(self, rank: int, connections: dict[int, Connection], size: int) -> None:
         self.rank, self.size = rank, size
-        self._connections = connections or {}
+        self._connections = connections
         self._lock = threading.Lock()
         self._round = 0
         self._deliver: Callable[[int, Any], object] | None = None
@@ -66,21 +67,19 @@ class Wire:
 
     @classmethod
     def connect(cls, ranks: Ranks) -> Self:
-        """Connect the processes of a run; all call together.
+        """Connect the processes of a run, of which there are several; all call this together.
 
         Raises:
             ConfigurationError: A process cannot reach the first one.
         """
-        if ranks.size == 1:
-            return cls()
         host = os.environ.get("MASTER_ADDR", "127.0.0.1")
         own = secrets.token_bytes(32)
         listener = None
         if ranks.rank == 0:
-            # On one machine nobody else is to reach it; elsewhere, only who knows the secret is let in.
+            # On one machine, other machines cannot reach it; elsewhere, only processes with the secret are accepted.
             listener = Listener((_listening_at(host), 0), backlog=ranks.size, authkey=own)
-        told = None if listener is None else (host, int(listener.address[1]), own)
-        address, port, secret = next(filter(None, ranks.gather(told)))
+        here = None if listener is None else (host, int(listener.address[1]), own)
+        address, port, secret = next(filter(None, ranks.gather(here)))
         found: dict[int, Connection] = {}
         error = ""
         if listener is None:
@@ -106,19 +105,19 @@ class Wire:
         return cls(ranks.rank, found, ranks.size)
 
     def send(self, to: int, number: int, message: Any) -> None:
-        """Send a message of a round to another process; one that is gone gets none."""
+        """Send a message of a round to another process; does nothing if that process is gone."""
         try:
             self._connections[to].send((number, message))
         except OSError:
             self._lost(to, Gone(f"process {to} is gone"))
 
     def fail(self, why: str) -> None:
-        """Tell everybody that this process failed, whatever round they are in."""
+        """Report to all connected processes that this one failed, in any round."""
         for other in self._connections:
             self.send(other, -1, Gone(why))
 
     def open(self, number: int, handler: Handler) -> None:
-        """Let the messages of a round be handled in the running event loop, those that are already here too."""
+        """Handle the messages of a round in the running event loop, including those that arrived earlier."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._round = number
@@ -126,11 +125,11 @@ class Wire:
             early, self._early = self._early, []
             for sender, gone in self._gone:
                 self._deliver(sender, gone)
-            for sender, of, message in early:
-                self._take(sender, of, message)
+            for sender, of_round, message in early:
+                self._take(sender, of_round, message)
 
     def shut(self) -> None:
-        """The round is over: what comes from now on is of the next one."""
+        """End the round: later messages belong to the next one."""
         with self._lock:
             self._deliver = None
 
@@ -138,7 +137,7 @@ class Wire:
         """Close the connections."""
         connections, self._connections = self._connections, {}
         for connection in connections.values():
-            # A reader that waits is woken before its connection, whose number may be used again, is closed.
+            # Wake a waiting reader before its connection is closed: the file descriptor may be reused.
             with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as own:
                 own.shutdown(socket.SHUT_RDWR)
         for reader in self._readers:
@@ -173,19 +172,19 @@ class Wire:
 
 
 def _accept(listener: Listener, count: int, found: dict[int, Connection]) -> None:
-    """Let the other processes in, and nobody else."""
+    """Accept the other processes of the run."""
     while len(found) < count:
         try:
             connection = listener.accept()
             found[int(connection.recv())] = connection
         except (AuthenticationError, EOFError, ConnectionError, ValueError):
-            continue  # a stranger
+            continue  # not a process of this run
         except OSError:
             return  # closed
 
 
 def _listening_at(host: str) -> str:
-    """Where to listen, for others that ask for this host: beyond this machine only where they are there."""
+    """Return the address to listen at: only this machine's if the host name resolves to it."""
     try:
         own = socket.gethostbyname(host)
     except OSError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,150 +131,137 @@ class Play(Protocol):
         ...
 
 
-class Rollout(Protocol):
-    """Plays the episodes of each group."""
-
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
-        """Return the episodes of each group, in the order of ``starts``.
-
-        Args:
-            starts: Where the groups start.
-            size: Episodes to play for each of them.
-            play: Plays them.
-        """
-        ...
-
-
-@runtime_checkable
-class PlaysIn(Protocol):
-    """Optional attribute of a rollout part that plays in a manner of its own, so that a run can check it first."""
-
-    @property
-    def manner(self) -> Manner:
-        """All that it asks for in any episode."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class OlderWeights:
-    """Weights of the policy from before the last steps, which a backend holds beside the newest.
+    """Weights of the policy from before the last steps, which a backend keeps in addition to the newest.
 
     Attributes:
-        every: Steps after which they become the newest.
-        base_urls: Addresses of the servers that hold them, where the engine is served.
+        every: Number of steps after which they are replaced by the newest weights.
+        base_urls: Addresses of the servers that hold them, if the engine is served.
     """
 
     every: int
     base_urls: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class HoldsOlder(Protocol):
-    """Optional attribute of a rollout part that draws turns from older weights."""
+class Rollout:
+    """Base class of rollout parts. A part implements ``__call__``; everything else has a default.
 
-    @property
-    def older_weights(self) -> OlderWeights:
-        """How old they may be, and where they are."""
-        ...
-
-
-@runtime_checkable
-class Staged(Protocol):
-    """Optional attribute of a rollout part that plays later episodes of a group in answer to its first ones.
-
-    Such a group has not ended when as many of its episodes have as were asked for, which early stop and a tail that
-    does not wait take for granted: with them the part is refused.
+    A part that learns from step to step also has ``state_dict`` and ``load_state_dict``, and its state goes into
+    checkpoints.
 
     Attributes:
-        staged: Why the later episodes have to wait for the first ones, as the end of a sentence.
+        columns: Columns of the rows that the part sets itself, so that the trainer need not compute them (``teacher``).
+        staged: Why later episodes of a group have to wait for earlier ones, as the end of a sentence; empty if they do
+            not. The groups of a staged part cannot end early, so it is refused with early stop, and with a tail that
+            does not wait.
     """
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    staged: ClassVar[str] = ""
 
     @property
-    def staged(self) -> str:
-        """See ``Staged``."""
-        ...
+    def manner(self) -> Manner:
+        """All abilities that any of its episodes needs, so that a run can check the player first."""
+        return PLAIN
 
+    @property
+    def older_weights(self) -> OlderWeights | None:
+        """The older weights from which the part draws turns; ``None`` if it uses only the newest."""
+        return None
 
-@runtime_checkable
-class Apart(Protocol):
-    """Optional method of a rollout part of whose episodes some train without an advantage, whatever is selected."""
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """Return the episodes of each group, in the order of ``starts``.
+
+        Args:
+            starts: The starts of the groups.
+            size: Number of episodes to play for each start.
+            play: Plays them.
+        """
+        raise NotImplementedError
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """Return the positions of those; a selector is not shown them. Their rows have the advantage 0.
+        """Return the positions of episodes that train with the advantage 0 and are not shown to the selector.
 
         Args:
-            group: What the part returned for one start.
+            group: The episodes that the part returned for one start.
         """
-        ...
+        return []
+
+    def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
+        """Return the rows in which an episode trains.
+
+        Args:
+            episode: A selected episode.
+            advantage: One number, or one for each completion token.
+        """
+        return [Row.of(episode, advantage)]
+
+    def report(self, group: Sequence[Episode]) -> Any:
+        """Return data about a scored group for ``update`` in all processes; ``None`` for nothing.
+
+        Args:
+            group: The episodes that the part returned for one start.
+        """
+        return None
+
+    def update(self, reports: Sequence[Any]) -> None:
+        """Learn from the reports of all groups of a step; called with the same reports in every process.
+
+        Args:
+            reports: The results of ``report`` other than ``None``, in the order of the groups' numbers.
+        """
 
 
-@runtime_checkable
-class Learns(Protocol):
-    """Optional methods of a rollout part that learns from the episodes of a step, those of all processes alike.
+RolloutPart = Rollout | Callable[[Sequence[Start], int, Play], Awaitable[list[list[Episode]]]]
+"""A rollout part: an object of ``Rollout``, or a coroutine function or object that is called like one."""
 
-    What it knows goes into checkpoints through ``state_dict`` and ``load_state_dict``.
+
+def as_rollout(part: RolloutPart) -> Rollout:
+    """Return a part with all methods of ``Rollout``; those that the part does not have get the defaults.
+
+    Args:
+        part: The part.
     """
-
-    def tell(self, group: Sequence[Episode]) -> Any:
-        """Return what every process has to know of a group, scored; ``None`` for nothing.
-
-        Args:
-            group: What the part returned for one start.
-        """
-        ...
-
-    def learn(self, told: Sequence[Any]) -> None:
-        """Learn what was told of all groups of a step, in the order of their numbers; on every process the same.
-
-        Args:
-            told: What ``tell`` returned, where it returned something.
-        """
-        ...
+    if isinstance(part, Rollout):
+        return part
+    names = ("columns", "staged", "manner", "older_weights", "apart", "rows", "report", "update")
+    own = {name: getattr(part, name) for name in names if hasattr(part, name)}
+    adapted: Rollout = type(type(part).__name__, (Rollout,), {**own, "__call__": staticmethod(part)})()
+    return adapted
 
 
-@runtime_checkable
-class PlaysManners(Protocol):
-    """A player that knows more than how to play from the start to the end."""
-
-    def check_manner(self, manner: Manner) -> None:
-        """Check that episodes can be played so.
-
-        Raises:
-            ConfigurationError: They cannot.
-        """
-        ...
-
-
-def check_manner(rollout: object, player: object) -> None:
-    """Check that a player can play as a part asks for.
+def check_manner(rollout: Rollout, player: object) -> None:
+    """Check that a player can play the episodes of a part.
 
     Raises:
         ConfigurationError: It cannot.
     """
-    if not isinstance(rollout, PlaysIn):
+    if rollout.manner == PLAIN:
         return
-    if not isinstance(player, PlaysManners):
+    check = getattr(player, "check_manner", None)
+    if check is None:
         raise ConfigurationError(
             f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or draws from older "
-            f"weights, and the player {type(player).__name__} has no `check_manner`: use one that can, such as "
+            f"weights, and the player {type(player).__name__} has no `check_manner`: use one that has it, such as "
             "rstar2_env.rollout.Player."
         )
-    player.check_manner(rollout.manner)
+    check(rollout.manner)
 
 
-def check_waits(rollout: object, *, early_stop: bool, tail: str) -> None:
-    """Check that the groups of a part may end as early as the options of a run let them.
+def check_waits(rollout: Rollout, *, early_stop: bool, tail: str) -> None:
+    """Check that the groups of a part may end as early as the options of a run allow.
 
     Args:
         rollout: The part.
-        early_stop: Whether the rest of a group is cancelled once its selector has enough.
-        tail: What becomes of the groups that end last.
+        early_stop: Whether the rest of a group is cancelled once its selector has enough episodes.
+        tail: What happens to the groups that end last.
 
     Raises:
         ConfigurationError: They may not.
     """
     option = "early_stop" if early_stop else "tail" if tail != "wait" else ""
-    if option and isinstance(rollout, Staged):
+    if option and rollout.staged:
         raise ConfigurationError(
             f"The rollout part {type(rollout).__name__} cannot let a group end early, since {rollout.staged}: set it "
             f"to {'false' if early_stop else 'wait'}",
@@ -282,24 +269,7 @@ def check_waits(rollout: object, *, early_stop: bool, tail: str) -> None:
         )
 
 
-@runtime_checkable
-class MakesRows(Protocol):
-    """Optional method of a rollout part whose episodes do not train as one row each.
-
-    A part whose rows bring a column that the trainer would compute (``teacher``) names it in an attribute ``columns``.
-    """
-
-    def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
-        """Return the rows in which an episode trains.
-
-        Args:
-            episode: A selected episode.
-            advantage: One number, or one a completion token.
-        """
-        ...
-
-
-ROLLOUTS: Registry[Callable[..., Rollout]] = Registry(
+ROLLOUTS: Registry[Callable[..., RolloutPart]] = Registry(
     "rollout",
     "rstar2_env.trainers.rollouts",
     "rstar2_env.rollouts",
@@ -311,7 +281,21 @@ ROLLOUTS: Registry[Callable[..., Rollout]] = Registry(
 
 
 async def at_once(awaitables: Iterable[Awaitable[_T]]) -> list[_T]:
-    """Await all at the same time; returns what came of them, in their order."""
-    import asyncio  # here, since listing parts plays nothing
+    """Await all at the same time; return their results in order."""
+    import asyncio  # here, so that listing parts does not import it
 
     return list(await asyncio.gather(*awaitables))
+
+
+async def play_all(
+    starts: Sequence[Start], size: int, play: Callable[[Start, int, int], Awaitable[Episode]]
+) -> list[list[Episode]]:
+    """Play all episodes of all groups at the same time.
+
+    Args:
+        starts: The starts of the groups.
+        size: Number of episodes of a group.
+        play: Plays an episode, given its start, the position of its group, and its member number.
+    """
+    episodes = await at_once(play(start, group, member) for group, start in enumerate(starts) for member in range(size))
+    return [episodes[at : at + size] for at in range(0, len(episodes), size)]

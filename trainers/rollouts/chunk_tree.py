@@ -1,7 +1,7 @@
-"""The tree that ``deepsearch`` grows: its nodes are chunks of episodes, its values are backed up from their ends.
+"""The tree of ``deepsearch``: nodes are chunks of episodes, and values are backed up from the ends.
 
-Formulas of DeepSearch (arXiv 2509.25454, sections 3.1 to 3.3) as its released code has them. Covered: what is backed
-up, which child is followed, which node of the whole tree is next, what a token's node is worth. Not covered: playing.
+Formulas of DeepSearch (arXiv 2509.25454, sections 3.1 to 3.3) as in its released code. Covered: backing up values,
+choice of the next child, choice of the next node of the whole tree, value of a token's node. Not covered: playing.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from rstar2_env.core.manner import OPEN
 from rstar2_env.search import Node, uct
 
 ChunkNode = Node[Episode | None, int]
-"""A node: the episode as far as it goes there (none at the root). ``reward`` is the mean -log p of its chunk."""
+"""A node: the episode up to the node (``None`` at the root). ``reward`` is the mean -log p of its chunk."""
 LEAST_WEIGHT = 0.1
 
 
 def back_up(path: Sequence[ChunkNode], value: float) -> None:
-    """Let an end count in every node on the way to it: one visit, and value * max((depth + 1) / length, 0.1).
+    """Add an end to every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
 
-    A right end takes the place of what wrong ones have left, and wrong ends are ignored where there is a right one.
+    A right end replaces the sum of wrong ends, and wrong ends are ignored after a right one.
 
     Args:
         path: The nodes from the root to the end.
-        value: What the end is worth, -1 to 1.
+        value: Value of the end, -1 to 1.
     """
     for depth, node in enumerate(path):
         node.visits += 1
@@ -38,12 +38,12 @@ def back_up(path: Sequence[ChunkNode], value: float) -> None:
             node.total = weighted
 
 
-def followed(children: Sequence[ChunkNode], weight: float) -> ChunkNode:
-    """The child with the highest Q + weight * sqrt(ln N / n); the first among equals. One without a visit has no bonus.
+def best_child(children: Sequence[ChunkNode], weight: float) -> ChunkNode:
+    """Return the first child with the highest Q + weight * sqrt(ln N / n); an unvisited child has no bonus.
 
     Args:
         children: The children of one node.
-        weight: Of what is unknown.
+        weight: Exploration weight.
     """
 
     def score(node: ChunkNode) -> float:
@@ -54,23 +54,23 @@ def followed(children: Sequence[ChunkNode], weight: float) -> ChunkNode:
 
 
 def frontier_score(parent: float, entropy: float, depth: int, most: int) -> float:
-    """0.4 tanh(Q of the parent) + 0.4 H + 0.01 sqrt(depth / most).
+    """Return 0.4 tanh(Q of the parent) + 0.4 H + 0.01 sqrt(depth / most).
 
     Args:
         parent: Q of the parent.
         entropy: H, the mean -log p of the node's chunk.
         depth: The node's depth.
-        most: The largest there may be.
+        most: Maximum depth.
     """
     return 0.4 * math.tanh(parent) + 0.4 * entropy + 0.01 * math.sqrt(depth / most)
 
 
 def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
-    """The node of the frontier with the highest score; the first among equals.
+    """Return the node of the frontier with the highest score; the first if equal.
 
     Args:
         nodes: The frontier.
-        most: The largest depth there may be.
+        most: Maximum depth.
     """
 
     def score(node: ChunkNode) -> float:
@@ -81,11 +81,11 @@ def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
 
 
 def child_of(parent: ChunkNode, episode: Episode) -> ChunkNode:
-    """A new node for what was played from another one; it counts as visited unless the episode has ended there.
+    """Return a new child of a node; it counts as visited unless its episode has ended.
 
     Args:
-        parent: Where it was played from.
-        episode: The episode as far as it goes now.
+        parent: The node that was expanded.
+        episode: The episode up to the new node.
     """
     begun = 0 if parent.state is None else len(parent.state.completion_ids)
     fresh = [logp for logp, own in zip(episode.logprobs[begun:], episode.mask[begun:], strict=True) if own]
@@ -97,12 +97,12 @@ def child_of(parent: ChunkNode, episode: Episode) -> ChunkNode:
 
 
 def values_of(end: ChunkNode) -> list[float]:
-    """Q of the node of each token of an episode.
+    """Return Q of the node of each token of an episode.
 
     Args:
-        end: Where it ended.
+        end: The last node of the episode.
     """
-    assert end.state is not None  # an end was played
+    assert end.state is not None  # only the root has none
     values = np.zeros(len(end.state.completion_ids))
     for node in end.path()[1:]:
         values[node.taken :] = node.mean

@@ -1,7 +1,4 @@
-"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group.
-
-Longer than most parts, since two critics and three kinds of critiques are published (Critique-GRPO, arXiv 2506.03106).
-"""
+"""``critique_refine``: criticises answers, lets the policy refine them, and adds the best refinement to the group."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from rstar2_env.core.net.chat.asking import marked
 from rstar2_env.core.options.declare import CheckedOptions
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
+from .base import ROLLOUTS, Play, Rollout, at_once
 from .texts import answer_of, question_of
 
 _log = logging.getLogger(__name__)
@@ -24,20 +21,20 @@ _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do
 
 
 @dataclass(frozen=True)
-class CritiqueRefine(CheckedOptions):
-    """n - 1 episodes are sampled, and one is the best that critiques make of them (Critique-GRPO, arXiv 2506.03106).
+class CritiqueRefine(CheckedOptions, Rollout):
+    """Samples n - 1 episodes and adds their best refinement after critiques (Critique-GRPO, arXiv 2506.03106).
 
-    Each sampled one is criticised, and the problem is played again under question, answer and critique together; the
-    first right one of these refinements, else the one with the highest return, is the n-th episode (7 + 1 in the
-    paper). It trains under the question alone, with 1 in the column ``off_policy``, which the loss ``shaped_offpolicy``
-    reads. Where nothing could be refined, an episode more is sampled. Critiques, and refinements that are not chosen,
-    are not recorded. The paper's critiques are a larger model's, ``critic="judge"``; the policy is the default critic.
+    Each sampled episode is criticised, and the problem is played again under question, answer and critique together.
+    The first right refinement, else the one with the highest return, is the n-th episode (7 + 1 in the paper). It
+    trains under the question alone, with 1 in the column ``off_policy``, which the loss ``shaped_offpolicy`` reads. If
+    nothing could be refined, one more episode is sampled. Critiques, and refinements that are not chosen, are not
+    recorded. The paper's critiques are a larger model's, ``critic="judge"``; the policy is the default critic.
 
     Args:
-        critique: What is said of an answer: ``"text"``, what the critic writes about each; ``"simple"``, whether it is
-            right; ``"simple_gt"``, that and the gold answer.
-        critic: Who writes: the ``"policy"``, one more turn about each answer, or the ``"judge"``, the model that
-            ``rollout.judge`` names. An answer about which it does not reply is not refined.
+        critique: Content of a critique: ``"text"``, the critic's text about each answer; ``"simple"``, whether the
+            answer is right; ``"simple_gt"``, that and the gold answer.
+        critic: Author of the critiques: the ``"policy"``, in one more turn about each answer, or the ``"judge"``, the
+            model that ``rollout.judge`` names. An answer without a reply of the judge is not refined.
     """
 
     staged: ClassVar[str] = "it refines what was sampled first"
@@ -52,19 +49,19 @@ class CritiqueRefine(CheckedOptions):
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(
-                "critic=judge has the model of rollout.judge write the critiques, and none is named: give the run one "
-                "(rollout.judge=model:url=...,model=NAME), or let the policy write them (critic=policy)."
+                "critic=judge needs a judge model, and rollout.judge names none: set it "
+                "(rollout.judge=model:url=...,model=NAME), or let the policy write the critiques (critic=policy)."
             )
         return await at_once(self._group(at, start, size - 1, play) for at, start in enumerate(starts))
 
     async def _group(self, group: int, start: Start, own: int, play: Play) -> list[Episode]:
         async def tried(member: int) -> tuple[Episode, Episode | None]:
             first = await play.episode(start, group=group, member=member)
-            said = await self._said(first, play, group, 2 * own + member) if first.available and first.steps else ""
+            text = await self._critique(first, play, group, 2 * own + member) if first.available and first.steps else ""
             shown = (
-                f"{{question}}\n\nAn earlier attempt:\n{answer_of(first)}\n\nA critique of it:\n{said}\n\nTry again."
+                f"{{question}}\n\nAn earlier attempt:\n{answer_of(first)}\n\nA critique of it:\n{text}\n\nTry again."
             )
-            return first, await play.episode(start, group=group, member=own + member, shown=shown) if said else None
+            return first, await play.episode(start, group=group, member=own + member, shown=shown) if text else None
 
         pairs = await at_once(map(tried, range(own)))
         refined = [again for _, again in pairs if again is not None and again.available]
@@ -73,15 +70,15 @@ class CritiqueRefine(CheckedOptions):
         )
         return [*(first for first, _ in pairs), best or await play.episode(start, group=group, member=3 * own)]
 
-    async def _said(self, episode: Episode, play: Play, group: int, member: int) -> str:
+    async def _critique(self, episode: Episode, play: Play, group: int, member: int) -> str:
         verdict = f"The attempt is {'right' if episode.correct else 'wrong'}."
         if self.critique == "text" and self.critic == "judge":
-            assert play.judge is not None  # or nothing is played
+            assert play.judge is not None  # checked before playing
             shown = marked([("QUESTION", question_of(episode)), ("ATTEMPT", answer_of(episode))])
             try:
                 return await play.judge(f"{shown}\n\n{verdict} {_ASK}")
             except ServiceError as error:
-                _log.warning("An answer is not refined, since its critic did not reply: %s", error)
+                _log.warning("An answer is not refined, because the critic did not reply: %s", error)
                 return ""
         if self.critique == "text":
             asked = f"{question_of(episode)}\n\nAn attempt:\n{answer_of(episode)}\n\n{verdict} {_ASK}"

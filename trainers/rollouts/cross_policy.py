@@ -1,14 +1,13 @@
-"""``cross_policy``: each turn is drawn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
+"""``cross_policy``: draws each turn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
 
-At every turn the model that acts is drawn: with ``probability`` one whose weights move every ``every`` steps, else
-the newest. So episodes come to states that the policy alone would not reach. ``Turn.version`` tells the weights, and
-``Turn.stale`` the draw. The paper trains on the turns of both, with the log-probabilities with which they were drawn,
-as the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` leaves the older one's out of the loss.
-The defaults of the two numbers are ours.
+Each turn is drawn, with ``probability``, from weights that are updated every ``every`` steps, else from the newest. So
+episodes reach states that the policy alone would not reach. ``Turn.version`` is the version of the weights, and
+``Turn.stale`` the result of the draw. The paper trains on the turns of both, with the log-probabilities with which they
+were drawn, as the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` removes turns of older
+weights from the loss. The default values of ``probability`` and ``every`` are this package's.
 
-The older weights need an engine of their own: ``engine="transformers"`` gets a second copy of them in each process, and
-``engine="vllm-server"`` further servers, whose addresses are ``base_urls``. Elsewhere a run is refused. Longer than
-most parts, since it says which engine holds the older weights.
+The older weights need their own engine: ``engine="transformers"`` keeps a second copy of the weights in each process,
+and ``engine="vllm-server"`` uses further servers, at ``base_urls``. With other engines a run is refused.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.row import Row
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, OlderWeights, Play, at_once
+from .base import ROLLOUTS, OlderWeights, Play, Rollout, play_all
 
 
 @dataclass(frozen=True)
-class CrossPolicy(CheckedOptions):
+class CrossPolicy(CheckedOptions, Rollout):
     """Draws each turn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
 
-    Choose it where the policy explores too little in environments of many turns.
+    Choose it if the policy explores too little in environments of many turns.
 
     Args:
-        probability: Of a turn to be drawn from older weights.
-        every: Steps after which the older weights become the newest. Checkpoints hold the newest alone: a run is
-            exactly reproducible across a resume where ``run.save_every`` is a multiple.
-        stale: What becomes of their turns: ``"train"`` on them, or ``"mask"`` them.
-        base_urls: Addresses of the servers that hold them, with ``engine="vllm-server"``.
+        probability: Probability that a turn is drawn from older weights.
+        every: Steps after which the older weights are replaced by the newest. Checkpoints hold only the newest: a
+            resumed run is exactly reproducible if ``run.save_every`` is a multiple.
+        stale: ``"train"`` on turns of older weights, or ``"mask"`` them.
+        base_urls: Addresses of the servers that hold the older weights, with ``engine="vllm-server"``.
     """
 
     probability: float = option(0.25, least=0, most=1)
@@ -50,26 +49,24 @@ class CrossPolicy(CheckedOptions):
 
     @property
     def manner(self) -> Manner:
-        """See ``PlaysIn``."""
+        """See ``Rollout``."""
         return Manner(stale=self.probability)
 
     @property
     def older_weights(self) -> OlderWeights:
-        """See ``HoldsOlder``."""
+        """See ``Rollout``."""
         return OlderWeights(self.every, tuple(self.base_urls))
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
-        playing = (
-            play.episode(start, group=group, member=member, manner=self.manner)
-            for group, start in enumerate(starts)
-            for member in range(size)
+        return await play_all(
+            starts,
+            size,
+            lambda start, group, member: play.episode(start, group=group, member=member, manner=self.manner),
         )
-        episodes = await at_once(playing)
-        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
-        """See ``MakesRows``; an episode that is all masked has none."""
+        """See ``Rollout``; an episode with no unmasked token has no row."""
         row = Row.of(episode, advantage)
         if self.stale == "mask":
             row.mask = list(row.mask)

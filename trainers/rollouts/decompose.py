@@ -1,4 +1,4 @@
-"""``decompose``: problems that no episode solves are taken apart, with solved ones as examples, then reflected upon."""
+"""``decompose``: retries problems that no episode solves, with solved examples, then with wrong answers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _REFLECT = "{question}\n\nA wrong answer:\n%s\n\nFind out what is wrong with it,
 
 @dataclass
 class Decompose(RemembersSolved):
-    """What no episode solves is tried with solved examples, then with wrong answers (Cog-Rethinker, arXiv 2510.15979).
+    """Retries unsolved problems with solved examples, then with wrong answers (Cog-Rethinker, arXiv 2510.15979).
 
-    Only groups without a right episode are helped. The policy is shown solved problems like this one, found by BM25,
-    and asked to take the problem apart; where no such attempt is right, it is shown a wrong answer each and asked what
-    is wrong with it. What is right with help trains apart from the group, under the question alone: with the advantage
-    0, and 1 in the column ``off_policy``, for the loss ``sft``. Attempts that fail are not recorded. The solved
-    problems, those of all processes, go into checkpoints. The numbers of examples and attempts are ours.
+    Only groups without a right episode are helped. The policy sees similar solved problems, found by BM25, and is asked
+    to decompose the problem; if no such attempt is right, each further attempt sees a wrong answer and is asked to find
+    the mistake. Right attempts train separately from the group, under the question alone: with the advantage 0, and 1
+    in the column ``off_policy``, for the loss ``sft``. Failed attempts are not recorded. The solved problems of all
+    processes go into checkpoints. The numbers of examples and attempts are this package's.
 
     Args:
-        attempts: Episodes of each of the two kinds.
+        attempts: Number of attempts of each of the two kinds.
         examples: Solved problems that an attempt is shown.
     """
 
@@ -51,15 +51,15 @@ class Decompose(RemembersSolved):
         if not wrong or any(one.correct for one in wrong):
             return list(sampled)
         known = self.like(wrong[0], self.examples)
-        told = "".join(f"\n\nA solved problem:\n{asked}\n\nIts solution:\n{solution}" for asked, solution in known)
-        helped = await tried(size, [_APART % told] * self.attempts)
+        examples = "".join(f"\n\nA solved problem:\n{asked}\n\nIts solution:\n{solution}" for asked, solution in known)
+        helped = await tried(size, [_APART % examples] * self.attempts)
         if not any(one.correct for one in helped):
             answers = [answer_of(one) for one in (*helped, *wrong)][: self.attempts]
             helped = await tried(size + self.attempts, [_REFLECT % answer for answer in answers])
         return [*sampled, *(one for one in helped if one.correct)]
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """See ``Apart``."""
+        """See ``Rollout``."""
         return [at for at, episode in enumerate(group) if episode.source == "refined" and episode.available]
 
 

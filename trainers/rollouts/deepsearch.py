@@ -1,13 +1,13 @@
-"""``deepsearch``: episodes are grown chunk by chunk in a tree, which is searched: DeepSearch (arXiv 2509.25454).
+"""``deepsearch``: grows episodes chunk by chunk in a search tree: DeepSearch (arXiv 2509.25454).
 
-A node is 256 tokens of a turn, or what the turn has left; expanding one plays 8 children. Of those that end, one is
-backed up: a right one, else the wrong one that the policy is surest of (``chunk_tree`` has the formulas). While none
-ends, the search goes down by UCT with weight 2; after one has, it goes on at the best node of the whole tree. It stops
-when as many ends as the group has episodes were backed up (paper: 8, at depth 64). What is then missing is filled with
-ends that were not backed up, with nodes of the frontier that are played to their ends, and with fresh episodes. Of
-problems that are solved, but in a quarter of the episodes at most, a right episode is kept and takes the place of a
-search when the problem comes again, beside fresh ones. The paper trains on problems with a pass rate of a quarter at
-most. Longer than other parts: it is a search. Every chunk begins with a replay of the turns before it.
+A node is 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. One of the children that end
+is backed up: a right one, else the wrong one of which the policy is most certain (``chunk_tree`` has the formulas).
+While no child ends, the search descends by UCT with weight 2; after an end it continues at the best node of the whole
+tree. It stops when one end was backed up for each episode of the group (paper: 8, at depth 64). Missing episodes are
+filled with ends that were not backed up, with nodes of the frontier that are played to their ends, and with fresh
+episodes. If at most a quarter of a problem's episodes are right, one of them is kept; when the problem occurs again, it
+joins fresh episodes in place of a search. The paper trains on problems with a pass rate of at most a quarter. Every
+chunk starts with a replay of the turns before it.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from rstar2_env.core.packed_episodes import packed, unpacked
 from rstar2_env.search import Node
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
-from .chunk_tree import ChunkNode, back_up, best_of, child_of, followed, values_of
+from .base import ROLLOUTS, Play, Rollout, at_once
+from .chunk_tree import ChunkNode, back_up, best_child, best_of, child_of, values_of
 
 _log = logging.getLogger(__name__)
 _COMPLETE = ("answered", "terminated")
 NODE_VALUE = "node_value"
-"""Name under which an episode has the value of each token's node; the advantage ``tree_value`` reads it."""
+"""Key in ``Episode.measured`` of the value of each token's node; the advantage ``tree_value`` reads it."""
 
 
 @dataclass
-class DeepSearch(CheckedOptions):
+class DeepSearch(CheckedOptions, Rollout):
     """Searches a tree of chunks for episodes to train on: DeepSearch (arXiv 2509.25454).
 
-    Choose it for problems that the policy rarely solves, in environments that repeat themselves for the same seed and
+    Choose it for problems that the policy rarely solves, in environments that are deterministic for the same seed and
     actions, with the advantage ``tree_value``.
 
     Args:
         chunk: Tokens of a node.
         width: Children of a node.
-        depth: Largest depth of a node.
-        weight: Weight of what is unknown, on the way down.
-        incomplete: The value of an end without an answer, or by a budget.
-        expansions: Nodes that are expanded for one group, at most.
-        hard: Largest pass rate of a problem whose right episodes are kept; 0 keeps none.
-        kept: Problems whose episodes are kept, at most; the oldest go.
+        depth: Maximum depth of a node.
+        weight: Exploration weight of UCT.
+        incomplete: Value of an end without an answer, or by a budget.
+        expansions: Maximum number of nodes that are expanded for one group.
+        hard: Maximum pass rate of a problem whose right episode is kept; 0 keeps none.
+        kept: Maximum number of problems whose episode is kept; the oldest are dropped.
     """
 
     chunk: int = option(256, least=1)
@@ -66,7 +66,7 @@ class DeepSearch(CheckedOptions):
 
     @property
     def manner(self) -> Manner:
-        """See ``PlaysIn``."""
+        """See ``Rollout``."""
         return Manner(chunk=self.chunk)
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
@@ -75,11 +75,11 @@ class DeepSearch(CheckedOptions):
         for number, start in enumerate(starts):
             trace = self._traces.get(start.problem_id) if size > 1 else None
             search = _Search(self, number, start, size, play)
-            groups.append(search.grow() if trace is None else search.beside(trace))
+            groups.append(search.grow() if trace is None else search.reuse(trace))
         return await at_once(groups)
 
-    def tell(self, group: Sequence[Episode]) -> dict[str, Any] | None:
-        """See ``Learns``."""
+    def report(self, group: Sequence[Episode]) -> dict[str, Any] | None:
+        """See ``Rollout``: the pass rate of a problem, and a right episode if it is hard."""
         counted = [episode for episode in group if episode.available and episode.source != "stale"]
         if not counted or not counted[0].problem_id:
             return None
@@ -88,19 +88,19 @@ class DeepSearch(CheckedOptions):
         trace = packed(right[0]) if 0 < share <= self.hard else None
         return {"problem": counted[0].problem_id, "share": share, "trace": trace}
 
-    def learn(self, told: Sequence[Mapping[str, Any]]) -> None:
-        """See ``Learns``: what is no longer hard is searched again, what nobody solved keeps its trace."""
-        for news in told:
-            if news["share"] > self.hard:
-                self._traces.pop(news["problem"], None)
-            elif news["trace"] is not None:
-                self._traces.pop(news["problem"], None)
-                self._traces[news["problem"]] = news["trace"]
+    def update(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """See ``Rollout``: a problem that is no longer hard is searched again; an unsolved one keeps its trace."""
+        for report in reports:
+            if report["share"] > self.hard:
+                self._traces.pop(report["problem"], None)
+            elif report["trace"] is not None:
+                self._traces.pop(report["problem"], None)
+                self._traces[report["problem"]] = report["trace"]
         for oldest in list(self._traces)[: max(0, len(self._traces) - self.kept)]:
             del self._traces[oldest]
 
     def state_dict(self) -> dict[str, Any]:
-        """The episodes that are kept, the oldest first."""
+        """Return the kept episodes, the oldest first."""
         return {"traces": [[problem, trace] for problem, trace in self._traces.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -120,22 +120,22 @@ class _Search:
         self.members = 0
 
     async def grow(self) -> list[Episode]:
-        """Search, and fill what is missing."""
+        """Search, and fill the group if ends are missing."""
         node: ChunkNode | None = self.root
         for _ in range(self.part.expansions):
             if node is None or len(self.ends) >= self.size:
                 break
             children = await self._expand(node)
             ended = [child for child in children if child.terminal]
-            going_on = [child for child in children if child in self.frontier]
+            open_children = [child for child in children if child in self.frontier]
             if ended:
                 chosen = min(ended, key=lambda one: (not _episode(one).correct, one.reward))
                 self.spare += [one for one in ended if one is not chosen]
                 self._end(chosen)
-            if ended or not going_on:
+            if ended or not open_children:
                 node = best_of(self.frontier, self.part.depth) if self.frontier else None
             else:
-                node = followed(going_on, self.part.weight)
+                node = best_child(open_children, self.part.weight)
         await self._fill()
         failed = []
         for episode in await self._fresh(self.size - len(self.ends)):
@@ -147,15 +147,15 @@ class _Search:
             _episode(end).measured[NODE_VALUE] = values_of(end)
         return [_episode(end) for end in self.ends] + failed
 
-    async def beside(self, trace: Mapping[str, Any]) -> list[Episode]:
-        """An episode that was kept, beside fresh ones."""
+    async def reuse(self, trace: Mapping[str, Any]) -> list[Episode]:
+        """Return a kept episode together with fresh ones."""
         fresh = await self._fresh(self.size - 1)
         old = unpacked(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None
         return [*fresh, old]
 
     async def _expand(self, node: ChunkNode) -> list[ChunkNode]:
-        """Play the children of a node; those that failed are left out."""
+        """Play the children of a node; failed ones are left out."""
         self.frontier.remove(node)
         played = await self._played(node, self.part.width, self.part.manner)
         children = [child_of(node, episode) for episode in played if episode.available]
@@ -168,7 +168,7 @@ class _Search:
         try:
             return await self.play.branch(node.state, len(node.state.completion_ids), count, manner=manner)
         except BranchError as error:
-            _log.warning("A node of a search is given up: %s", error)
+            _log.warning("A node of a search is abandoned: %s", error)
             return []
 
     async def _fresh(self, count: int, manner: Manner = PLAIN) -> list[Episode]:
@@ -178,7 +178,7 @@ class _Search:
         return await at_once(playing)
 
     async def _fill(self) -> None:
-        """Ends that the search came by, and then what becomes of the best of the frontier."""
+        """Use ends that were not backed up, then play the best nodes of the frontier to their ends."""
         for spare in self.spare[: max(0, self.size - len(self.ends))]:
             self._end(spare)
         while len(self.ends) < self.size and self.frontier and self.frontier != [self.root]:
@@ -196,7 +196,7 @@ class _Search:
 
 
 def _episode(node: ChunkNode) -> Episode:
-    assert node.state is not None  # the root alone has none
+    assert node.state is not None  # only the root has none
     return node.state
 
 

@@ -1,17 +1,16 @@
-"""``entropy_branching``: episodes branch off others where their policy was undecided: ARPO (arXiv 2507.19849).
+"""``entropy_branching``: branches episodes after which the policy is uncertain: ARPO (arXiv 2507.19849).
 
-Of a group of N, M are played from the start. After each answer of the environment,
+M of the N episodes of a group are played from the start. After each answer of the environment,
 
-    P = probability + weight (H_t - H_0);   it branches where P > threshold,
+    P = probability + weight (H_t - H_0);   the episode branches if P > threshold,
 
-where H_t is the entropy at the beginning of a turn and H_0 that of the first; every branch may branch again. N = 16,
-M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is over the 10 most likely of the first 20
-tokens (``Turn.entropy``). Where the sources differ, the paper is the default: H_t is of the turn that the answer of the
-environment is followed by, and P is compared. The released code takes the turn before that answer (``of="before"``) and
-branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this package's: with it, an episode
-branches where its policy is less decided than it was at first. Slots that are left over are filled with episodes from
-the start. A group always has N; one that an environment cannot repeat is not branched. Longer than most parts, since
-it plays in rounds: each turn's branches are wanted, counted against the room, and grown.
+where H_t is the entropy at the start of a turn and H_0 that of the first turn; every branch may branch again. N = 16,
+M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is computed over the 10 most likely
+candidates of the first 20 tokens (``Turn.entropy``). Where the sources differ, the paper is the default: H_t belongs to
+the turn after the environment's answer, and P is compared with a threshold. The released code uses the turn before that
+answer (``of="before"``) and branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this
+package's: an episode branches if its policy is less certain than in its first turn. A group always has N episodes: free
+places are filled with episodes from the start. An episode that the environment cannot repeat is not branched.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ from rstar2_env.core.manner import Manner
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
+from .base import ROLLOUTS, Play, Rollout, at_once
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """An episode of a group, and what tells it apart there."""
+    """An episode of a group, and its key there."""
 
     episode: Episode
-    words: tuple[int, ...]
+    key: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class EntropyBranching(CheckedOptions):
-    """Branches where a turn begins more undecided than the first one did: ARPO (arXiv 2507.19849).
+class EntropyBranching(CheckedOptions, Rollout):
+    """Branches an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
 
-    Choose it for environments of several turns that repeat themselves for the same seed and actions.
+    Choose it for environments of several turns that are deterministic for the same seed and actions.
 
     Args:
         initial: Episodes of a group that are played from the start (M); ``None`` is half of them.
-        beam: Paths that go on from a place, the episode's own and its branches.
-        probability: P where the entropy is that of the first turn.
-        weight: How much one unit of entropy adds to P; the released code's own default is 0.5.
-        decide: ``"threshold"`` branches where P is above ``threshold``, as in the paper; ``"draw"`` with probability P,
+        beam: Paths that continue from a branching point: the episode's own and its branches.
+        probability: P at the entropy of the first turn.
+        weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
+        decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with
+            probability P, as in the released code.
+        threshold: Threshold of P.
+        of: The turn whose entropy is used: ``"after"`` the environment's answer, as in the paper, or ``"before"`` it,
             as in the released code.
-        threshold: What P must exceed.
-        of: Whose entropy it is: of the turn ``"after"`` the environment's answer, as in the paper, or of the one
-            ``"before"`` it, as in the released code.
-        candidates: Number of the most likely tokens that the entropy is over; the engine must report them.
-        tokens: Number of tokens at the beginning of a turn that it is over.
+        candidates: Number of the most likely tokens over which the entropy is computed; the engine must report them.
+        tokens: Number of tokens at the start of a turn over which it is computed.
     """
 
     initial: int | None = option(None, least=1)
@@ -74,7 +73,7 @@ class EntropyBranching(CheckedOptions):
 
     @property
     def manner(self) -> Manner:
-        """See ``PlaysIn``."""
+        """See ``Rollout``."""
         return Manner(candidates=self.candidates, measured_tokens=self.tokens)
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
@@ -82,7 +81,7 @@ class EntropyBranching(CheckedOptions):
         return await at_once(self._group(number, one, size, play) for number, one in enumerate(starts))
 
     def chance(self, episode: Episode, turn: int) -> float:
-        """P of a branch after a turn, which another one follows, from 0 to 1.
+        """Return P after a turn that is not the last, from 0 to 1.
 
         Args:
             episode: The episode.
@@ -100,7 +99,7 @@ class EntropyBranching(CheckedOptions):
         initial = min(size, self.initial or -(-size // 2))
         paths = [_Path(episode, (member,)) for member, episode in enumerate(await fresh(range(initial)))]
         turn = 0
-        while len(paths) < size and any(_goes_on(path.episode, turn) for path in paths):
+        while len(paths) < size and any(_has_next(path.episode, turn) for path in paths):
             wanted = self._wanted(group, paths, turn, size - len(paths), play)
             for one in await at_once(self._branches(path, turn, count, play) for path, count in wanted):
                 paths += one
@@ -108,14 +107,14 @@ class EntropyBranching(CheckedOptions):
         return [path.episode for path in paths] + await fresh(range(initial, initial + size - len(paths)))
 
     def _wanted(self, group: int, paths: Sequence[_Path], turn: int, room: int, play: Play) -> list[tuple[_Path, int]]:
-        """Which paths branch after a turn, and how often; those that were begun first have the first of the room."""
+        """Return the paths that branch after a turn, and how often; older paths take free places first."""
         found = []
         for path in paths:
-            if not _goes_on(path.episode, turn):
+            if not _has_next(path.episode, turn):
                 continue
             chance, limit = self.chance(path.episode, turn), np.full(self.beam - 1, self.threshold)
             if self.decide == "draw":
-                limit = play.draws(group, *path.words, turn).random(self.beam - 1)
+                limit = play.draws(group, *path.key, turn).random(self.beam - 1)
             count = min(room, int((limit < chance).sum()))
             room -= count
             if count:
@@ -127,13 +126,13 @@ class EntropyBranching(CheckedOptions):
         try:
             grown = await play.branch(path.episode, token, count, manner=self.manner)
         except BranchError as error:
-            _log.warning("An episode is not branched, and another is played from the start: %s", error)
+            _log.warning("An episode is not branched; another one is played from the start: %s", error)
             return []
-        return [_Path(child, (*path.words, token, index)) for index, child in enumerate(grown)]
+        return [_Path(child, (*path.key, token, index)) for index, child in enumerate(grown)]
 
 
-def _goes_on(episode: Episode, turn: int) -> bool:
-    """Whether the environment answered a turn and the policy answered that."""
+def _has_next(episode: Episode, turn: int) -> bool:
+    """Return whether a turn is followed by another one."""
     return episode.available and turn + 1 < len(episode.steps)
 
 

@@ -1,10 +1,9 @@
-"""``external``: a solution that somebody else wrote joins each group, as an expert's episode (RL-PLUS, LUFFY).
+"""``external``: adds demonstrations to each group, as episodes of an expert (RL-PLUS, LUFFY).
 
-Of a group of n episodes, n - ``count`` are the policy's own; the rest are demonstrations of the same problem, played
-turn by turn through the same environment, which grades them like any other. Their rows have 1 in the column
-``off_policy``, and their tokens no log-probabilities of an engine. Where a problem has no demonstration, or it does not
-play to its end, the policy plays one episode more. Longer than most parts, since it also reads the demonstrations and
-finds those of a problem.
+The policy plays n - ``count`` of the n episodes of a group; the others are demonstrations of the same problem, played
+turn by turn through the same environment, which grades them like any other episode. Their rows have 1 in the column
+``off_policy``, and their tokens have no log-probabilities of an engine. If a problem has no demonstration, or the
+demonstration does not end the episode, the policy plays one more episode.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
+from .base import ROLLOUTS, Play, Rollout, at_once
 
 
 @dataclass
-class External(CheckedOptions):
-    """n - count episodes are sampled, and count are demonstrations (RL-PLUS, arXiv 2508.00222).
+class External(CheckedOptions, Rollout):
+    """Samples n - count episodes and adds count demonstrations (RL-PLUS, arXiv 2508.00222).
 
-    Demonstrations come from a file of traces as ``rstar2 traces`` writes them, by the problem's id, or from a field of
+    Demonstrations are found by the problem's id in a file of traces as ``rstar2 traces`` writes it, or in a field of
     ``Problem.meta``: the text of one turn, or a list of turns. They must answer in the environment's own form. Choose
-    it with a loss that weighs such rows, ``rl_plus`` or ``shaped_offpolicy``, and the advantage ``policy_baseline``.
+    it with a loss that weights such rows, ``rl_plus`` or ``shaped_offpolicy``, and the advantage ``policy_baseline``.
 
     Args:
-        file: A file of traces (JSON lines with ``problem_id`` and ``messages``); several of a problem take turns.
-        field: The field of ``Problem.meta``, for problems that the file does not have.
-        count: Demonstrations in each group; the paper has 1 of 8.
+        file: A file of traces (JSON lines with ``problem_id`` and ``messages``); several of one problem take turns.
+        field: The field of ``Problem.meta``, for problems that are not in the file.
+        count: Demonstrations in each group; 1 of 8 in the paper.
     """
 
     staged: ClassVar[str] = "a demonstration is looked up by the problem that was played first"
@@ -47,16 +46,16 @@ class External(CheckedOptions):
         """Read the file.
 
         Raises:
-            ConfigurationError: It cannot be read, or a line is no trace.
+            ConfigurationError: The file cannot be read, or a line is not a trace.
         """
         super().__post_init__()
-        self._traces  # noqa: B018 - so that a wrong file is an error before anything is played
+        self._traces  # noqa: B018 - so that an invalid file is an error before anything is played
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
         if size <= self.count:
             raise ConfigurationError(
-                f"external puts {self.count} demonstrations into each group of {size}: play more episodes of each."
+                f"external adds {self.count} demonstrations to each group of {size}: play more episodes of each."
             )
         return await at_once(self._group(at, start, size, play) for at, start in enumerate(starts))
 
@@ -64,7 +63,7 @@ class External(CheckedOptions):
         own = size - self.count
         sampled = await at_once(play.episode(start, group=group, member=member) for member in range(own))
         problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
-        known = self._of(problem_id, play)
+        known = self._demonstrations(problem_id, play)
 
         async def joined(number: int) -> Episode:
             if known:
@@ -76,8 +75,8 @@ class External(CheckedOptions):
 
         return [*sampled, *await at_once(map(joined, range(self.count)))]
 
-    def _of(self, problem_id: str, play: Play) -> list[list[str]]:
-        """The demonstrations of a problem, as turns."""
+    def _demonstrations(self, problem_id: str, play: Play) -> list[list[str]]:
+        """Return the demonstrations of a problem, as lists of turns."""
         if problem_id in self._traces:
             return self._traces[problem_id]
         problem = play.problem(problem_id)

@@ -1,6 +1,6 @@
-"""``mae``: the policy poses problems, solves them, and judges both: self-play with roles that share their weights.
+"""``mae``: the policy proposes problems, solves them, and judges both: self-play of roles that share their weights.
 
-Longer than most parts, since it is three of them. What the roles are asked for is in ``roles``.
+The prompts of the roles are in ``roles``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
+from .base import ROLLOUTS, Play, Rollout, at_once
 from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged
 from .texts import answer_of
 
@@ -24,28 +24,28 @@ _UNJUDGED = "Its judge was not available."
 
 
 @dataclass
-class Mae(CheckedOptions):
-    """Proposer, solvers and judges of one policy play problems of their own (Multi-Agent Evolve, arXiv 2510.23595).
+class Mae(CheckedOptions, Rollout):
+    """Lets one policy propose, solve and judge problems (Multi-Agent Evolve, arXiv 2510.23595).
 
-    A group is made of rounds of 2 + 2n episodes: a proposer is shown a problem for reference and poses another; a judge
-    scores its quality; if that is at least ``least``, n solvers answer it, and a judge scores each answer. The proposer
-    earns (quality + difficulty + format) / 3 with difficulty = 1 - mean score of the answers, a solver (score + format)
-    / 2, and a judge format: 1 for exactly one pair of the tags that were asked for, 0.5 for more, else 0. A problem
-    that nobody was asked to solve has no difficulty. The places that a bad problem leaves free are solvers of the
-    environment's own problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes: the
-    proposer gives an answer with its problem, the environment plays the problem and grades the solvers, and quality is
-    whether one of them agrees.
+    A group consists of rounds of 2 + 2n episodes: a proposer sees a reference problem and proposes another one; a judge
+    scores its quality; if the quality is at least ``least``, n solvers answer the problem, and a judge scores each
+    answer. The proposer earns (quality + difficulty + format) / 3 with difficulty = 1 - mean score of the answers, a
+    solver (score + format) / 2, and a judge its format: 1 for exactly one pair of the requested tags, 0.5 for more,
+    else 0. A problem without solvers has no difficulty. The places that a bad problem leaves free are taken by solvers
+    of the environment's own problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes:
+    the proposer adds an answer to its problem, the environment plays the problem and grades the solvers, and quality is
+    1 if one of them agrees, else 0.
 
-    ``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, whose mean and deviation
-    are those of each role. Good problems may be references later; they go into checkpoints.
+    ``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, which computes mean and
+    deviation for each role. Good problems may be references in later steps; they go into checkpoints.
 
     Args:
-        solvers: Answers to a proposed problem; fewer where a group has no room for them.
-        judge: Who scores: the ``"policy"``, or the ``"environment"``, for one whose ``reset`` takes a problem.
-        difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 where it is below 0.7, else 0,
-            as in the released code.
-        least: Quality from which on a problem is solved.
-        capacity: Good problems that are remembered, the latest.
+        solvers: Solvers of a proposed problem; fewer if a group has no room for them.
+        judge: Source of the scores: the ``"policy"``, or the ``"environment"``, if its ``reset`` takes a problem.
+        difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 if the mean score is below 0.7,
+            else 0, as in the released code.
+        least: Minimum quality of a problem that is solved.
+        capacity: Maximum number of good problems that are remembered; the oldest are dropped.
     """
 
     staged: ClassVar[str] = "what some roles write is the task of the others"
@@ -65,24 +65,24 @@ class Mae(CheckedOptions):
         return await at_once(table.group() for table in tables)
 
     def reference(self, start: Start, play: Play, number: int) -> str:
-        """The problem that a proposer is shown: the environment's or a good one of earlier steps; empty for none."""
+        """Return a proposer's reference: the environment's problem or an earlier good one; empty for none."""
         rng = np.random.default_rng([start.seed, play.step, number])
         if self._good and rng.random() < 0.5:
             return self._good[int(rng.integers(len(self._good)))]
         problem = play.problem(start.problem_id)
         return "" if problem is None else problem.question
 
-    def tell(self, group: Sequence[Episode]) -> list[str] | None:
-        """See ``Learns``: the good problems of a group."""
+    def report(self, group: Sequence[Episode]) -> list[str] | None:
+        """See ``Rollout``: the good problems of a group."""
         good = [one for one in group if one.task == "proposer" and one.available and one.correct]
         return [tagged(answer_of(one), "question")[0] for one in good] or None
 
-    def learn(self, told: Sequence[list[str]]) -> None:
-        """See ``Learns``."""
-        self._good = [*self._good, *(question for own in told for question in own)][-self.capacity :]
+    def update(self, reports: Sequence[list[str]]) -> None:
+        """See ``Rollout``."""
+        self._good = [*self._good, *(question for own in reports for question in own)][-self.capacity :]
 
     def state_dict(self) -> dict[str, Any]:
-        """The good problems."""
+        """Return the good problems."""
         return {"good": list(self._good)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -92,7 +92,7 @@ class Mae(CheckedOptions):
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Where one group is played."""
+    """Plays one group."""
 
     part: Mae
     start: Start
@@ -130,7 +130,7 @@ class _Table:
         return [proposer, judge, *others]
 
     async def _answer(self, question: str, member: int) -> tuple[list[Episode], float | None]:
-        """A solver and its judge, and the score; ``None`` where one of them is not available."""
+        """Return a solver and its judge, and the score; ``None`` if one of them is unavailable."""
         solver = await self._reply(SOLVE.format(question=question), member)
         if not solver.available:
             return [earn(solver, "solver", False)], None
@@ -142,7 +142,7 @@ class _Table:
         return [earn(solver, "solver", (score or 0.0) >= 0.5, judge=score or 0.0, format=form), judge], score
 
     async def _graded(self, proposer: Episode, question: str, form: float, first: int) -> list[Episode]:
-        """Let the environment grade answers to a problem by the answer that came with it."""
+        """Let the environment grade answers to a problem by the proposer's answer."""
         gold, told = tagged(answer_of(proposer), "answer")
         if not gold:
             return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=0.0)]
@@ -155,7 +155,7 @@ class _Table:
         return [proposer, *solvers]
 
     async def _own(self, member: int, start: Start | None = None) -> Episode:
-        """A solver of a problem that the environment grades; of its own one, unless it is given another."""
+        """Return a solver graded by the environment, of the group's problem or of ``start``."""
         solver = await self.play.episode(start or self.start, group=self.number, member=member)
         score = min(max(solver.reward, 0.0), 1.0)
         return earn(solver, "solver", solver.correct, judge=score, format=form_of(solver.answer_tags))
@@ -169,7 +169,7 @@ class _Table:
         return await self.play.reply(text, group=self.number, member=member)
 
     def _pay(self, proposer: Episode, quality: float, scores: Sequence[float], form: float, *, good: bool) -> None:
-        """Pay the proposer; a problem that is not good has no difficulty, nor has one that nobody could answer."""
+        """Set the proposer's reward. A problem that is not good, or has no scores, has the difficulty 0."""
         mean = sum(scores) / len(scores) if scores else 1.0
         hard = 0.0 if not (good and scores) else 1 - mean if self.part.difficulty == "mean" else float(mean < 0.7)
         earn(proposer, "proposer", good, quality=quality, difficulty=hard, format=form)

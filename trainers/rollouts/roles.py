@@ -1,4 +1,4 @@
-"""What the roles of ``mae`` are asked for, how their texts are read, and what that earns them."""
+"""Prompts of the roles of ``mae``, readers of their texts, and their rewards."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ JUDGE_ANSWER = "A problem:\n\n{question}\n\nAn answer:\n\n{answer}\n\nHow right 
 
 
 def tagged(text: str, name: str) -> tuple[str, float]:
-    """What stands in the last pair of tags, and how well the format is kept.
+    """Return the content of the last pair of tags, and a score of the format.
 
     Args:
-        text: What was written.
+        text: The text of a role.
         name: Name of the tags.
 
     Returns:
-        The content, empty where there is none; 1 for exactly one pair of tags with something in it, 0.5 for more, else
-        0.
+        The content, empty if there is none; and 1 for exactly one pair of tags that is not empty, 0.5 for more, else 0.
     """
     found = [one.strip() for one in re.findall(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)]
     found = [one for one in found if one]
@@ -35,19 +34,19 @@ def tagged(text: str, name: str) -> tuple[str, float]:
 
 
 def score_of(text: str) -> tuple[float, float]:
-    """What a judge says, from 0 to 1, and how well it keeps the format; both 0 where it gives no score from 1 to 10."""
+    """Return a judge's score, in [0, 1], and a score of its format; both 0 if the text has no score from 1 to 10."""
     content, form = tagged(text, "score")
     number = float(content) if re.fullmatch(r"\d+(\.\d+)?", content) else 0.0
     return (number / 10, form) if 1 <= number <= 10 else (0.0, 0.0)
 
 
 def form_of(tags: int) -> float:
-    """How well an answer keeps the format that an environment wants, by how often it marks one."""
+    """Return the score of an answer's format, by its number of answer tags."""
     return {0: 0.0, 1: 1.0}.get(tags, 0.5)
 
 
 def earn(episode: Episode, role: str, correct: bool, **parts: float) -> Episode:
-    """Give an episode its role, and the mean of some parts as its reward; one that does not count earns nothing.
+    """Set the role of an episode, and the mean of some parts as its reward; an unavailable episode earns nothing.
 
     Args:
         episode: The episode.

@@ -1,7 +1,4 @@
-"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer.
-
-Longer than most parts, since the schedule of the scaffold and the reading of rubrics are both here.
-"""
+"""``rubric_scaffold``: shows part of the rubric to part of a group, less and less over the run."""
 
 from __future__ import annotations
 
@@ -16,21 +13,22 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, at_once
+from .base import ROLLOUTS, Play, Rollout, play_all
 
 
 @dataclass(frozen=True)
-class RubricScaffold(CheckedOptions):
-    """Part of the rubric is shown to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
+class RubricScaffold(CheckedOptions, Rollout):
+    """Shows part of the rubric to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
 
-    Episode i of G, from 0 on, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at random,
-    with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = step / (steps - 1), so that the first sees
-    all of them and the last none, and soon after t0 nobody does. All train under the question alone. The criteria are
-    in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with ``criterion`` and ``points``.
+    Episode i of G, counted from 0, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at
+    random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = step / (steps - 1): the first
+    episode sees all of them, the last none, and soon after t0 no episode sees any. All train under the question alone.
+    The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with ``criterion`` and
+    ``points``.
 
     Args:
-        alpha: How sharply it decays.
-        t0: Share of the run after which half of it is left.
+        alpha: Steepness of the decay.
+        t0: Share of the run after which half of the scaffold is left.
         steps: Steps of the run; ``None`` takes them from the run.
     """
 
@@ -39,11 +37,11 @@ class RubricScaffold(CheckedOptions):
     steps: int | None = option(None, least=1)
 
     def shares(self, size: int, step: int) -> list[float]:
-        """The share of the criteria that each episode of a group is shown.
+        """Return the share of the criteria that each episode of a group is shown.
 
         Args:
-            size: Episodes of the group.
-            step: Optimizer steps so far.
+            size: Number of episodes of the group.
+            step: Number of optimizer steps so far.
         """
         if self.steps is None:
             raise ConfigurationError("rubric_scaffold decays over the steps of the run: give it `steps`.")
@@ -55,8 +53,8 @@ class RubricScaffold(CheckedOptions):
         """See ``Rollout``."""
         shares = self.shares(size, play.step)
 
-        def told(start: Start, member: int) -> str | None:
-            # The same draw on any number of processes, which play.rng would not give.
+        def prompt(start: Start, member: int) -> str | None:
+            # The same draw on any number of processes, unlike play.rng.
             rng = np.random.default_rng([start.seed, play.step, member])
             items = _rubric(start, play)
             shown = sorted(rng.choice(len(items), round(len(items) * shares[member]), replace=False).tolist())
@@ -65,13 +63,12 @@ class RubricScaffold(CheckedOptions):
                 f"{{question}}\n\nThe answer will be judged by these points, among others:{points}" if shown else None
             )
 
-        texts = [[told(start, member) for member in range(size)] for start in starts]
-        episodes = await at_once(
-            play.episode(start, group=group, member=member, shown=texts[group][member])
-            for group, start in enumerate(starts)
-            for member in range(size)
+        texts = [[prompt(start, member) for member in range(size)] for start in starts]
+        return await play_all(
+            starts,
+            size,
+            lambda start, group, member: play.episode(start, group=group, member=member, shown=texts[group][member]),
         )
-        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
 
 
 def _rubric(start: Start, play: Play) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a rollout part reads of an episode when it asks the policy about it: the question, and what followed."""
+"""Texts of an episode with which a rollout part asks the policy about it: the question and the answer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from rstar2_env.core.episode import Episode
 
 
 def question_of(episode: Episode) -> str:
-    """The user's first message; empty where there is none."""
+    """Return the user's first message; empty if there is none."""
     return next((message.content for message in episode.messages if message.role == "user"), "")
 
 
 def answer_of(episode: Episode) -> str:
-    """All that followed the question: the policy's turns, and between them what the environment showed."""
+    """Return all text after the question: the policy's turns, and the environment's messages between them."""
     first = next((at for at, message in enumerate(episode.messages) if message.role == "assistant"), None)
     return "" if first is None else "\n".join(message.content for message in episode.messages[first:])

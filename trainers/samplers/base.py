@@ -36,7 +36,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GroupResult:
     """How one group went. Episodes that ended as ``unavailable`` or ``cancelled`` are in none of its numbers.
 
     Attributes:
@@ -73,8 +73,8 @@ class Sampler(Protocol):
         """Return the next ``n`` starts and move on."""
         ...
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn how the groups of a step went: those of all processes, in the order of ``Outcome.group``."""
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
+        """Learn how the groups of a step went: those of all processes, in the order of ``GroupResult.group``."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

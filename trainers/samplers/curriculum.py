@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
@@ -62,7 +62,7 @@ class Curriculum:
         """See ``Sampler``."""
         return [self._kinds.draw(self.level) for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Move to the next level if enough of the current one is solved."""
         own = [one for one in outcomes if one.start.kind == self.level and one.episodes]
         self._latest = [*self._latest, *((one.successes, one.episodes) for one in own)][-self._window :]

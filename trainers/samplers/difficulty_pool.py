@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
@@ -75,7 +75,7 @@ class DifficultyPool:
             found.append(self._list.start(int(min(at, len(self._list) - 1))))
         return found
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Put the problems of the step into their pools."""
         for outcome in outcomes:
             if outcome.start.problem_id in self._list.place:

@@ -15,7 +15,7 @@ import numpy as np
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
@@ -79,7 +79,7 @@ class Dump:
         self._drawn += n
         return found
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Update the mean absolute advantage of each kind."""
         for outcome in outcomes:
             if outcome.episodes and outcome.start.kind in self._counts:

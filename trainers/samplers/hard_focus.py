@@ -15,7 +15,7 @@ import numpy as np
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
@@ -76,7 +76,7 @@ class HardFocus:
         allowed[self._hardest] = True
         return [self._list.start(self._list.next(allowed)) for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Record the results, and narrow the set when it is due."""
         for outcome in outcomes:
             if outcome.start.problem_id in self._list.place:

@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
@@ -93,7 +93,7 @@ class Mopps:
         """See ``Sampler``."""
         return [self._list.start(self._next()) for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Update the posteriors; the next draw starts with new candidates."""
         for outcome in outcomes:
             place = self._list.place.get(outcome.start.problem_id)

@@ -13,7 +13,7 @@ import numpy as np
 from rstar2_env.core.options.declare import Count, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
@@ -81,7 +81,7 @@ class Potential:
         self._drawn += n
         return [self._list.start(self._list.next(allowed)) for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Measure, or count the steps of the stage."""
         self._observed += 1
         if self._stage == 0:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
@@ -68,7 +68,7 @@ class SkillGap:
         self._drawn += n
         return found
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Count successes; at the end of a cycle they determine the shares of the next one."""
         for outcome in outcomes:
             if outcome.start.kind in self._seen:

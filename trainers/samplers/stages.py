@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 from .rates import Rates
 
@@ -78,7 +78,7 @@ class Stages:
         """See ``Sampler``."""
         return [self._next() for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Count the step, and record easy problems."""
         if self._most is not None:
             for outcome in outcomes:

@@ -10,7 +10,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seed, checked
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 
 
 class Uniform:
@@ -41,7 +41,7 @@ class Uniform:
         first, self._cursor = self._cursor, self._cursor + n
         return [Start(self._seed_at(position), self._options_at(position)) for position in range(first, self._cursor)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Do nothing: the draws do not depend on results."""
 
     def state_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from rstar2_env.core.options.declare import Count, Seed, checked
 from rstar2_env.problems import ProblemSource
 
-from .base import SAMPLERS, Outcome, Start
+from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
@@ -71,7 +71,7 @@ class Unsolved:
         allowed[self._solved] = False
         return [self._list.start(self._list.next(allowed)) for _ in range(n)]
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Record results until problems are excluded."""
         self._steps += 1
         if self._steps > self._after:

@@ -18,7 +18,7 @@ from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
 
-from ..samplers.base import Outcome
+from ..samplers.base import GroupResult
 
 EQUAL = 1e-9
 """Rewards whose range is at most this share of the largest absolute value count as equal up to rounding."""
@@ -53,8 +53,8 @@ class Settles(Protocol):
 class Observes(Protocol):
     """Optional method of a selector that adapts to the results of a step's groups."""
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn from a step: the groups of all processes, rejected ones too, in the order of ``Outcome.group``.
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
+        """Learn from a step: the groups of all processes, rejected ones too, in the order of ``GroupResult.group``.
 
         It is called on every process with the same arguments, after the last group of the step was selected.
         """

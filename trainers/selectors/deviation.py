@@ -14,7 +14,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 
-from ..samplers.base import Outcome
+from ..samplers.base import GroupResult
 from .base import SELECTORS
 from .group_filter import GroupFilter
 
@@ -73,7 +73,7 @@ class Deviation(GroupFilter):
         """See ``GroupFilter``."""
         return {"deviation": _deviation(counted), "threshold": self.threshold}
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """See ``Observes``."""
         super().observe(outcomes)
         self._steps += 1

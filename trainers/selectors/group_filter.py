@@ -12,7 +12,7 @@ from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.parts import make_inner
 
-from ..samplers.base import Outcome
+from ..samplers.base import GroupResult
 from .base import SELECTORS, Observes, Reasons, Selector, Weighs, plain_reasons
 
 
@@ -67,7 +67,7 @@ class GroupFilter(CheckedOptions):
         own = self.looks_at(counted)
         return {at: {**inner.get(at, {}), **own} for at, episode in enumerate(group) if episode.available}
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """See ``Observes``."""
         if isinstance(self._inner, Observes):
             self._inner.observe(outcomes)

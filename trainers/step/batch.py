@@ -10,7 +10,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.core.run_folder import Decision
 
-from ..samplers.base import Outcome, Start
+from ..samplers.base import GroupResult, Start
 
 
 @dataclass(slots=True)
@@ -82,12 +82,12 @@ class Group:
             for position, reason in enumerate(self.reasons)
         ]
 
-    def outcome(self) -> Outcome:
+    def result(self) -> GroupResult:
         """How it went, for the sampler."""
         counted = self._own
         rewards = [episode.reward for episode in counted]
         sizes = [abs(value) for value in self.advantages] if self.kept else []
-        return Outcome(
+        return GroupResult(
             start=self.start,
             group=self.number,
             episodes=len(counted),
@@ -116,7 +116,7 @@ class Batch:
             used up and no copy replaces them.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         figures: Sum and count of each metric, over the episodes of this process.
-        outcomes: How the groups of all processes went, in the order of their numbers.
+        results: Results of the groups of all processes, in the order of their numbers.
     """
 
     rows: list[Row]
@@ -127,4 +127,4 @@ class Batch:
     missing: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     figures: dict[str, tuple[float, float]] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    results: list[GroupResult] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""``LeftOff``: a group that a step did not wait for, with what was played of it, until a later step goes on with it.
+"""``CarriedOver``: a group that a step did not wait for, with what was played of it, until a later step resumes it.
 
-Covered: how it is kept in a checkpoint. Not covered: when a group is left off, which the collector decides.
+Covered: its form in a checkpoint. Not covered: when a group is carried over, which the collector decides.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.packed_episodes import packed, unpacked
 
 from ..samplers.base import Start
-from .group_play import Place, Words
+from .group_play import EpisodeKey, GroupPlace
 
 MOST_STEPS = 4
-"""Steps that may leave off a group; the next one waits for it, so that none is put off for ever."""
+"""Maximum number of steps that carry over a group; the next step waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOff:
-    """One group.
+class CarriedOver:
+    """One unfinished group.
 
     Attributes:
-        start: Where its episodes start.
-        drawn: The step and the number in it in which it was first played.
-        steps: Steps that have left it off.
+        start: The start of its episodes.
+        drawn: The step, and the group's number in it, in which the group was first played.
+        steps: Number of steps that have carried it over.
         ended: Its episodes that have ended.
-        begun: What was played of others.
+        begun: Parts of its other episodes.
     """
 
     start: Start
     drawn: tuple[int, int]
     steps: int
-    ended: Mapping[Words, Episode] = field(default_factory=dict)
-    begun: Mapping[Words, Episode] = field(default_factory=dict)
+    ended: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
+    begun: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
 
-    def place(self, number: int) -> Place:
-        """The group as one of a step.
+    def place(self, number: int) -> GroupPlace:
+        """Return the group as one of a step.
 
         Args:
             number: Its number in that step.
         """
-        return Place(number, self.drawn, self.ended, self.begun)
+        return GroupPlace(number, self.drawn, self.ended, self.begun)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return the group as JSON can hold it."""
         return {
             "start": {**asdict(self.start), "options": dict(self.start.options)},
             "drawn": list(self.drawn),
             "steps": self.steps,
-            "ended": [[list(words), packed(episode)] for words, episode in self.ended.items()],
-            "begun": [[list(words), packed(episode)] for words, episode in self.begun.items()],
+            "ended": [[list(key), packed(episode)] for key, episode in self.ended.items()],
+            "begun": [[list(key), packed(episode)] for key, episode in self.begun.items()],
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Read it back."""
+        """Return the group that ``state_dict`` returned as a state."""
         step, number = state["drawn"]
         return cls(
             Start(**state["start"]),
@@ -68,5 +68,5 @@ class LeftOff:
         )
 
 
-def _episodes(states: Iterable[Any]) -> dict[Words, Episode]:
-    return {tuple(map(int, words)): unpacked(record) for words, record in states}
+def _episodes(states: Iterable[Any]) -> dict[EpisodeKey, Episode]:
+    return {tuple(map(int, key)): unpacked(record) for key, record in states}

@@ -1,25 +1,30 @@
-"""``CollectorParts``: the parts of a trainer that a collector works with, and whether they go together."""
+"""What a ``Collector`` is built from: parts of a trainer, options, services; and checks that they fit together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import ProblemSource
+from rstar2_env.rewards.base import RewardJudge
 from rstar2_env.rewards.component import Component
 
-from ..advantages.base import Advantage
-from ..rollouts.base import Learns, Rollout, check_waits
+from ..advantages.base import Advantage, Measure
+from ..queue.local import LimitSource
+from ..queue.requests import EpisodePlayer
+from ..ranks import ONE, Ranks
+from ..rollouts.base import Rollout, RolloutPart, check_manner, check_waits
+from ..samplers.base import Sampler
 from ..selectors.base import Selector, Settles
-from .batch import Group
 
 
 class CollectorParts(Protocol):
     """The parts of a trainer that a collector works with."""
 
     @property
-    def rollout(self) -> Rollout:
+    def rollout(self) -> RolloutPart:
         """Plays the groups."""
         ...
 
@@ -35,35 +40,108 @@ class CollectorParts(Protocol):
 
     @property
     def advantage(self) -> Advantage:
-        """Turns rewards into advantages."""
+        """Computes advantages from rewards."""
         ...
 
 
-def check_parts(parts: CollectorParts, *, group_size: int, early_stop: bool, tail: str, measured: bool) -> None:
-    """Check that the parts go together, and with what a run is asked for.
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """How many groups a step plays, and how.
+
+    Attributes:
+        problems_per_step: Groups that train in a step, over all processes.
+        group_size: Maximum number of episodes of a group that train.
+        oversample: Episodes played for each of them.
+        refill: Maximum number of rounds in which rejected groups are replaced by fresh ones.
+        replace: Share of ``problems_per_step`` above which copies of other groups train in place of missing ones, and
+            no further round is played; ``None`` trains on fewer groups.
+        seed: Seed from which the draws of policy, rollout part and selector are derived.
+        early_stop: Cancel the rest of a group once its selector has enough episodes.
+        one_queue: Let a process play the episodes for which another one has no room.
+        tail: What to do with groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
+            ``drop`` them, or ``carry`` them over to the next step. Unless it is ``wait``, ``spare`` more are started.
+        spare: Groups started in addition to ``problems_per_step``, as a share of it.
+        patience_s: Seconds that an idle process waits for a message of the others while episodes are played.
+    """
+
+    problems_per_step: int
+    group_size: int
+    oversample: int = 1
+    refill: int = 0
+    replace: float | None = None
+    seed: int = 0
+    early_stop: bool = False
+    one_queue: bool = True
+    tail: str = "wait"
+    spare: float = 0.25
+    patience_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepServices:
+    """What a collector works with in a process, in addition to the parts of the trainer.
+
+    Attributes:
+        player: Plays single episodes.
+        sampler: Draws the starts of the groups.
+        ranks: The processes.
+        limits: Yields the number of episodes that may play at the same time in all processes that share a queue;
+            ``None`` is ``player.max_in_flight`` for each process.
+        judge: The judge model, for reward components and rollout parts that need one.
+        measure: Measures the policy, for an advantage that needs it.
+        problems: The environment's source of problems, for rollout parts and rewards that read them.
+    """
+
+    player: EpisodePlayer
+    sampler: Sampler
+    ranks: Ranks = ONE
+    limits: LimitSource | None = None
+    judge: RewardJudge | None = None
+    measure: Measure | None = None
+    problems: ProblemSource | None = None
+
+
+def check_parts(parts: CollectorParts, rollout: Rollout, options: StepOptions, services: StepServices) -> None:
+    """Check that parts, options and services fit together.
 
     Args:
         parts: The parts.
-        group_size: Episodes of a group that train, at most.
-        early_stop: Whether the rest of a group is cancelled once its selector has enough.
-        tail: What becomes of the groups that end last.
-        measured: Whether somebody measures the policy, for an advantage that needs it.
+        rollout: The rollout part, with all methods of the base class.
+        options: The options.
+        services: The services.
 
     Raises:
         ConfigurationError: They do not.
     """
-    if early_stop and not isinstance(parts.selector, Settles):
+    count, size = options.problems_per_step, services.ranks.size
+    if count % size:
         raise ConfigurationError(
-            "early_stop needs a selector that can tell when a group has enough episodes; "
+            f"problems_per_step={count} groups cannot be divided among {size} processes; use a multiple of {size}."
+        )
+    if (services.limits is not None or options.tail != "wait") and size > 1 and not options.one_queue:
+        raise ConfigurationError(
+            "Options that apply to the episodes of all processes together (adaptive_in_flight, tail) need one queue "
+            "for all of them",
+            option="rollout.one_queue",
+        )
+    if options.tail == "carry" and not hasattr(services.player, "carry"):
+        raise ConfigurationError(
+            f"The player {type(services.player).__name__} cannot stop in the middle of an episode: it has no `carry`",
+            option="rollout.tail",
+        )
+    check_manner(rollout, services.player)
+    if options.early_stop and not isinstance(parts.selector, Settles):
+        raise ConfigurationError(
+            "early_stop needs a selector that reports when a group has enough episodes; "
             f"{type(parts.selector).__name__} has no `settled`."
         )
-    if group_size < (least := getattr(parts.advantage, "least", 1)):
+    if options.group_size < (least := getattr(parts.advantage, "least", 1)):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
-            f"{least}, not {group_size}.",
+            f"{least}, not {options.group_size}.",
             option="group_size",
         )
-    if not measured and (needs := getattr(parts.advantage, "needs", ())):
+    if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} needs {', '.join(sorted(needs))} of the policy, which "
             "this trainer does not measure."
@@ -76,17 +154,4 @@ def check_parts(parts: CollectorParts, *, group_size: int, early_stop: bool, tai
             f"reward are {', '.join(known)}: name those, or add {', '.join(unknown)} to reward.",
             option="advantage",
         )
-    check_waits(parts.rollout, early_stop=early_stop, tail=tail)
-
-
-def told_of(rollout: Rollout, groups: Sequence[Group]) -> list[tuple[int, Any]]:
-    """What a rollout part has to tell every process of this one's groups, with their numbers."""
-    if not isinstance(rollout, Learns):
-        return []
-    told = [(group.number, rollout.tell(group.episodes)) for group in groups]
-    return [(number, said) for number, said in told if said is not None]
-
-
-def heard_of(told: Iterable[Sequence[tuple[int, Any]]]) -> list[Any]:
-    """What all processes told, in the order of the groups' numbers."""
-    return [said for _, said in sorted(chain.from_iterable(told), key=lambda pair: pair[0])]
+    check_waits(rollout, early_stop=options.early_stop, tail=options.tail)

@@ -1,4 +1,4 @@
-"""``Ahead``: collects batches in a thread of its own, ahead of the trainer that takes them, by a bounded staleness.
+"""``Prefetch``: collects batches in a thread of its own, ahead of the trainer that takes them, by a bounded staleness.
 
 The trainer takes a batch before the first step that trains on it. A batch may begin once weights are in the engine that
 are at most ``staleness`` hand-overs older than those that it will train, so every turn of it is at most that old. Which
@@ -80,7 +80,7 @@ class _Call:
     done: bool = False
 
 
-class Ahead(Generic[B, S]):
+class Prefetch(Generic[B, S]):
     """Collects ahead; every method but ``on_trainer`` belongs to the thread that trains.
 
     Args:

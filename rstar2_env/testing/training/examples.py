@@ -73,7 +73,7 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
         rewards = [reward for reward in mixture if not isinstance(reward, str)]
         deviation = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else 0.0
         found.append(
-            samplers.Outcome(
+            samplers.GroupResult(
                 start=samplers.Start(number, {"problem_id": f"problem-{number}"}),
                 group=number,
                 episodes=len(rewards),

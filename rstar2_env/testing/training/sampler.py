@@ -46,7 +46,7 @@ class SamplerHarness:
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
         """How the groups of a step went: hard, middling and easy ones, and one of which nothing counts."""
-        outcome = importlib.import_module("rstar2_env.trainers.samplers.base").Outcome
+        outcome = importlib.import_module("rstar2_env.trainers.samplers.base").GroupResult
         rng = np.random.default_rng([step, 5])
         found = []
         for number, start in enumerate(starts):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from group_playing import play_groups
 from places import SUPPORT
 from scripted_engine import ScriptedEngine, call, echo_player, scripted
 
@@ -117,7 +118,7 @@ def play(share: float, settled: Any = None) -> tuple[list[Episode], Chaos, Sched
         max_in_flight=64,
         max_failed=0.9,
     ) as player:
-        episodes = player.play(requests, settled=settled)
+        episodes = player.play(requests) if settled is None else play_groups(player, 50, 8, settled)
     return episodes, chaos, scheduler, engines
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from group_playing import aplay_groups, play_groups
 from scripted_engine import EchoEnv, ScriptedEngine, call, echo_player, first_times, math_tool, scripted, turns_of
 
 from rstar2_env.core.episode import Episode
@@ -132,16 +133,15 @@ def test_a_time_that_is_no_time_is_refused() -> None:
 
 
 def test_a_settled_group_is_cancelled_and_the_others_go_on() -> None:
-    engine = scripted(lambda text: "stop" if turns_of(text) or len(engine.calls) % 2 else "hang")
+    engine = scripted(lambda text: "hang" if len(engine.generations) % 2 else "stop")
     asked: list[list[bool]] = []
 
     def settled(group: Sequence[Episode | None]) -> bool:
         asked.append([episode is not None for episode in group])
         return len(group) == 4 and sum(episode is not None for episode in group) == 2
 
-    requests = [EpisodeRequest(group=0, seed=i) for i in range(4)]
     with echo_player(engine, lambda: EchoEnv(turns=3)) as player:
-        episodes = player.play(requests, settled=settled)
+        episodes = play_groups(player, 1, 4, settled)
         EchoEnv.gate.set()
     assert sorted(e.end for e in episodes) == ["cancelled", "cancelled", "terminated", "terminated"]
     assert max(sum(flags) for flags in asked) == 2, "a settled group is not asked again"
@@ -154,21 +154,18 @@ def test_a_settled_group_is_cancelled_and_the_others_go_on() -> None:
 def test_a_cancelled_episode_that_still_waited_for_its_turn_is_marked_too() -> None:
     engine = scripted(lambda text: "stop")
     with echo_player(engine, max_in_flight=1) as player:
-        episodes = player.play(
-            [EpisodeRequest(group=i // 4, seed=i) for i in range(8)], settled=lambda group: group[0] is not None
-        )
+        episodes = play_groups(player, 2, 4, lambda group: group[0] is not None)
     assert [e.end for e in episodes] == ["terminated", *["cancelled"] * 3] * 2
     assert len(engine.calls) == 2
 
 
 def test_cancelled_episodes_are_no_share_of_the_failures() -> None:
     engine = scripted(first_times("boom", 1))
-    requests = [EpisodeRequest(seed=i) for i in range(10)]
     with (
         echo_player(engine, max_in_flight=1, max_failed=0.4) as player,
         pytest.raises(RolloutError, match="1 of 10"),
     ):
-        player.play(requests, settled=lambda group: sum(e is not None for e in group) == 2)
+        play_groups(player, 1, 10, lambda group: sum(e is not None for e in group) == 2)
 
 
 def test_a_selector_that_fails_stops_the_rollout() -> None:
@@ -176,7 +173,7 @@ def test_a_selector_that_fails_stops_the_rollout() -> None:
         raise ZeroDivisionError("a selector with a mistake")
 
     with echo_player(scripted(lambda text: "stop")) as player, pytest.raises(ZeroDivisionError):
-        player.play([EpisodeRequest(seed=i) for i in range(3)], settled=settled)
+        play_groups(player, 1, 3, settled)
 
 
 def test_cancelling_while_groups_settle_cancels_everything() -> None:
@@ -184,8 +181,7 @@ def test_cancelling_while_groups_settle_cancels_everything() -> None:
     player = echo_player(engine)
 
     async def give_up() -> None:
-        requests = [EpisodeRequest(group=i // 8, seed=i) for i in range(16)]
-        playing = asyncio.create_task(player.aplay(requests, settled=lambda group: group[0] is not None))
+        playing = asyncio.create_task(aplay_groups(player, 2, 8, lambda group: group[0] is not None))
         begin = time.monotonic()
         while sum(env.inside for env in EchoEnv.made) < 3 and time.monotonic() < begin + 60:
             await asyncio.sleep(0.001)

@@ -99,7 +99,7 @@ def test_a_place_that_is_no_turn_of_the_policy_is_refused(where: str) -> None:
         "after the last turn": lambda parent: parent.steps[-1].stop,
         "nothing": lambda parent: len(parent.completion_ids) + 5,
     }
-    with echo_player(engine) as player, pytest.raises(BranchError, match="within a turn of the policy"):
+    with echo_player(engine) as player, pytest.raises(BranchError, match="cannot be branched at token"):
         run(player, places[where])
 
 
@@ -116,7 +116,7 @@ class Clock(EchoEnv):
 
 def test_an_environment_that_shows_something_else_is_told_and_not_trained_on() -> None:
     engine = scripted(lambda text: "stop" if turns_of(text) == 2 else "go")
-    with echo_player(engine, Clock) as player, pytest.raises(BranchError, match="something else before turn 2"):
+    with echo_player(engine, Clock) as player, pytest.raises(BranchError, match="before turn 2"):
         run(player, lambda parent: parent.steps[2].start)
 
 
@@ -133,7 +133,7 @@ def test_a_replay_that_ends_before_is_told() -> None:
     engine = scripted(lambda text: "go")
     with (
         echo_player(engine, Shorter) as player,
-        pytest.raises(BranchError, match=r"ended \(truncated\) before the token"),
+        pytest.raises(BranchError, match=r"ended \(truncated\) before the .*token"),
     ):
         run(player, lambda parent: parent.steps[2].start)
 

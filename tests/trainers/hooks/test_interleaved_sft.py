@@ -9,7 +9,7 @@ from hook_events import HookEvents
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.hooks.interleaved_sft import InterleavedSft
-from rstar2_env.trainers.samplers.base import Outcome, Start
+from rstar2_env.trainers.samplers.base import GroupResult, Start
 
 
 def shown(number):
@@ -26,7 +26,7 @@ def make(tmp_path):
 
 def went(*problems, successes=0, episodes=4):
     return [
-        Outcome(Start(0), at, episodes, successes, 0.0, 0.0, episodes, problem_id=name)
+        GroupResult(Start(0), at, episodes, successes, 0.0, 0.0, episodes, problem_id=name)
         for at, name in enumerate(problems)
     ]
 

@@ -8,10 +8,13 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 
 import pytest
+from small_run import SmallPlayer
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.queue import wire as wire_module
+from rstar2_env.trainers.queue.local import LocalQueue
+from rstar2_env.trainers.queue.shared import make_queue
 from rstar2_env.trainers.queue.wire import Gone, Wire
 
 
@@ -127,7 +130,6 @@ def test_a_first_process_that_cannot_be_reached_says_what_to_do(monkeypatch):
 
 def test_one_process_needs_no_connection():
     def work(ranks):
-        wire = Wire.connect(ranks)
-        return wire.size, ranks.calls
+        return type(make_queue(SmallPlayer(), ranks)), ranks.calls
 
-    assert in_processes(1, work) == [(1, 0)]
+    assert in_processes(1, work) == [(LocalQueue, 0)]

@@ -12,6 +12,7 @@ from small_run import SmallPlayer
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.step.collector import Collector
+from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
 
 MIXED, SAME = [1.0, 0.0, 0.0, 1.0], [0.0] * 4
 LOSSES = {
@@ -41,14 +42,12 @@ def collector(name, earned=(MIXED, SAME), **options):
 
     config = configured(name, **{"problems_per_step": 2, "group_size": 4, "max_episode_tokens": 1000, **options})
     parts, rollout = make_parts(config, shares_weights=True), config.rollout
-    return Collector(
-        parts,
-        SmallPlayer(earns),
+    options = StepOptions(
         problems_per_step=rollout.problems_per_step,
         group_size=rollout.group_size,
         refill=rollout.refill,
-        sampler=parts.sampler_factory(None, 0),
     )
+    return Collector(parts, options, StepServices(SmallPlayer(earns), parts.sampler_factory(None, 0)))
 
 
 def advantages(name, **options):

@@ -14,6 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.step.collector import Collector
+from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
 
 OURS = ["dapo", "dr_grpo", "grpo", "grpo_roc", "gspo", "lite_ppo", "reinforce", "rloo"]
 
@@ -47,15 +48,13 @@ def collected(name, earned=(MIXED, SAME), **options):
     chosen = {"problems_per_step": 2, "group_size": 4, "max_episode_tokens": 1000, **options}
     config = configured(name, **chosen)
     parts, rollout = make_parts(config, shares_weights=True), config.rollout
-    return Collector(
-        parts,
-        SmallPlayer(earns),
+    options = StepOptions(
         problems_per_step=rollout.problems_per_step,
         group_size=rollout.group_size,
         oversample=rollout.oversample,
         refill=rollout.refill,
-        sampler=parts.sampler_factory(None, 0),
-    ).collect(0)
+    )
+    return Collector(parts, options, StepServices(SmallPlayer(earns), parts.sampler_factory(None, 0))).collect(0)
 
 
 @pytest.mark.parametrize("name", OURS)

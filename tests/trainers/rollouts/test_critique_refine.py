@@ -75,7 +75,7 @@ def test_a_judge_may_write_the_critiques_and_the_policy_is_asked_for_none():
 
 def test_a_judge_that_nobody_named_is_asked_for_before_anything_is_played():
     made = collector_of(CritiqueRefine(critic="judge"), learns_from_critique, **PARTS)
-    with pytest.raises(ConfigurationError, match=r"critic=judge .* none is named"):
+    with pytest.raises(ConfigurationError, match=r"critic=judge .*rollout.judge"):
         made.collect(0)
     assert made.player.engine.prompts == []
 

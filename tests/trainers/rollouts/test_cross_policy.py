@@ -69,7 +69,7 @@ def test_turns_of_older_weights_train_or_are_masked():
 
 
 def test_a_player_without_older_weights_is_refused():
-    with echo_player(Words()) as player, pytest.raises(ConfigurationError, match="no second engine that holds them"):
+    with echo_player(Words()) as player, pytest.raises(ConfigurationError, match="stale_engine"):
         collector(player, rollout=CrossPolicy())
 
 

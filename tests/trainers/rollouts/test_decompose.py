@@ -72,7 +72,7 @@ def test_the_rescued_train_under_the_question_without_an_advantage_though_their_
 def test_solved_problems_that_are_like_this_one_are_shown_and_never_itself():
     part = Decompose(examples=2, attempts=1)
     solved = [("s5", "What is 5 + 7?", "It is 12"), ("x", "Name a colour.", "Red"), ("y", "What is 5 + 8?", "It is 13")]
-    part.learn(solved)
+    part.update(solved)
     made = collector_of(part, solver(alone=set(), apart={5}, reflecting=set()), problems_per_step=8)
     shown = groups_of(made.collect(0))[5][4].shown
     assert re.findall(r"A solved problem:\n(.*)\n", shown) == ["What is 5 + 8?", "Name a colour."]

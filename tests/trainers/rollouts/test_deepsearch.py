@@ -20,7 +20,7 @@ from rstar2_env.testing.training.plain_play import PlainPlay
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.tree_value import TreeValue
 from rstar2_env.trainers.ranks import ONE
-from rstar2_env.trainers.rollouts.chunk_tree import back_up, best_of, followed, frontier_score, values_of
+from rstar2_env.trainers.rollouts.chunk_tree import back_up, best_child, best_of, frontier_score, values_of
 from rstar2_env.trainers.rollouts.deepsearch import NODE_VALUE, DeepSearch
 from rstar2_env.trainers.samplers.base import Start
 from rstar2_env.trainers.selectors.keep_all import KeepAll
@@ -78,11 +78,11 @@ def test_the_child_that_is_followed_is_the_one_with_the_highest_bound():
     first, second = Node(None, parent=root, action=0), Node(None, parent=root, action=0)
     root.visits, first.visits, first.total, second.visits, second.total = 9, 3, 0.6, 4, 3.2
     # 0.2 + 2 sqrt(ln 9 / 3) = 1.9116 against 0.8 + 2 sqrt(ln 9 / 4) = 2.2823
-    assert followed([first, second], 2.0) is second
+    assert best_child([first, second], 2.0) is second
     second.total = 1.7  # 0.425 + 1.4823 = 1.9073
-    assert followed([first, second], 2.0) is first
+    assert best_child([first, second], 2.0) is first
     unseen = Node(None, parent=root, action=0)
-    assert followed([unseen, second], 2.0) is second
+    assert best_child([unseen, second], 2.0) is second
 
 
 def test_the_next_node_of_the_frontier():
@@ -217,25 +217,25 @@ def kept(part):
 
 def test_right_episodes_of_hard_problems_are_kept_until_they_are_hard_no_longer():
     part = DeepSearch(kept=2)
-    told = [part.tell(hard(name, right)) for name, right in (("a", 2), ("b", 3), ("c", 0), ("d", 1))]
+    told = [part.report(hard(name, right)) for name, right in (("a", 2), ("b", 3), ("c", 0), ("d", 1))]
     assert [news["trace"] is None for news in told] == [False, True, True, False]
-    part.learn(told)
+    part.update(told)
     assert kept(part) == ["a", "d"]  # a quarter at most, and not none
-    part.learn([part.tell(hard("e", 1))])
+    part.update([part.report(hard("e", 1))])
     assert kept(part) == ["d", "e"]
-    part.learn([part.tell(hard("e", 0)), part.tell(hard("d", 5))])
+    part.update([part.report(hard("e", 0)), part.report(hard("d", 5))])
     assert kept(part) == ["e"]
     # An old episode says nothing of what the policy can do now.
-    assert part.tell(hard("f", 8, source="stale")) is None
-    assert part.tell(hard("", 1)) is None
+    assert part.report(hard("f", 8, source="stale")) is None
+    assert part.report(hard("", 1)) is None
     off = DeepSearch(hard=0.0)
-    off.learn([off.tell(hard("a", 1))])
+    off.update([off.report(hard("a", 1))])
     assert kept(off) == []
 
 
 def test_a_problem_that_is_kept_is_not_searched_again_and_the_state_survives():
     part = DeepSearch(chunk=12, width=3)
-    part.learn([part.tell(hard("p1", 1))])
+    part.update([part.report(hard("p1", 1))])
     again = DeepSearch(chunk=12, width=3)
     again.load_state_dict(json.loads(json.dumps(part.state_dict())))
     for one in (part, again):

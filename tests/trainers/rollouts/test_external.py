@@ -69,10 +69,10 @@ def test_problems_bring_demonstrations_too_and_several_take_turns(tmp_path):
 
     file = traces(tmp_path, lambda one: ["first", "second"])
     part = External(file=file)
-    assert part._of("s1", Play) == [["first"], ["second"]]
-    assert part._of("one", Play) == [["It is 5"]]
-    assert part._of("two", Play) == [["a", "b"]]
-    assert part._of("other", Play) == External(field="solution")._of("one", Play) == []
+    assert part._demonstrations("s1", Play) == [["first"], ["second"]]
+    assert part._demonstrations("one", Play) == [["It is 5"]]
+    assert part._demonstrations("two", Play) == [["a", "b"]]
+    assert part._demonstrations("other", Play) == External(field="solution")._of("one", Play) == []
 
 
 def test_without_a_demonstration_that_plays_to_its_end_the_policy_plays_one_more(tmp_path):
@@ -87,7 +87,7 @@ def test_given_turns_that_do_not_end_the_episode_or_do_not_fit_make_it_unavailab
     with echo_player(scripted(lambda text: "stop")) as player:
         short = asyncio.run(player.given(["a", "b"]))
         assert (short.end, short.source) == ("unavailable", "expert")
-        assert "goes on after the last" in short.error
+        assert "after the last" in short.error
         whole = asyncio.run(player.given(["a", "stop"], seed=3))
         assert (whole.end, whole.turns, whole.reward) == ("terminated", 2, 1.5)
         assert 0 < sum(whole.mask) < len(whole.mask), "what the environment said is not the expert's"

@@ -184,12 +184,12 @@ def test_good_problems_are_references_later_on_every_process_and_after_a_resume(
 
 def test_it_remembers_no_more_than_it_may_and_only_good_problems():
     part = Mae(capacity=2)
-    part.learn([["a"], ["b", "c"]])
+    part.update([["a"], ["b", "c"]])
     assert part.state_dict() == {"good": ["b", "c"]}
     bad = Episode(task="proposer", messages=[Message("user", "?"), Message("assistant", "<question>x</question>")])
-    assert part.tell([bad]) is None
+    assert part.report([bad]) is None
     bad.correct = True
-    assert part.tell([bad]) == ["x"]
+    assert part.report([bad]) == ["x"]
 
 
 def test_a_group_with_less_room_has_fewer_solvers_and_one_of_an_episode_is_refused():

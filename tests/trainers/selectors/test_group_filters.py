@@ -11,7 +11,7 @@ from small_run import SmallPlayer, collector
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.trainers.samplers.base import Outcome, Start
+from rstar2_env.trainers.samplers.base import GroupResult, Start
 from rstar2_env.trainers.selectors.balanced_band import BalancedBand
 from rstar2_env.trainers.selectors.deviation import Deviation
 from rstar2_env.trainers.selectors.minimum_group import MinimumGroup
@@ -98,7 +98,7 @@ class TestAnotherChooses:
 
 
 def step_of(*deviations):
-    return [Outcome(Start(0), at, 8, 4, 0.5, 0.0, 8, "", value) for at, value in enumerate(deviations)]
+    return [GroupResult(Start(0), at, 8, 4, 0.5, 0.0, 8, "", value) for at, value in enumerate(deviations)]
 
 
 class TestDeviation:

@@ -16,7 +16,7 @@ from rstar2_env.core.blocking import StoppedError
 from rstar2_env.core.turn import Turn
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.ranks import OtherProcessError
-from rstar2_env.trainers.step.prefetch import Ahead, Pace
+from rstar2_env.trainers.step.prefetch import Pace, Prefetch
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Run:
         self.collector = collector(self.player, **options)
         self.step, self.handed, self.train_s = 0, [], train_s
         self.pace = pace
-        self.ahead = Ahead(
+        self.ahead = Prefetch(
             self.collector,
             lambda step, settings: (step, settings, self.collector.collect(step)),
             pace,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections import Counter
 
 import pytest
 from small_run import MIXED, PROBLEMS, SAME, SmallPlayer, by_group, collector
@@ -10,10 +10,6 @@ from small_run import MIXED, PROBLEMS, SAME, SmallPlayer, by_group, collector
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
-
-
-def note_round(rounds, groups, number):
-    rounds.append((number, len(groups)))
 
 
 class Moody:
@@ -41,10 +37,8 @@ class TestRefill:
 
         short = 0
         for seed in range(12):
-            rounds: list[tuple[int, int]] = []
-            note = partial(note_round, rounds)
-            collect = collector(SmallPlayer(earns), seed=seed, refill=3, on_groups=note)
-            batch = collect.collect(0)
+            batch = collector(SmallPlayer(earns), seed=seed, refill=3).collect(0)
+            rounds = sorted(Counter(group[0].round for group in batch.decisions).items())
             trained = {row.episode.group for row in batch.rows}
             assert len(trained) == 4 - batch.missing
             assert [number for number, _ in rounds] == list(range(len(rounds)))

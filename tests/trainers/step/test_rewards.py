@@ -150,7 +150,7 @@ def test_an_episode_whose_judge_does_not_answer_counts_for_nothing():
     batch = collector(player, rewards=[Component("judged", Judged())], judge=judge, problems_per_step=1).collect(0)
     assert [episode.end for episode in batch.groups[0]] == ["answered", "unavailable", "answered", "answered"]
     assert [row.episode.reward for row in batch.rows] == [0.5, 1.0, 0.0]
-    assert batch.outcomes[0].episodes == 3
+    assert batch.results[0].episodes == 3
 
 
 def test_a_component_that_needs_the_problem_gets_it_or_is_refused():
@@ -188,7 +188,7 @@ def test_a_component_that_learns_is_told_of_every_group_and_its_state_is_kept():
     batch = one.collect(0)
     lengths = [[episode.policy_tokens for episode in group] for group in batch.groups]
     assert one.parts.rewards[0].score.seen == lengths
-    assert [outcome.problem_id for outcome in batch.outcomes] == [group[0].problem_id for group in batch.groups]
+    assert [outcome.problem_id for outcome in batch.results] == [group[0].problem_id for group in batch.groups]
     other = collector(rewards=[Component("learning", Learning())], selector=KeepAll())
     other.load_state_dict(one.state_dict())
     assert other.parts.rewards[0].score.seen == lengths

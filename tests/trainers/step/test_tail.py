@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.turn import Turn
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.selectors.keep_all import KeepAll
-from rstar2_env.trainers.step.carried_over import MOST_STEPS, LeftOff
+from rstar2_env.trainers.step.carried_over import MOST_STEPS, CarriedOver
 
 
 @dataclass
@@ -187,7 +187,7 @@ def test_on_several_processes_the_groups_of_all_are_counted_together():
 
 
 def test_a_player_that_cannot_leave_off_is_refused():
-    with pytest.raises(ConfigurationError, match=r"SmallPlayer cannot leave off .*rollout\.tail"):
+    with pytest.raises(ConfigurationError, match=r"SmallPlayer .*rollout\.tail"):
         collector(SmallPlayer(), tail="carry")
 
 
@@ -196,8 +196,8 @@ def test_what_is_kept_of_a_group_is_all_of_it():
     batch = made(player, tail="wait").collect(0)
     episodes = batch.groups[0]
     start = collector().sampler.draw(1)[0]
-    one = LeftOff(start, (3, 7), 2, {(0,): episodes[0], (1, 5, 2): episodes[1]}, {(2,): episodes[2]})
-    again = LeftOff.from_state(json.loads(json.dumps(one.state_dict())))
+    one = CarriedOver(start, (3, 7), 2, {(0,): episodes[0], (1, 5, 2): episodes[1]}, {(2,): episodes[2]})
+    again = CarriedOver.from_state(json.loads(json.dumps(one.state_dict())))
     assert (again.start, again.drawn, again.steps) == (start, (3, 7), 2)
     assert again.ended[(1, 5, 2)].logprobs == episodes[1].logprobs
     assert [vars_of(one) for one in again.ended.values()] == [vars_of(one) for one in episodes[:2]]

@@ -19,9 +19,9 @@ from ....options.config import TrainConfig
 from ....options.parts import correction_of, make_parts
 from ....queue.adaptive import adaptive
 from ....record.resume import check_begun, checkpoint_to_resume
-from ....rollouts.base import HoldsOlder
 from ....step.batch import Batch
 from ....step.collector import Collector
+from ....step.collector_parts import StepOptions, StepServices
 from ..arguments import quiet, run_arguments
 from ..loss.forward import Reference
 from ..loss.measuring import PolicyMeasurer
@@ -95,7 +95,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
         if not ranks.rank:
             samples.show(step + 1, batch.groups, batch.decisions)
 
-    observers = [lambda step, batch: hooks.observe(batch.outcomes), recorder.write_batch, show_samples]
+    observers = [lambda step, batch: hooks.observe(batch.results), recorder.write_batch, show_samples]
     rollouts = Rollouts(setup, trainer, play, state=state, stopping=stopping, observers=observers)
     trainer.collector = rollouts
     trainer.keep_state("collector", rollouts)
@@ -152,7 +152,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     reference = None
     if "reference" in objective.needs:
         reference = Reference(policy.model, dtype_of(config.model), config.rollout.temperature)
-    given = "teacher" in getattr(parts.rollout, "columns", ())
+    given = "teacher" in parts.rollout.columns
     teacher = load_teacher(config, policy.model, policy.tokenizer, objective.needs, given=given, waits=setup.waits)
     with quiet():
         trainer = CollectorTrainer(
@@ -188,7 +188,7 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     config, parts, tokenizer = setup.config, setup.parts, policy.tokenizer
     engine = PolicyEngine(config, trainer, tokenizer)
     stale = None
-    if isinstance(parts.rollout, HoldsOlder):
+    if parts.rollout.older_weights is not None:
         stale = StalePolicy(config, trainer, tokenizer, parts.rollout.older_weights, policy.stale_copy)
     chat = codec(config.model, tokenizer, policy.model)
     check_lengths(config, engine.engine, chat, getattr(policy.model.config, "max_position_embeddings", None))
@@ -217,25 +217,27 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     problems = problem_source(config, "train")
     rollout, seed, timeout_s = config.rollout, config.run.seed, config.run.process_timeout_s
     ahead = rollout.max_staleness > 0  # then the collector's thread needs process groups of its own
-    collector = Collector(
-        parts,
-        player,
+    options = StepOptions(
         problems_per_step=rollout.problems_per_step,
         group_size=rollout.group_size,
         oversample=rollout.oversample,
         refill=rollout.refill,
         replace=rollout.replace,
         seed=seed,
-        ranks=OwnRanks(processes(), timeout_s=timeout_s) if ahead else setup.ranks,
-        sampler=parts.sampler_factory(problems, seed),
-        problems=problems,
         early_stop=rollout.early_stop,
         one_queue=rollout.one_queue,
         tail=rollout.tail,
         spare=rollout.spare_groups,
-        limits=limits,
         patience_s=timeout_s,
+    )
+    services = StepServices(
+        player,
+        parts.sampler_factory(problems, seed),
+        ranks=OwnRanks(processes(), timeout_s=timeout_s) if ahead else setup.ranks,
+        limits=limits,
         judge=None if rollout.judge is None else make_reward_judge(rollout.judge),
         measure=measuring,
+        problems=problems,
     )
+    collector = Collector(parts, options, services)
     return PlayParts(engine, stale, player, evaluation, chat, problems, limits, measuring, collector)

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 from rstar2_env.core.errors import ConfigurationError
 
 from ....hooks.base import EVENTS, Binds, Hook, KeepsState, Observes
-from ....samplers.base import Outcome
+from ....samplers.base import GroupResult
 from .run_state import TrlRunState
 
 
@@ -39,7 +39,7 @@ class HooksCallback(TrainerCallback):
                 control = method(args, state, control, **kwargs) or control
         return control
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Pass the outcomes of a rollout's groups to the hooks that observe them."""
         for hook in self._hooks:
             if isinstance(hook, Observes):

@@ -18,7 +18,7 @@ from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
 from ....step.batch import Batch
-from ....step.prefetch import Ahead, Pace
+from ....step.prefetch import Pace, Prefetch
 from ....step.sums import Sums
 from ..trainer import CollectorTrainer
 from ..weights.engine_figures import add_engine_figures, stats_of
@@ -68,7 +68,7 @@ class Rollouts:
         self._collector, self._state, self._stopping, self._observers = play.collector, state, stopping, observers
         self._first = not setup.ranks.rank
         self._sync_s = 0.0
-        self._ahead: Ahead[CollectedBatch, Settings] | None = None
+        self._prefetch: Prefetch[CollectedBatch, Settings] | None = None
         config = setup.config
         if config.rollout.max_staleness:
             pace = Pace(
@@ -77,10 +77,10 @@ class Rollouts:
                 last=config.run.steps,
                 carry=config.rollout.handover == "carry",
             )
-            self._ahead = Ahead(
+            self._prefetch = Prefetch(
                 play.collector, self._play_ahead, pace, hand_over=self._sync, settings=lambda: state.wanted
             )
-            play.measuring.call_in = self._ahead.on_trainer
+            play.measuring.call_in = self._prefetch.on_trainer
 
     def collect(self, step: int) -> Batch:
         """Return the batch that begins to train at a step, once its metrics are summed and the observers have seen it.
@@ -92,7 +92,7 @@ class Rollouts:
             RolloutAbortedError: A signal arrived before the batch was collected.
             Exception: Collecting the batch failed.
         """
-        if self._ahead is None:
+        if self._prefetch is None:
             self._state.begin_rollout()
             self._sync()
             with self._playing(), self._stopping.rollout(self._collector):
@@ -100,7 +100,7 @@ class Rollouts:
         else:
             begun, self._sync_s = time.perf_counter(), 0.0
             with self._stopping.rollout():
-                collected = self._ahead.take(step)
+                collected = self._prefetch.take(step)
             self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._sync_s)
             self._state.train_with(collected.settings)
         self._trl.sums.merge(collected.figures)
@@ -116,27 +116,27 @@ class Rollouts:
 
         Prefetched episodes end first, unless they are carried over.
         """
-        if self._ahead is None:
+        if self._prefetch is None:
             self._policy.update()
             with self._playing(), self._stopping.rollout():
                 yield
         else:
             version = int(self._trl.state.global_step)
-            with self._stopping.rollout(), self._ahead.updated(version), self._playing():
+            with self._stopping.rollout(), self._prefetch.updated(version), self._playing():
                 yield
 
     def state_dict(self) -> Any:
         """Return the collector's state after the last batch that the trainer took."""
-        return (self._ahead or self._collector).state_dict()
+        return (self._prefetch or self._collector).state_dict()
 
     def load_state_dict(self, state: Any) -> None:
         """Restore a state."""
-        (self._ahead or self._collector).load_state_dict(state)
+        (self._prefetch or self._collector).load_state_dict(state)
 
     def stop(self) -> None:
         """Abandon the prefetched batches."""
-        if self._ahead is not None:
-            self._ahead.stop()
+        if self._prefetch is not None:
+            self._prefetch.stop()
 
     def _play_ahead(self, step: int, settings: Settings) -> CollectedBatch:
         self._state.play_with(settings)
@@ -150,9 +150,9 @@ class Rollouts:
         figures.merge(batch.figures)
         for name, seconds in batch.seconds.items():
             figures.add(f"seconds/{name}", seconds)
-        spent = self._play.train.take_spent()
-        figures.add("seconds/tool", spent.environment, spent.episodes)
-        figures.add("seconds/engine_wait", spent.engine, spent.episodes)
+        timing = self._play.train.take_timing()
+        figures.add("seconds/tool", timing.environment, timing.episodes)
+        figures.add("seconds/engine_wait", timing.engine, timing.episodes)
         add_engine_figures(
             figures,
             before,

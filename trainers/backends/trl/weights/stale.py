@@ -20,7 +20,7 @@ from rstar2_env.rollout import Engine, KeepsCaches
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
-from ....rollouts.base import HoldsOlder, OlderWeights
+from ....rollouts.base import OlderWeights, Rollout
 from ..loss.forward import frozen_copy
 from .engine import PolicyEngine
 
@@ -94,7 +94,7 @@ class StalePolicy:
 
 
 def stale_copy(
-    config: TrainConfig, rollout: object, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
+    config: TrainConfig, rollout: Rollout, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
 ) -> nn.Module | None:
     """Copy the policy for older weights, before the trainer puts a head on it.
 
@@ -112,9 +112,9 @@ def stale_copy(
         ConfigurationError: The engine cannot run twice in a process, there are no servers for the copy, or the policy
             is sharded.
     """
-    if not isinstance(rollout, HoldsOlder):
-        return None
     older, name = rollout.older_weights, config.rollout.engine
+    if older is None:
+        return None
     kind = ENGINES.get(name)
     if kind.shares_weights:
         if divided:

@@ -12,9 +12,8 @@ from small_run import SmallPlayer, advantages, collector
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.testing.training.processes import in_each, in_processes
-from rstar2_env.trainers.queue.job import Job
-from rstar2_env.trainers.queue.round import AbandonedError, EpisodeQueue, SilentProcessError
-from rstar2_env.trainers.queue.wire import Wire
+from rstar2_env.trainers.queue.requests import PlayRequest
+from rstar2_env.trainers.queue.shared import AbandonedError, SilentProcessError, make_queue
 
 
 class Waits(SmallPlayer):
@@ -53,7 +52,7 @@ def nobody_plays():
 
 
 def job(number, **options):
-    return Job(group=number, seed=number, sampling_seed=number, **options)
+    return PlayRequest(group=number, seed=number, sampling_seed=number, **options)
 
 
 def played(ranks, player, counts, limits=None, *, groups=None):
@@ -63,8 +62,8 @@ def played(ranks, player, counts, limits=None, *, groups=None):
         own = (queue.play(job(100 * ranks.rank + number)) for number in range(counts[ranks.rank]))
         return await asyncio.gather(*own)
 
-    with closing(Wire.connect(ranks)) as wire:
-        return asyncio.run(EpisodeQueue(player, wire, limits).run(work, groups=groups))
+    with closing(make_queue(player, ranks, limits)) as queue:
+        return asyncio.run(queue.run(work, groups=groups))
 
 
 def test_episodes_that_wait_are_played_by_who_has_room_and_come_back_in_order():
@@ -131,8 +130,8 @@ def test_an_episode_that_is_cancelled_is_stopped_wherever_it_plays():
             asked[3].cancel()
             return [task.cancelled() for task in asked[:3]]
 
-        with closing(Wire.connect(ranks)) as wire:
-            return asyncio.run(EpisodeQueue(players[ranks.rank], wire).run(ask))
+        with closing(make_queue(players[ranks.rank], ranks)) as queue:
+            return asyncio.run(queue.run(ask))
 
     assert in_processes(2, work)[0] == [True] * 3
     assert [player.in_flight for player in players] == [0, 0]
@@ -154,8 +153,8 @@ def test_a_branch_that_fails_elsewhere_raises_where_it_was_asked_for():
             )
 
         player = NoBranches(max_in_flight=1)
-        with closing(Wire.connect(ranks)) as wire:
-            return asyncio.run(EpisodeQueue(player, wire).run(ask))
+        with closing(make_queue(player, ranks)) as queue:
+            return asyncio.run(queue.run(ask))
 
     found = in_processes(2, work)[0]
     assert [(type(error), str(error)) for error in found] == [
@@ -169,13 +168,13 @@ def failing(ranks, fail):
             await fail()
         return await queue.play(job(0))
 
-    wire = Wire.connect(ranks)
     player = SmallPlayer(delay_s=lambda rng: 1000.0)
+    queue = make_queue(player, ranks)
     try:
-        return asyncio.run(EpisodeQueue(player, wire).run(ask))
+        return asyncio.run(queue.run(ask))
     finally:
         assert player.in_flight == 0
-        wire.close()
+        queue.close()
 
 
 def test_nobody_waits_for_a_process_that_fails():
@@ -215,16 +214,17 @@ def test_nobody_waits_for_ever_for_a_process_that_says_nothing(lent):
             return await asyncio.gather(*(queue.play(job(number)) for number in range(count)))
 
         player = Stops(max_in_flight=1) if ranks.rank else SmallPlayer(max_in_flight=1, delay_s=lambda rng: 0.05)
-        wire = Wire.connect(ranks)
+        queue = make_queue(player, ranks, patience_s=0.5)
         try:
-            return asyncio.run(EpisodeQueue(player, wire, patience_s=0.5).run(ask))
+            return asyncio.run(queue.run(ask))
         finally:
             stopped.set()
-            wire.close()
+            queue.close()
 
     first, _ = in_each(2, work)
     assert isinstance(first, SilentProcessError)
-    assert "Process 0 has waited 0.5 s for a word of the others (run.process_timeout_s)" in str(first)
+    assert "Process 0 has waited 0.5 s" in str(first)
+    assert "run.process_timeout_s" in str(first)
 
 
 def test_the_groups_of_a_collector_are_whole_wherever_their_episodes_were_played():

@@ -1,0 +1,112 @@
+"""Seats between an episode and its engine: turns of an expert, and turns from two versions of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import Manner
+from rstar2_env.rollout.chat import ChatCodec
+from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, check_candidates, open_episode
+
+_SPAWN_KEY = 7
+"""Separates the draws of ``TwoPolicies`` from those of the policy, which use the same seed."""
+
+_NO_STALE = (
+    "A part of this run draws turns from older weights, and no second engine holds them: give the player a "
+    "stale_engine."
+)
+
+
+class GivenTurns:
+    """Returns given turns in place of an engine's, with end-of-turn tokens and log-probabilities of 0.
+
+    Args:
+        turns: The turns as text.
+        chat: Converts them to ids.
+    """
+
+    def __init__(self, turns: Sequence[str], chat: ChatCodec) -> None:
+        self._turns, self._chat, self._next = list(turns), chat, 0
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """See ``Seat``.
+
+        Raises:
+            ConfigurationError: No turn is left, or the next one does not fit.
+        """
+        if self._next == len(self._turns):
+            raise ConfigurationError(
+                f"An episode of {len(self._turns)} given turns continues after the last of them: the environment "
+                "answers it instead of ending. Give the turns of a whole episode, with the answer in the "
+                "environment's own form."
+            )
+        own = self._chat.turn(self._turns[self._next])
+        if len(own) > params.max_tokens:
+            raise ConfigurationError(
+                f"Turn {self._next + 1} of a given episode has {len(own)} tokens, and there is room for "
+                f"{params.max_tokens}: raise max_turn_tokens or max_episode_tokens, or leave the episode out."
+            )
+        self._next += 1
+        return Generation(own, [0.0] * len(own), "stop", 0)
+
+
+class TwoPolicies:
+    """Draws each turn from the newest weights or from older ones. Opens the second engine's seat on first use.
+
+    Args:
+        newest: The seat on the engine with the newest weights.
+        stale: The engine with older weights.
+        share: Probability that a turn is drawn from the older weights.
+        seed: Seed of these draws; ``None`` for unseeded draws.
+        room: Arguments of ``open_episode``: tokens of the prompt, and the maximum number of tokens that may follow.
+
+    Attributes:
+        was_stale: Whether the last turn was drawn from the older weights.
+    """
+
+    def __init__(
+        self, newest: Seat, stale: Engine | None, share: float, seed: int | None, room: tuple[int, int]
+    ) -> None:
+        if stale is None:
+            raise ConfigurationError(_NO_STALE)
+        self._newest, self._engine, self._share, self._room = newest, stale, share, room
+        entropy = None if seed is None else np.random.SeedSequence(seed, spawn_key=(0, _SPAWN_KEY))
+        self._rng = np.random.default_rng(entropy)
+        self._stale: Seat | None = None
+        self._stack = AsyncExitStack()
+        self.was_stale = False
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """See ``Seat``."""
+        self.was_stale = bool(self._rng.random() < self._share)
+        if not self.was_stale:
+            return await self._newest.generate(ids, params)
+        if self._stale is None:
+            self._stale = await self._stack.enter_async_context(open_episode(self._engine, *self._room))
+        return await self._stale.generate(ids, params)
+
+    async def leave(self) -> None:
+        """Release the seat on the second engine."""
+        await self._stack.aclose()
+
+
+def check_engines(manner: Manner, newest: Engine, stale: Engine | None) -> None:
+    """Check that the engines can play episodes in a manner.
+
+    Args:
+        manner: How the episodes are played.
+        newest: The engine with the newest weights.
+        stale: The engine with older weights.
+
+    Raises:
+        ConfigurationError: An engine reports too few candidates, or no engine holds older weights.
+    """
+    if manner.stale and stale is None:
+        raise ConfigurationError(_NO_STALE)
+    for engine in (newest, stale):
+        if engine is not None:
+            check_candidates(engine, manner.candidates)

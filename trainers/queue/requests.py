@@ -1,0 +1,136 @@
+"""``PlayRequest``: an episode to play, as data that any process of a run can play; and ``perform``, which plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import PLAIN, Manner
+
+
+class EpisodePlayer(Protocol):
+    """Plays single episodes; ``rstar2_env.rollout.Player`` is one.
+
+    A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of that class. A run that
+    needs a missing one is refused.
+    """
+
+    @property
+    def max_in_flight(self) -> int:
+        """Maximum number of episodes to play at the same time."""
+        ...
+
+    async def episode(
+        self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
+    ) -> Episode:
+        """Play one episode; a failure ends it as ``unavailable``."""
+        ...
+
+    async def branch(
+        self, parent: Episode, token: int, *, options: Mapping[str, Any], sampling_seed: int | None
+    ) -> Episode:
+        """Play one episode that shares the first ``token`` tokens of ``parent.completion_ids``."""
+        ...
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text, without special tokens."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids."""
+        ...
+
+    def check(self, episodes: Sequence[Episode]) -> None:
+        """Raise an error if too many of the episodes ended as ``unavailable``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlayRequest:
+    """One episode to play.
+
+    Attributes:
+        group: Number of its group in the step.
+        seed: Seed of the environment's ``reset``.
+        options: Options of ``reset``.
+        sampling_seed: Seeds the policy's draws.
+        parent: The episode that this one branches off; ``None`` for an episode that does not branch.
+        token: Number of tokens shared with ``parent``.
+        begun: The part that was played in an earlier step.
+        carries: Keep the part that was played if the episode has to stop.
+        shown: Text shown to the policy in place of the user's message.
+        asks: Ask the policy for one turn in answer to this message, without an environment.
+        system: The system message before ``asks``.
+        manner: How the episode is played.
+        given: An expert's turns, played in place of the policy's.
+    """
+
+    group: int
+    seed: int | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sampling_seed: int | None = None
+    parent: Episode | None = None
+    token: int = 0
+    begun: Episode | None = None
+    carries: bool = False
+    shown: str | None = None
+    asks: str | None = None
+    system: str = ""
+    manner: Manner = PLAIN
+    given: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The result of a request that had to stop.
+
+    Attributes:
+        begun: The part that was played; ``None`` if nothing was played or kept.
+    """
+
+    begun: Episode | None = None
+
+
+async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) -> Episode:
+    """Play an episode.
+
+    Args:
+        request: The episode to play.
+        player: Plays it.
+        record: Records an episode that ``carries`` while it is played.
+
+    Raises:
+        BranchError: The episode cannot branch at that token.
+        ConfigurationError: The player cannot reply, or play given turns.
+    """
+    seed = request.sampling_seed
+    if request.given is not None:
+        play = _method(player, "given", "play given turns")
+        return await play(request.given, group=request.group, seed=request.seed, options=request.options)
+    if request.asks is not None:
+        play = _method(player, "reply", "ask the policy")
+        return await play(request.asks, system=request.system, group=request.group, sampling_seed=seed)
+    # Simple players do not have these parameters.
+    more: dict[str, Any] = {} if request.shown is None else {"shown": request.shown}
+    if request.manner != PLAIN:
+        more["manner"] = request.manner
+    more |= {"options": request.options, "sampling_seed": seed}
+    if request.parent is not None:
+        return await player.branch(request.parent, request.token, **more)
+    if request.carries and (carry := getattr(player, "carry", None)) is not None:
+        return await carry(record, begun=request.begun, **more)
+    return await player.episode(group=request.group, seed=request.seed, **more)
+
+
+def _method(player: EpisodePlayer, name: str, purpose: str) -> Any:
+    method = getattr(player, name, None)
+    if method is None:
+        raise ConfigurationError(f"The player {type(player).__name__} cannot {purpose}: it has no `{name}`.")
+    return method
