@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -124,13 +124,13 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
     more |= {"options": request.options, "sampling_seed": seed}
     if request.parent is not None:
         return await player.branch(request.parent, request.token, **more)
-    if request.carries and (carry := getattr(player, "carry", None)) is not None:
-        return await carry(record, begun=request.begun, **more)
+    if request.carries:
+        return await _method(player, "carry", "carry an episode over")(record, begun=request.begun, **more)
     return await player.episode(group=request.group, seed=request.seed, **more)
 
 
-def _method(player: EpisodePlayer, name: str, purpose: str) -> Any:
-    method = getattr(player, name, None)
+def _method(player: EpisodePlayer, name: str, purpose: str) -> Callable[..., Awaitable[Episode]]:
+    method: Callable[..., Awaitable[Episode]] | None = getattr(player, name, None)
     if method is None:
         raise ConfigurationError(f"The player {type(player).__name__} cannot {purpose}: it has no `{name}`.")
     return method

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -328,7 +328,8 @@ class Collector:
             rejected = []
         others = [_usable(group.episodes)[: self._options.group_size] for group in rejected]
         compared = [*(group.chosen for group in training), *others]
-        if self._services.measure is not None and getattr(part, "needs", ()):
+        needs: Collection[str] = getattr(part, "needs", ())
+        if self._services.measure is not None and needs:
             self._services.measure(part, compared)
         values = part(compared, ranks)
         check_advantages(part, compared, values)

@@ -72,7 +72,7 @@ def test_problems_bring_demonstrations_too_and_several_take_turns(tmp_path):
     assert part._demonstrations("s1", Play) == [["first"], ["second"]]
     assert part._demonstrations("one", Play) == [["It is 5"]]
     assert part._demonstrations("two", Play) == [["a", "b"]]
-    assert part._demonstrations("other", Play) == External(field="solution")._of("one", Play) == []
+    assert part._demonstrations("other", Play) == External(field="solution")._demonstrations("one", Play) == []
 
 
 def test_without_a_demonstration_that_plays_to_its_end_the_policy_plays_one_more(tmp_path):
