@@ -7,7 +7,7 @@ tree. It stops when one end was backed up for each episode of the group (paper: 
 filled with ends that were not backed up, with nodes of the frontier that are played to their ends, and with fresh
 episodes. If at most a quarter of a problem's episodes are right, one of them is kept; when the problem occurs again, it
 joins fresh episodes in place of a search. The paper trains on problems with a pass rate of at most a quarter. Every
-chunk starts with a replay of the turns before it.
+chunk starts with a replay of the turns before it. Longer than other parts: it is a search.
 """
 
 from __future__ import annotations

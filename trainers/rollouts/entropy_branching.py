@@ -11,6 +11,8 @@ the turn after the environment's answer, and P is compared with a threshold. The
 answer (``of="before"``) and branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this
 package's: an episode branches if its policy is less certain than in its first turn. A group always has N episodes: free
 places are filled with episodes from the start. An episode that the environment cannot repeat is not branched.
+
+Longer than most parts: it plays in rounds, and limits the branches of each round by the room in the group.
 """
 
 from __future__ import annotations

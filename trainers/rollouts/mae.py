@@ -1,6 +1,6 @@
 """``mae``: the policy proposes problems, solves them, and judges both: self-play of roles that share their weights.
 
-The prompts of the roles are in ``roles``.
+The prompts of the roles are in ``roles``. Longer than most parts: it has three roles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``rubric_scaffold``: shows part of the rubric to part of a group, less and less over the run."""
+"""``rubric_scaffold``: shows part of the rubric to part of a group, less and less over the run.
+
+Longer than most parts: it has the schedule of the scaffold and reads rubrics.
+"""
 
 from __future__ import annotations
 
