@@ -1,4 +1,4 @@
-"""Why a selector leaves failing calls: what a run trained on, by quarters of its steps, and the section that tells it.
+"""Why a selector leaves failing calls: the training data of a run by quarters of its steps, and the section about it.
 
 GRPO-RoC teaches against failing calls in two ways: right episodes without one are kept in place of those with one, and
 failing calls of wrong episodes get the negative advantage of those. So what is left to explain its result is counted
@@ -19,21 +19,21 @@ COUNTS = (
     *("groups", "rejected", "right", "right_failing", "kept_right", "kept_right_failing", "forced"),
     *("kept_wrong", "kept_wrong_failing", "failed", "failed_advantage", "ran", "ran_advantage"),
 )
-"""What is counted, of groups, of episodes (``failing``: with a failed call), and of the turns that train."""
+"""Counts of groups, of episodes (``failing``: with a failed call), and of the turns that train."""
 BASE, PAPER, CLEAN = "grpo", "grpo_roc", "grpo_roc_clean"
 WIDTH = 120
 WHY = """`{paper}` works against failing calls in two ways: of the right answers it prefers those without one, and a
-failing call in a wrong answer has the negative advantage of its episode. The tables count, from the records of the
-first {steps} steps of all seeds, what each quarter of them trained on; an advantage is the mean over calls. A right
-answer is kept "for want of others" if its group has fewer right answers without a failing call than its quota."""
+failing call in a wrong answer has the negative advantage of its episode. The tables count the training data of each
+quarter of the first {steps} steps, over all seeds; an advantage is the mean over calls. A right answer is kept
+"because of the quota" if its group has fewer right answers without a failing call than its quota."""
 TOLD = """{where}: in the first quarter {bad:.0%} of the right answers that `{paper}` keeps have a failing call,
-{forced:.0%} of these for want of others (drawing by weight instead of rank explains the rest), and so failing calls
-are reinforced, too. In the last quarter {bad_last:.1%} have one, but {idle:.0%} of the groups train nothing, and
-{calls_last:.1f} failing calls a step train instead of {calls:.1f}, since a rare call is seldom played. So the share
-falls more slowly the lower it is, and is still falling at the end: {falling}. `{clean}` adds -1 to the advantage of
-every failing call that trains, in right answers too: it is {clean_first:+.2f} in the first quarter instead of
+{forced:.0%} of these because of the quota (sampling by weight instead of rank explains the rest), so failing calls are
+reinforced too. In the last quarter {bad_last:.1%} have one, but {idle:.0%} of the groups do not train, and only
+{calls_last:.1f} failing calls per step train instead of {calls:.1f}, because rare calls are rarely played. So the lower
+the share, the slower it falls; at the end it is still falling: {falling}. `{clean}` adds -1 to the advantage of every
+trained failing call, also in right answers: the advantage is {clean_first:+.2f} in the first quarter instead of
 {first:+.2f}, and {clean_last:+.2f} in the last instead of {last:+.2f}."""
-"""What is said of the counts, in general and of a share of injected faults."""
+"""Text about the counts, in general and for a share of injected faults."""
 EPSILON = 1e-4
 """Added to a deviation by ``group_norm``."""
 
@@ -132,15 +132,15 @@ def _told(lines: Sequence[Mapping[str, Any]], faults: float) -> str:
 
 
 def table(lines: Iterable[Mapping[str, Any]], arms: Sequence[str]) -> list[str]:
-    """The table of what arms trained on, over all seeds; an arm without counts is left out.
+    """Return the table of the training data of arms, over all seeds; arms without counts are omitted.
 
     Args:
         lines: Of the comparison, with one share of injected faults.
         arms: Those to tell of.
     """
     text = [
-        "| arm | steps | groups that train nothing | right episodes with a failing call: played | kept | kept for want "
-        "of others | failing calls trained | their advantage | that of calls that ran |",
+        "| arm | steps | groups without training | right episodes with a failing call: played | kept | kept because of "
+        "the quota | failing calls trained | their advantage | advantage of working calls |",
         "|" + "---|" * 9,
     ]
     for arm in arms:
@@ -169,5 +169,5 @@ def total(counts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def share(counts: Mapping[str, float], part: str, whole: str) -> float:
-    """One count over another; 0 where there is nothing."""
+    """Return one count divided by another; 0 if there is nothing."""
     return counts[part] / counts[whole] if counts[whole] else 0.0

@@ -1,4 +1,4 @@
-"""The tables and the figure of ``learning.py``: ``docs/learning.md`` and its pictures, of what was run."""
+"""Write the tables and the figure of ``learning.py``: ``docs/learning.md`` and its pictures, from the recorded runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Line = Mapping[str, Any]
 BASE = "grpo"
 WIDTH = 120
 FIFTH = 0.2
-"""What the share of failing calls is to fall to, of that of ``BASE``."""
+"""Target ratio of the share of failing calls to that of ``BASE``."""
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """97.5 % points of Student's t from one degree of freedom on (any table of it)."""
 FIGURES = {
@@ -25,7 +25,7 @@ FIGURES = {
     "length": "tokens of an episode",
 }
 SHORT = ("grpo_roc", "grpo_roc_clean")
-"""The arms of the short table, besides ``BASE``."""
+"""The arms of the short table, in addition to ``BASE``."""
 SHORT_FIGURES = {
     "success": ("success", 3),
     "failing": ("failing calls, share of calls in correct episodes", 3),
@@ -38,36 +38,36 @@ SCHEMES = {
 """Colours of text, paper, a recipe and ``BASE``, for light and dark pages."""
 HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/learning_page.py instead. -->
 
-# What recipes teach
+# Learning curves
 
-A model of a tenth of a million parameters (2 layers, 64 wide) on `rstar2/MathTool-v0` with problems of arithmetic
-whose numbers it copies badly, from one cold start. Every figure is of held-out problems at the temperature of
-training, without injected faults, and the mean of the evaluations in the last fifth of a run's steps: in the comparison
-those after 36 and 40 of 40 steps, the last fifth of ten at equal distances (the first eight are not made); in the
-curves the last of four. A tiny model in a small world: the order says little of large ones.
+A model with a tenth of a million parameters (2 layers, width 64) on `rstar2/MathTool-v0`, with arithmetic problems whose
+numbers it often copies wrongly, from one cold start. Every figure is on held-out problems at the temperature of
+training, without injected faults, and is the mean of the evaluations in the last fifth of a run's steps: in the
+comparison those after 36 and 40 of 40 steps (the last two of ten equally spaced ones; the first eight are skipped), in
+the curves the last of four. This is a tiny model in a small world: the ranking says little about large models.
 
 ```sh
-python benchmarks/learning.py compare    # every arm and seed; goes on with what benchmarks/learning_*.jsonl lack
+python benchmarks/learning.py compare    # every arm and seed that benchmarks/learning_*.jsonl lack
 python benchmarks/learning.py curves     # and with --world teaching
 python benchmarks/learning.py page       # this page
-python benchmarks/learning.py table      # the comparison in short, as `make compare` ends with it
+python benchmarks/learning.py table      # the short comparison, as printed by `make compare`
 ```
 """
 
 
 WORLDS = {
     "indifferent": (
-        "Where rewards do not mind failing calls",
+        "If failing calls cost nothing",
         "Of {traces} traces of the cold start ({sft_steps} steps, problems `{source}`), {errors} begin with a call "
-        "that fails ({mistakes}) and is then put right; the others make the right call twice. So the cold start ends "
-        "right as often after a first call that fails as after one that runs (50 and 49 % of 1,024 episodes), and "
-        "rewards say nothing of failing calls, as where the paper found that GRPO keeps its errors. "
+        "that fails ({mistakes}) and is then corrected; the others make the right call twice. So the cold start is right "
+        "equally often after a failing first call and after a working one (50 and 49 % of 1,024 episodes), and the "
+        "reward does not depend on failing calls: the situation in which the paper found that GRPO keeps its errors. "
         "Learning rate {learning_rate}.",
     ),
     "teaching": (
-        "Where rewards teach to avoid failing calls",
-        "The same, but traces without a failing call make one call, and calls fail in more ways ({mistakes}): what "
-        "begins with a failing call ends right less often, so that every algorithm learns to avoid it. "
+        "If failing calls cost reward",
+        "The same, but traces without a failing call make one call, and calls fail in more ways ({mistakes}): episodes "
+        "that start with a failing call are right less often, so every algorithm learns to avoid them. "
         "Learning rate {learning_rate}.",
     ),
 }
@@ -76,10 +76,10 @@ WORLDS = {
 
 TRIED = """## Settings that were tried
 
-What the comparison needs is a cold start whose right answers often come through a failing call, for which rewards
-do not care, and problems that stay hard for another reason. Cold starts, on held-out problems; the last column is
-the share of right answers where the first call ran, and where it failed (an exception / a syntax error, if both are
-written). Failing calls are those of right episodes:
+The comparison needs a cold start whose right answers often follow a failing call that costs no reward, and problems
+that are hard for another reason. The table lists cold starts, on held-out problems; the last column is the share of
+right answers if the first call ran, and if it failed (an exception / a syntax error, if both are given). Failing calls
+are those of right episodes:
 
 | model | problems | traces | success | failing calls | right after a call that ran, failed |
 |---|---|---|---|---|---|
@@ -89,16 +89,16 @@ written). Failing calls are those of right episodes:
 | the same, 1,500 steps | the same | the same | .85 | .30 | .92, .81 / .72 |
 | 600 steps, the others call twice | the same | the same | .52 | .25 | .54, .62 / .20 |
 | the same, no syntax errors | the same | the same | .55 | .25 | .56, .57 |
-| the same, no undefined names either: **the one above** | the same | the same | .49 | .30 | .49, .50 |
-| the same, divisions by zero alone | the same | the same | .72 | .34 | .67, .75 |
+| the same, no undefined names either: **used above** | the same | the same | .49 | .30 | .49, .50 |
+| the same, only divisions by zero | the same | the same | .72 | .34 | .67, .75 |
 
-In the third, a call that fails is put right less often than a call that runs is right, so that plain GRPO learns to
-avoid it for the answer's sake: 40 steps at a learning rate of 1e-3 took the share of failing calls from .24 to .021
+In the third, answers are right less often after a failing call than after a working one, so plain GRPO learns to
+avoid failing calls because of the answer: 40 steps at a learning rate of 1e-3 took the share of failing calls from .24 to .021
 and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007, `grpo_roc_ties` to
-.001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of what was little. In the sixth, where rewards
-are indifferent, one seed of the same took it to .36 under `grpo`, .025 under `grpo_roc` by rank, .013 under
+.001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In the sixth, where
+failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under `grpo_roc` by rank, .013 under
 `grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56, .62); but a call with an
-undefined name is shorter than the right one, so that cleaner answers are longer there.
+undefined name is shorter than the right one, so cleaner answers are longer there.
 """
 
 
@@ -145,7 +145,7 @@ def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dic
 
 
 def holds(row: Mapping[str, Any]) -> bool:
-    """Whether an arm teaches what Resample-on-Correct is for: as many right, a fifth of the failures, shorter.
+    """Whether an arm reaches the aim of Resample-on-Correct: as many right answers, a fifth of the failures, shorter.
 
     Success is as good if its interval reaches up to no difference.
     """
@@ -154,11 +154,11 @@ def holds(row: Mapping[str, Any]) -> bool:
 
 
 def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
-    """The comparison in short, as Markdown: what each of ``SHORT`` came to, and paired intervals against ``BASE``.
+    """Return the short comparison as Markdown: results of each of ``SHORT``, and paired intervals against ``BASE``.
 
     Args:
         lines: Of the comparison.
-        settings: What they have in common.
+        settings: Their common settings.
     """
     seeds = {line["seed"] for line in lines if line["arm"] == BASE and line["counts"] == "trained"}
     text = [
@@ -181,7 +181,7 @@ def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
 
 
 def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], docs: Path) -> Path:
-    """Write the page, and the figures where there are curves; returns the page's path.
+    """Write the page, and the figures if there are curves; return the page's path.
 
     Args:
         told: By the name of a world, the lines of all its runs and what they have in common.
@@ -213,19 +213,19 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
     text += [
-        f"{settings['budget']} episodes are trained on by every arm; arms that choose play twice as many.",
-        f"Evaluations are of {settings['problems']} held-out problems.",
-        f"Against `{BASE}`: the mean over seeds of the paired differences, with an interval of 95 % (Student's t).",
-        "A seed's figures are success, failing calls in correct episodes, and tokens of a correct episode.",
+        f"Every arm trains on {settings['budget']} episodes; arms that select play twice as many.",
+        f"Evaluations use {settings['problems']} held-out problems.",
+        f"Compared with `{BASE}`: the mean over seeds of the paired differences, with a 95 % interval (Student's t).",
+        "The figures of a seed are success, failing calls in correct episodes, and tokens of a correct episode.",
         "",
     ]
     seeds = sorted({seed for row in rows for seed in row["seeds"]})
     if len(seeds) < 2:
-        text[-1:] = ["One seed has no interval, and proves nothing.", ""]
+        text[-1:] = ["A single seed has no interval, and proves nothing.", ""]
     text += [
         "| arm | "
         + " | ".join(f"seed {seed}" for seed in seeds)
-        + " | success | failing calls | of the base's | tokens |"
+        + " | success | failing calls | ratio to base | tokens |"
     ]
     text += ["|" + "---|" * (len(seeds) + 5)]
     for row in rows:
@@ -241,7 +241,7 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         several = all(len(found) in (0, len(seeds)) for found in early.values())
         text += [
             "",
-            f"Of {', '.join(alone)}, {'all' if several else 'some'} runs were evaluated only once in that fifth:",
+            f"For {', '.join(alone)}, {'all' if several else 'some'} runs were evaluated only once in that fifth:",
         ]
         text += ["after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
@@ -249,8 +249,8 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     told = f"reached by {', '.join(passed) or 'no arm'}"
     text += [
         "",
-        f"The largest success of any evaluation is {most:.3f}. As much success as `{BASE}`, at most a fifth of its",
-        f"failing calls, and shorter correct answers: {told}.",
+        f"The largest success of any evaluation is {most:.3f}. The aim (as much success as `{BASE}`, at most a",
+        f"fifth of its failing calls, and shorter correct answers) is {told}.",
         "",
     ]
     return text
@@ -261,12 +261,12 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"Every recipe plays {settings['curve_budget']} episodes; what refill plays, and rollouts besides the group's",
-        f"episodes, comes on top. Evaluations are of {settings['curve_problems']} held-out problems.",
+        f"Every recipe plays {settings['curve_budget']} episodes, plus refills and rollouts outside the groups.",
+        f"Evaluations use {settings['curve_problems']} held-out problems.",
         "All have 8 problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens an",
-        "episode, whatever they prescribe. The teacher of `opsd` is the policy itself, which is told the answer.",
-        "Mean over seeds, ± the standard deviation over them. In the figure, bands are least to largest over seeds,",
-        f"and `{BASE}` is the grey one behind every recipe.",
+        "episode, regardless of the recipe. The teacher of `opsd` is the policy itself with the answer in its prompt.",
+        "Mean over seeds, ± the standard deviation over them. In the figure, bands are the range over seeds, and",
+        f"`{BASE}` is the grey curve behind every recipe.",
         "",
         f"![Success, failing calls and length]({picture}-light.png#gh-light-mode-only)",
         f"![Success, failing calls and length, on a dark page]({picture}-dark.png#gh-dark-mode-only)",

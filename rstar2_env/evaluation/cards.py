@@ -41,20 +41,20 @@ _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 _INTRODUCTION = """\
 # Environments
 
-Every environment of this package, with one real episode of each, played by a player who knows the answer. This page is
-generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the whole card of one.
-A knob is an argument of `gym.make(ID, knob=...)`; every environment that has problems also takes `problems=` and
+All environments of this package, with one real episode of each by a player that knows the answer. This page is
+generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card of one
+environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept `problems=` and
 `split=`. A baseline is the mean reward of a random player at the defaults.
 
-An installed package adds its own through the entry-point group `rstar2_env.envs`, which names a module that registers
-its ids with Gymnasium (or a function that does); they are available after `import rstar2_env`:
+An installed package adds its own environments through the entry-point group `rstar2_env.envs`, with a module (or a
+function) that registers its ids with Gymnasium; they are available after `import rstar2_env`:
 
 ```toml
 [project.entry-points."rstar2_env.envs"]
 their-worlds = "their_package.worlds"
 ```
 
-| id | what | knobs | random baseline |
+| id | task | knobs | random baseline |
 |---|---|---|---|
 """
 
@@ -62,9 +62,9 @@ their-worlds = "their_package.worlds"
 _EXPLOITS = """
 ## What exploits earn
 
-Mean rewards over 64 episodes of each player: the environment's random player, the best of some thirty players that try
-to be paid without solving anything ([validation.md](validation.md) lists them), and the one who knows the answer. The
-best exploit of an environment is often a guess: compare it with the random player. Measured anew with
+Mean rewards over 64 episodes of each player: the environment's random player, the best of about thirty players that try
+to earn reward without solving the problem ([validation.md](validation.md) lists them), and the player that knows the
+answer. The best exploit of an environment is often a guess: compare it with the random player. Measure again with
 `python -m rstar2_env.evaluation.validation.exploit_table`.
 
 """
