@@ -40,8 +40,8 @@ HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/l
 
 # Learning curves
 
-A model with a tenth of a million parameters (2 layers, width 64) on `rstar2/MathTool-v0`, with arithmetic problems whose
-numbers it often copies wrongly, from one cold start. Every figure is on held-out problems at the temperature of
+A model with a tenth of a million parameters (2 layers, width 64) on `rstar2/MathTool-v0`, with arithmetic problems
+whose numbers it often copies wrongly, from one cold start. Every figure is on held-out problems at the temperature of
 training, without injected faults, and is the mean of the evaluations in the last fifth of a run's steps: in the
 comparison those after 36 and 40 of 40 steps (the last two of ten equally spaced ones; the first eight are skipped), in
 the curves the last of four. This is a tiny model in a small world: the ranking says little about large models.
@@ -59,9 +59,10 @@ WORLDS = {
     "indifferent": (
         "If failing calls cost nothing",
         "Of {traces} traces of the cold start ({sft_steps} steps, problems `{source}`), {errors} begin with a call "
-        "that fails ({mistakes}) and is then corrected; the others make the right call twice. So the cold start is right "
-        "equally often after a failing first call and after a working one (50 and 49 % of 1,024 episodes), and the "
-        "reward does not depend on failing calls: the situation in which the paper found that GRPO keeps its errors. "
+        "that fails ({mistakes}) and is then corrected; the others make the right call twice. So the cold start is "
+        "right equally often after a failing first call and after a working one (50 and 49 % of 1,024 episodes), and "
+        "the reward does not depend on failing calls: the situation in which the paper found that GRPO keeps its "
+        "errors. "
         "Learning rate {learning_rate}.",
     ),
     "teaching": (
@@ -93,11 +94,11 @@ are those of right episodes:
 | the same, only divisions by zero | the same | the same | .72 | .34 | .67, .75 |
 
 In the third, answers are right less often after a failing call than after a working one, so plain GRPO learns to
-avoid failing calls because of the answer: 40 steps at a learning rate of 1e-3 took the share of failing calls from .24 to .021
-and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007, `grpo_roc_ties` to
-.001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In the sixth, where
-failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under `grpo_roc` by rank, .013 under
-`grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56, .62); but a call with an
+avoid failing calls because of the answer: 40 steps at a learning rate of 1e-3 took the share of failing calls from
+.24 to .021 and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007, `grpo_roc_ties`
+to .001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In the sixth, where
+failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under `grpo_roc` by rank,
+.013 under `grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56, .62); but a call with an
 undefined name is shorter than the right one, so cleaner answers are longer there.
 """
 
@@ -120,12 +121,12 @@ def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dic
     """Each arm against the base, seed by seed.
 
     Args:
-        lines: Of the comparison.
+        lines: Lines of the comparison.
         faults: With which share of injected faults.
         base: The arm that the others are compared with.
 
     Returns:
-        Of each arm its name, its figures by seed, and against the base the mean and interval of the differences, and
+        The name of each arm, its figures by seed, and against the base the mean and interval of the differences, and
         the mean ratio of failing calls, over the seeds that both have.
     """
     by_arm: dict[str, dict[int, Line]] = {}
@@ -157,7 +158,7 @@ def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
     """Return the short comparison as Markdown: results of each of ``SHORT``, and paired intervals against ``BASE``.
 
     Args:
-        lines: Of the comparison.
+        lines: Lines of the comparison.
         settings: Their common settings.
     """
     seeds = {line["seed"] for line in lines if line["arm"] == BASE and line["counts"] == "trained"}
@@ -297,7 +298,7 @@ def draw(lines: Sequence[Line], folder: Path, world: str) -> list[Path]:
     Mean over seeds as a line, least to largest as a band, with those of ``BASE`` behind every recipe.
 
     Args:
-        lines: Of the runs of the curves.
+        lines: Lines of the runs of the curves.
         folder: Where ``curves-WORLD-light.png`` and ``curves-WORLD-dark.png`` go.
         world: Name of the world.
     """
