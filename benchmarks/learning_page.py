@@ -96,10 +96,10 @@ are those of right episodes:
 In the third, answers are right less often after a failing call than after a working one, so plain GRPO learns to
 avoid failing calls because of the answer: 40 steps at a learning rate of 1e-3 took the share of failing calls from
 .24 to .021 and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007,
-`grpo_roc_ties` to .001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In the sixth, where
-failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under `grpo_roc` by rank,
-.013 under `grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56, .62); but a call with an
-undefined name is shorter than the right one, so cleaner answers are longer there.
+`grpo_roc_ties` to .001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In
+the sixth, where failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under
+`grpo_roc` by rank, .013 under `grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56,
+.62); but a call with an undefined name is shorter than the right one, so cleaner answers are longer there.
 """
 
 
