@@ -1,7 +1,7 @@
-"""Several evaluations in one run: sets of problems and environments, each with its own budget, and one model for all.
+"""Several evaluations in one run: sets of problems and environments, each with its own budget, and one shared model.
 
-A suite is a mapping: options of ``evaluate`` that hold for every set, and ``sets``, each with options of its own that
-go over them::
+A suite is a mapping: options of ``evaluate`` that apply to every set, and ``sets``, each with options that override
+them::
 
     model: runs/grpo_roc/best
     n: 16
@@ -11,7 +11,7 @@ go over them::
       game24: {env: rstar2/Game24-v0, episodes: 100, n: 4, model_options: {max_episode_tokens: 2048}}
 
 Covered: layers of options, the model loaded once, a folder for each set, figures of all sets side by side. Not covered:
-what an option means (``rstar2_env.evaluation.run``).
+the meaning of an option (``rstar2_env.evaluation.options``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,32 +30,22 @@ from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.files.lines import write_json
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.options.declare import Count, check_option
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
 from rstar2_env.core.stop import Stop
-from rstar2_env.env.named import find_env
-from rstar2_env.env.options import env_options as typed_env_options
-from rstar2_env.evaluation.figures.intervals import check_ks
-from rstar2_env.evaluation.judges.base import make_judge
-from rstar2_env.evaluation.play.agent_crew import typed_agent_options
+from rstar2_env.evaluation.options import EvaluationOptions, make_parts
 from rstar2_env.evaluation.play.log import check_out
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
-from rstar2_env.evaluation.play.scores import read_scores
 from rstar2_env.evaluation.presets import preset
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import Progress, evaluate
 from rstar2_env.problems import load_problems
-from rstar2_env.wrappers.registry import read_wrappers
 
-OPTIONS = (
-    "env", "agent", "agent_options", "model", "engine", "engine_options", "model_options", "problems", "split",
-    "episodes", "n", "k", "seed", "workers", "env_options", "wrappers", "judge", "scores", "baseline", "repeat",
-)  # fmt: skip
-"""What a suite and each of its sets may say."""
+OPTIONS = ("env", *(field.name for field in fields(EvaluationOptions)))
+"""The options of a suite and of each of its sets."""
 
 Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
-"""Makes what is told of a set's progress, of the set's name."""
+"""Makes the progress callback of a set, from its name."""
 
 _NAME = re.compile(r"[\w][\w.+-]*")
 
@@ -65,7 +55,7 @@ class Suite:
     """Evaluations by name.
 
     Attributes:
-        sets: By name, the options of each, in the order in which they are played.
+        sets: The options of each set, by name, in the order of playing.
     """
 
     sets: Mapping[str, Mapping[str, Any]]
@@ -76,7 +66,7 @@ class SuiteResult:
     """The results of a suite.
 
     Attributes:
-        results: By name, of every set that was begun.
+        results: The result of every set that began, by name.
         interrupted: Whether it was stopped before its end.
     """
 
@@ -108,12 +98,12 @@ def read_suite(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> Suite:
-    """Make a suite of layers of options.
+    """Make a suite from layers of options.
 
     Args:
-        *layers: Each as a file has it, a later one over those before it. ``preset`` names one that all go over.
-            ``sets`` of a later layer replace those of an earlier one.
-        last: Options that go over those of each set too.
+        *layers: Each as in a file; a later layer overrides earlier ones, and all override the ``preset`` that one of
+            them names. ``sets`` of a later layer replace those of an earlier one.
+        last: Options that override those of each set too.
 
     Raises:
         ConfigurationError: An option is unknown, or a set has no name that a folder may have.
@@ -129,7 +119,7 @@ def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None
             sets = _checked_sets(given)
     most = {name: value for name, value in (last or {}).items() if name != "preset"}
     if not sets or most.get("problems") is not None:
-        # Problems that were named take the place of those of the sets.
+        # Problems on the command line replace those of the sets.
         return Suite({"": _for_player(_over(together, most, "the command line"))})
     return Suite({
         name: _for_player(_over(_over(together, own, f"the set {name!r}"), most, "the command line"))
@@ -151,16 +141,16 @@ def run_suite(
 
     Args:
         suite: The sets.
-        out: Folder that gets a folder of a run for each set, and ``summary.json``; for a single evaluation without a
-            name, what ``evaluate`` takes.
-        resume: Take up ``out`` where it ends.
+        out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, as in
+            ``evaluate``.
+        resume: Continue ``out`` where it ends.
         overwrite: Replace what is in ``out``.
-        keep: Keep the episodes in memory where there is no ``out``.
-        watch: Makes what is told of a set's progress.
+        keep: Keep the episodes in memory if there is no ``out``.
+        watch: Makes the progress callback of a set.
         stop: A request to stop.
 
     Raises:
-        ConfigurationError: The options of a set do not fit together.
+        ConfigurationError: The options of a set contradict each other.
     """
     stop = Stop() if stop is None else stop
     results: dict[str, EvalResult] = {}
@@ -202,32 +192,20 @@ def run_suite(
 
 
 def _check_set(name: str, options: Mapping[str, Any]) -> None:
-    """Check what can be checked without a model: a mistake in the last set is told before the first one is played."""
+    """Check what needs no model, so that a mistake in the last set is reported before the first set is played."""
     env = options.get("env")
     if env is None:
         raise ConfigurationError(f"{_what(name)} names no environment: give env, such as rstar2/MathTool-v0.")
-    typed_env_options(find_env(env), options.get("env_options"))
-    read_wrappers(options.get("wrappers") or ())
-    samples = options.get("n", 1)
-    check_option("n", samples, Count)
-    check_ks(options.get("k"), samples)
-    if options.get("problems") is not None:
-        load_problems(options["problems"], split=options.get("split") or "test")
-    if options.get("judge") is not None:
-        make_judge(options["judge"])
-    scores = options.get("scores") or ()
-    if options.get("model") is not None:
-        read_scores(scores, policy_options(options.get("model_options")))
-        check_model(options["model"])
-    elif options.get("agent") is None:
-        raise ConfigurationError("Nobody plays: name an agent or a model.", option="agent", value="NAME")
-    else:
-        typed_agent_options(options["agent"], options.get("agent_options"))
-        read_scores(scores)
+    asked = EvaluationOptions(**{option: value for option, value in options.items() if option != "env"})
+    make_parts(env, asked)
+    if asked.problems is not None:
+        load_problems(asked.problems, split=asked.split)
+    if asked.model is not None:
+        check_model(asked.model)
 
 
 class _Models:
-    """Holds the model of the set that is played: sets with the same model share it."""
+    """Keeps the loaded model between sets that share it."""
 
     def __init__(self) -> None:
         self._held: LoadedModel | None = None
@@ -270,7 +248,7 @@ def _checked_sets(given: Any) -> Mapping[str, Any]:
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """One layer over another; mappings are merged, and another engine or agent drops the options of the one before."""
+    """Merge a layer over another, and mappings in it; another engine or agent drops the previous one's options."""
     found = dict(base)
     for name in over:
         if name not in OPTIONS:
@@ -285,7 +263,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
             continue
         both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
         found[name] = {**found[name], **value} if both else value
-    # Who is named last plays.
+    # The player named last is used.
     if over.get("agent") is not None:
         found.pop("model", None)
     elif over.get("model") is not None:
@@ -295,7 +273,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Without what a preset says of models, where an agent plays."""
+    """Drop a preset's options of models if an agent plays."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

@@ -1,0 +1,129 @@
+"""``EvaluationOptions``: the options of one evaluation, shared by ``evaluate``, suites and ``rstar2 eval``.
+
+Covered: the options, and the parts that are made from them before a model is loaded. Not covered: playing
+(``rstar2_env.evaluation.run``), layers of options (``rstar2_env.evaluation.suite``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import CheckedOptions, Count, Seed
+from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.env.agent import AnyAgent
+from rstar2_env.env.named import EnvSpec, NamedEnv, find_env
+from rstar2_env.env.options import env_options as typed_env_options
+from rstar2_env.evaluation.figures.intervals import check_ks
+from rstar2_env.evaluation.judges.base import ChainJudge, make_judge
+from rstar2_env.evaluation.play.agent_crew import typed_agent_options
+from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, policy_options
+from rstar2_env.evaluation.play.scores import ScoreSpec, read_scores
+from rstar2_env.problems import ProblemSpec
+from rstar2_env.rewards.component import Component
+from rstar2_env.wrappers.registry import read_wrappers
+
+
+@dataclass(frozen=True)
+class EvaluationOptions(CheckedOptions):
+    """The options of one evaluation; either an agent or a model plays.
+
+    Attributes:
+        agent: Name of an agent, or the user's own code, alone or with options ("random_text:length=5"); or a function
+            that makes one. Every worker makes its own.
+        agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
+        model: Folder or hub name of a model, or a model that ``load_policy`` loaded.
+        engine: Name of the engine that the model generates with.
+        engine_options: Options of the engine.
+        model_options: Fields of ``PolicyOptions``: sampling, token budgets, precision, chat template.
+        problems: A source, as ``load_problems`` takes it; ``None`` means the environment's own source, and an
+            environment without one chooses by the seed of each episode.
+        split: Split of the problems, if the source has splits.
+        episodes: Number of starts; ``None`` plays every problem of a finite source. Otherwise the problems are chosen
+            at random, without repetition until all were played.
+        n: Samples: episodes per start.
+        k: The k of pass@k, avg@k and maj@k, none above ``n``; ``None`` means 1 and ``n``.
+        seed: Seed of the choice of problems, of every episode and of the intervals.
+        workers: Threads of agents, each with an environment; by default four per processor, at most 32.
+        env_options: Options of the environment.
+        wrappers: Wrappers around every environment, the innermost first, as ``make_env`` takes them.
+        judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or the user's code.
+        scores: Reward components to score each episode with in addition to the environment's reward, as
+            ``make_component`` takes them; a component that needs a judge names its own.
+        baseline: Folder or file of another evaluation of the same problems, for the boundary sets.
+        repeat: Play the first episodes a second time and report how many were the same.
+    """
+
+    agent: str | Callable[[], AnyAgent] | None = None
+    agent_options: Mapping[str, Any] | None = None
+    model: str | os.PathLike[str] | LoadedModel | None = None
+    engine: str = "transformers"
+    engine_options: Mapping[str, Any] | None = None
+    model_options: Mapping[str, Any] | PolicyOptions | None = None
+    problems: ProblemSpec | None = None
+    split: str = "test"
+    episodes: Count | None = None
+    n: Count = 1
+    k: Sequence[int] | None = None
+    seed: Seed = 0
+    workers: Count | None = None
+    env_options: Mapping[str, Any] | None = None
+    wrappers: str | Sequence[PartSpec] = ()
+    judge: PartSpec | None = None
+    scores: str | Sequence[ScoreSpec] = ()
+    baseline: str | os.PathLike[str] | None = None
+    repeat: bool = False
+
+
+@dataclass(frozen=True)
+class EvaluationParts:
+    """The parts that options name.
+
+    Attributes:
+        env: The environment.
+        env_options: Its options, with their types.
+        wrappers: Its wrappers.
+        policy: How the model plays; ``None`` for an agent.
+        agent_options: Options of the agent, with their types.
+        judge: Judge of chains of thought, if any.
+        scores: Components that score episodes.
+        ks: The k of the figures.
+    """
+
+    env: NamedEnv
+    env_options: Mapping[str, Any]
+    wrappers: Sequence[Any]
+    policy: PolicyOptions | None
+    agent_options: Mapping[str, Any]
+    judge: ChainJudge | None
+    scores: Sequence[Component]
+    ks: tuple[int, ...]
+
+
+def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
+    """Make the parts of an evaluation, without loading a model.
+
+    Args:
+        env_id: The environment.
+        options: The options.
+
+    Raises:
+        ConfigurationError: Options are invalid or contradict each other.
+        UnknownNameError: No agent, judge or environment has that name.
+    """
+    ks = check_ks(options.k, options.n)
+    env = find_env(env_id)
+    env_options = typed_env_options(env, options.env_options)
+    wrappers = read_wrappers(options.wrappers)
+    judge = None if options.judge is None else make_judge(options.judge)
+    policy = None if options.model is None else policy_options(options.model_options)
+    scores = read_scores(options.scores, policy)
+    if policy is not None and (options.agent is not None or options.agent_options):
+        raise ConfigurationError("Either an agent or a model plays: omit one of them.", option="agent")
+    if policy is None and options.agent is None:
+        raise ConfigurationError("No player is named: name an agent or a model.", option="agent", value="NAME")
+    agent_options = {} if options.agent is None else typed_agent_options(options.agent, options.agent_options)
+    return EvaluationParts(env, env_options, wrappers, policy, agent_options, judge, scores, ks)
