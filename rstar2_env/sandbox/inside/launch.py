@@ -1,7 +1,7 @@
 """Start one of the programs of this folder in a fresh interpreter: ``python launch.py warden`` or ``zygote``.
 
-The interpreter is isolated, so the folder is not on its path. A stub package lets the modules here import one another
-without importing the package around them, which would pull in Gymnasium.
+The interpreter is isolated, so this folder is not on its path. A stub package lets the modules here import one another
+without importing the enclosing package, which would import Gymnasium.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PACKAGE = "rstar2_sandbox"
 
 
 def main(program: str) -> None:
-    """Import ``program`` out of this folder and run its ``main``."""
+    """Import ``program`` from this folder and run its ``main``."""
     package = types.ModuleType(PACKAGE)
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules[PACKAGE] = package

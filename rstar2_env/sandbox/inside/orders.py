@@ -1,7 +1,7 @@
 """Messages between the warden and the zygote: small records of fixed layout, so that the zygote touches little memory.
 
-After each fork the zygote shares its memory with the child, and writing to a page, even to count a reference, copies
-it. Covered: packing and unpacking. Not covered: carrying out an order (``zygote``).
+After each fork, the zygote shares its memory with the child, and a write to a page, even a reference count, copies the
+page. Covered: packing and unpacking. Not covered: executing an order (``zygote``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Order(NamedTuple):
     """An order.
 
     For FORK, ``slot`` and ``value`` are the slot and the size of its file system in bytes. For WATCH, ``slot``,
-    ``value`` and ``files`` are the bounds on processes, on bytes of memory and on bytes of files below ``workdir``; 0
-    is no bound.
+    ``value`` and ``files`` are the limits on processes, bytes of memory and bytes of files below ``workdir``; 0 means
+    unlimited.
     """
 
     kind: int
@@ -39,7 +39,7 @@ class Order(NamedTuple):
 
 
 class OrderReply(NamedTuple):
-    """A reply: the wait status, CPU time and peak memory go with ENDED and BROKEN, the text with failures.
+    """A reply. ENDED and BROKEN have a wait status, CPU time and peak memory; failures have a text.
 
     For DEPRIORITIZED, ``status`` is 1 if the tree has the lower weight, and ``cpu_s`` is the time it waited for a core.
     """
@@ -53,7 +53,7 @@ class OrderReply(NamedTuple):
 
 
 def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, workdir: str = "") -> bytes:
-    """The bytes of an order.
+    """Pack an order.
 
     Args:
         kind: One of the orders.
@@ -67,13 +67,13 @@ def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files:
 
 
 def unpack_order(data: bytes) -> Order:
-    """Parse the bytes of an order."""
+    """Unpack an order."""
     kind, number, slot, value, files = _ORDER.unpack_from(data)
     return Order(kind, number, slot, value, files, data[_ORDER.size :].decode())
 
 
 def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:
-    """The bytes of a reply.
+    """Pack a reply.
 
     Args:
         kind: One of the replies.
@@ -81,12 +81,12 @@ def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, pea
         status: Wait status.
         cpu_us: CPU time in microseconds.
         peak_kb: Peak memory in KiB.
-        text: Details, cut to fit ``MAX_BYTES``.
+        text: Details, truncated to fit ``MAX_BYTES``.
     """
     return _REPLY.pack(kind, number, status, cpu_us, peak_kb) + text.encode()[: MAX_BYTES - _REPLY.size]
 
 
 def unpack_reply(data: bytes) -> OrderReply:
-    """Parse the bytes of a reply."""
+    """Unpack a reply."""
     kind, number, status, cpu_us, peak_kb = _REPLY.unpack_from(data)
     return OrderReply(kind, number, status, cpu_us / 1e6, peak_kb, data[_REPLY.size :].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Removing a folder that an untrusted program filled: of any depth, with any names, modes and links."""
+"""Removal of a folder that an untrusted program filled, of any depth, with any names, modes and links."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _MOST_PASSES = 100_000
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and all in it, as far as possible. Never follows a link."""
+    """Remove a folder with its contents where permitted; links are not followed."""
     for _ in removal(path):
         pass
 
 
 def removal(path: str) -> Iterator[None]:
-    """Do the same step by step, each of a few system calls.
+    """Remove a folder in steps of a few system calls each.
 
-    Folders are moved to the top before they are emptied, so that depth costs neither recursion nor descriptors nor long
+    Folders are moved to the top before they are emptied, so that the depth needs no recursion, descriptors or long
     paths.
     """
     with contextlib.suppress(OSError):
@@ -37,7 +37,7 @@ def removal(path: str) -> Iterator[None]:
 
 
 def _remove(top: int, name: str, number: int) -> Generator[None, None, int]:
-    """Remove a file, or a folder after moving the folders in it to the top; returns the next free number for a name."""
+    """Remove a file, or a folder after moving its subfolders to the top; return the next free number for a name."""
     yield
     with contextlib.suppress(OSError):
         os.unlink(name, dir_fd=top)
@@ -54,7 +54,7 @@ def _remove(top: int, name: str, number: int) -> Generator[None, None, int]:
                 except OSError:
                     number += 1
                     with contextlib.suppress(OSError):
-                        os.chmod(entry, 0o700, dir_fd=inner)  # one that cannot be written cannot be moved
+                        os.chmod(entry, 0o700, dir_fd=inner)  # a read-only folder cannot be moved
                     with contextlib.suppress(OSError):
                         os.rename(entry, f".to-be-removed-{number}", src_dir_fd=inner, dst_dir_fd=top)
         finally:

@@ -1,7 +1,8 @@
 """Frames: the messages between the caller, the warden and a child over a byte stream.
 
-A frame is two 32-bit lengths (of the whole rest, and of the header), a JSON header, and blobs of bytes whose lengths
-the header lists. Nothing is ever pickled. Covered: packing, and cutting a stream into frames. Not covered: sockets.
+A frame consists of two 32-bit lengths (of the rest of the frame, and of the header), a JSON header, and blobs of bytes
+whose lengths are in the header. Nothing is pickled. Covered: packing, and splitting a stream into frames. Not covered:
+sockets.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 _LENGTHS = struct.Struct(">II")
 PREFIX_BYTES = _LENGTHS.size
 STARTED = b'{"started": true}'
-"""What a child sends when its program has compiled, before any of it runs."""
+"""Message of a child after its program has compiled, before it runs."""
 MAX_FRAME_BYTES = (1 << 32) - 1
-"""Largest frame, by the width of its length."""
+"""Size of the largest frame, given by the width of the length field."""
 
-# Made once: they cost as much as a small header.
+# Created once: they cost as much as a small header.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().decode
 
@@ -39,34 +40,34 @@ def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
     """Return the bytes of one frame.
 
     Raises:
-        FrameError: It would be longer than ``MAX_FRAME_BYTES``.
+        FrameError: The frame would be longer than ``MAX_FRAME_BYTES``.
     """
     if blobs:
         header = {**header, "blobs": [len(blob) for blob in blobs]}
     head = _encode(header).encode()
     total = 4 + len(head) + sum(map(len, blobs))
     if total > MAX_FRAME_BYTES:
-        raise FrameError(f"A frame holds at most {MAX_FRAME_BYTES} bytes, not {total}.")
+        raise FrameError(f"A frame has at most {MAX_FRAME_BYTES} bytes, not {total}.")
     return b"".join((_LENGTHS.pack(total, len(head)), head, *blobs))
 
 
 def frame_bytes(prefix: bytes | bytearray) -> int:
-    """Length of the whole frame whose first ``PREFIX_BYTES`` are given."""
+    """Length of a frame, from its first ``PREFIX_BYTES`` bytes."""
     total, _ = _LENGTHS.unpack_from(prefix)
     return int(total) + 4
 
 
 def unpack(raw: bytes) -> Frame:
-    """Read one whole frame.
+    """Unpack one complete frame.
 
     Raises:
-        FrameError: The lengths do not add up, or the header is not a JSON object.
+        FrameError: The lengths are inconsistent, or the header is not a JSON object.
     """
     if len(raw) < PREFIX_BYTES:
-        raise FrameError(f"A frame begins with {PREFIX_BYTES} bytes of lengths; {len(raw)} came.")
+        raise FrameError(f"A frame starts with {PREFIX_BYTES} bytes of lengths, but only {len(raw)} were received.")
     total, head = _LENGTHS.unpack_from(raw)
     if total + 4 != len(raw) or head + 4 > total:
-        raise FrameError(f"The lengths of a frame do not add up: {total}, {head}, {len(raw)}.")
+        raise FrameError(f"The lengths of a frame are inconsistent: {total}, {head}, {len(raw)}.")
     at = PREFIX_BYTES + head
     try:
         header = _decode(raw[PREFIX_BYTES:at].decode())
@@ -80,19 +81,19 @@ def unpack(raw: bytes) -> Frame:
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Add bytes and return every frame that is now whole.
+        """Add bytes and return the frames that are now complete.
 
         Raises:
-            FrameError: What came is not a frame.
+            FrameError: The bytes are not a frame.
         """
         if not self._buffer and len(data) >= PREFIX_BYTES and len(data) == frame_bytes(data):
-            return [unpack(data)]  # most often one frame comes, and comes whole
+            return [unpack(data)]  # usual case: one complete frame
         self._buffer += data
         frames = []
         at = 0

@@ -65,9 +65,8 @@ def test_the_least_recently_used_session_goes_first_and_its_next_call_says_so(sm
     assert small.run(Job("x", session="a")).value == "'a'"
     replaced = small.run(Job("'x' in globals()", session="b"))
     assert (replaced.session, replaced.value) == ("replaced", "False")
-    assert replaced.session_note == (
-        "The earlier session was ended because places ran out and it was the least recently used."
-    )
+    assert "places ran out" in (replaced.session_note or "")
+    assert "least recently used" in (replaced.session_note or "")
     assert small.run(Job("1", session="b")).session == "kept"
 
 
@@ -86,7 +85,7 @@ def test_an_idle_session_is_ended_after_its_time(look: Any) -> None:
         assert look.settled(sandbox).processes == 2  # of the child that waits
         replaced = sandbox.run(Job("'x' in globals()", session="a"))
     assert (replaced.session, replaced.value) == ("replaced", "False")
-    assert replaced.session_note == "The earlier session was ended because it was idle for 0.5 seconds."
+    assert "idle for 0.5 seconds" in (replaced.session_note or "")
 
 
 def test_the_memory_limits_of_all_sessions_add_up_to_no_more_than_asked() -> None:
@@ -162,9 +161,7 @@ def test_a_cancelled_cell_is_interrupted_and_the_next_is_told(local: LocalSandbo
     cancelled(local, Job("import time\nx = 2\ntime.sleep(60)", session="cancel"))
     after = local.run(Job("x", session="cancel"))
     assert (after.value, after.session) == ("2", "kept")
-    assert after.session_note == (
-        "The cell before this one was cancelled and interrupted; what it had done by then is kept."
-    )
+    assert "cancelled and interrupted" in (after.session_note or "")
     local.end_session("cancel")
 
 
@@ -206,7 +203,7 @@ def test_a_session_does_not_survive_the_provider_and_its_next_call_says_so(
     look.wait_for(lambda: small._connection is not None and look.pids(small) != old)
     after = small.run(Job("'x' in globals()", session="a"))
     assert (after.session, after.value) == ("replaced", "False")
-    assert after.session_note == "The sandbox was restarted, and the earlier session went with it."
+    assert "restarted" in (after.session_note or "")
     assert small.run(Job("1", session="a")).session == "kept"
 
 

@@ -141,9 +141,7 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_the_state_kept(cell: Run) 
     cell("x = 5")
     late = cell("import time\nx = 6\ntime.sleep(60)\nx = 7", limits=Limits(wall_s=0.5))
     assert (late.status, late.session, late.signal) == (ToolStatus.TIMEOUT, "interrupted", None)
-    assert late.session_note == (
-        "The cell ran past its wall-clock limit and was interrupted; what it had done by then is kept."
-    )
+    assert "wall-clock limit and was interrupted" in (late.session_note or "")
     assert "line 3" in (late.traceback or "")
     assert late.wall_s >= 0.5
     after = cell("x")

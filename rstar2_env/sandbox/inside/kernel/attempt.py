@@ -1,4 +1,4 @@
-"""Trying something in a forked process: how each layer is found, since a kernel's version alone says little."""
+"""Trial of an action in a forked process; layers are found by trial, since the kernel version is not reliable."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 def attempt(action: Callable[[], Any]) -> str | None:
-    """Try ``action`` in a forked process, which ends with it.
+    """Try ``action`` in a forked process, which ends afterwards.
 
     Returns:
-        The error, or ``None`` when it worked.
+        The error, or ``None`` on success.
     """
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        message = b"it ended without a word"
+        message = b"it ended without a message"
         try:
             action()
             message = b""
@@ -30,6 +30,6 @@ def attempt(action: Callable[[], Any]) -> str | None:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
-        said = file.read().decode()
+        message_text = file.read().decode()
     os.waitpid(pid, 0)
-    return said or None
+    return message_text or None

@@ -1,7 +1,7 @@
-"""Control groups: bounds on a call's memory and processes, including all that it forks. Made once and reused.
+"""Control groups: limits on memory and processes of a call with all its forks. They are created once and reused.
 
-Covered: version 1 hierarchies and the version 2 tree, as root or where a manager delegated a subtree; the peak use and
-the count of kills for memory. Not covered: CPU shares and input/output.
+Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated subtree; peak memory and the number of
+kills for exceeding the memory limit. Not covered: CPU shares and input/output.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import os
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Margin above the limit on address space, so that a MemoryError comes before the kernel's kill."""
+"""Margin above the limit on address space, so that a MemoryError is raised before the kernel kills."""
 
 
 class ControlGroup:
-    """One group for one call at a time. Its files stay open: they are read and written in every call."""
+    """Control group for one call at a time. Its files stay open, since every call reads and writes them."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
         self._folders = folders
@@ -50,17 +50,17 @@ class ControlGroup:
         self.reset_counters()
 
     def reset_counters(self) -> None:
-        """Reset the counters, for the next cell of a session."""
+        """Reset the counters for the next cell of a session."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed for memory since ``prepare``."""
+        """Whether the kernel killed a process for exceeding the memory limit since ``prepare``."""
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Peak memory in bytes since ``prepare``; 0 where the kernel does not report it per call."""
+        """Peak memory in bytes since ``prepare``; 0 if the kernel does not report it per call."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
@@ -76,17 +76,17 @@ class ControlGroup:
         if self._counter < 0:
             return 0
         text = os.pread(self._counter, 4096, 0)
-        if text != self._text:  # it seldom changes, and is read several times a call
+        if text != self._text:  # rarely changes, and is read several times per call
             lines = text.splitlines()
             self._text, self._seen = text, sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
         return self._seen
 
 
 class ControlGroups:
-    """The parent of all groups of one warden.
+    """The control group that contains all groups of one warden.
 
     Raises:
-        OSError: No hierarchy with a memory or pids controller can be written here.
+        OSError: No hierarchy with a memory or pids controller is writable.
     """
 
     def __init__(self) -> None:
@@ -117,10 +117,10 @@ class ControlGroups:
         return tuple(self._parents)
 
     def make(self, index: int) -> ControlGroup:
-        """Make a group; its number must be free.
+        """Create a group; its number must be free.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: The group cannot be created.
         """
         folders = {name: os.path.join(parent, f"call-{index}") for name, parent in self._parents.items()}
         for folder in dict.fromkeys(folders.values()):
@@ -132,7 +132,7 @@ class ControlGroups:
         return ControlGroup(folders, self.version)
 
     def close(self) -> None:
-        """Remove the parent; every group must be closed."""
+        """Remove the containing group; all groups must be closed."""
         for folder in set(self._parents.values()):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
@@ -142,7 +142,7 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """The nearest folder of the version 2 tree, from this process's own upwards, in which a group can be made."""
+    """Folder of the version 2 tree in which groups can be created: that of this process or the nearest ancestor."""
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
@@ -154,7 +154,7 @@ def _version_2() -> dict[str, str]:
         writable = os.access(folder, os.W_OK) and os.access(os.path.join(folder, "cgroup.procs"), os.W_OK)
         if writable and {"memory", "pids"} <= set(available):
             if folder == mount and not {"memory", "pids"} <= set(enabled):
-                with contextlib.suppress(OSError):  # the root may enable them beside its own processes
+                with contextlib.suppress(OSError):  # the root group may enable them although it has processes
                     _write(folder, "cgroup.subtree_control", "+memory +pids")
                     enabled = _read(folder, "cgroup.subtree_control").split()
             if {"memory", "pids"} <= set(enabled):
@@ -165,14 +165,14 @@ def _version_2() -> dict[str, str]:
 
 
 def _version_1() -> dict[str, str]:
-    """This process's own folder in the version 1 hierarchies of memory and pids."""
+    """Folders of this process in the version 1 hierarchies of memory and pids."""
     found: dict[str, str] = {}
     for line in _own_groups():
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             folder = os.path.normpath(f"{_ROOT}/{names}/{path}")
             if name in ("memory", "pids"):
-                # Inside a container the path may be the host's: then the mount's top is the container's own.
+                # Inside a container, the path may be that of the host; the container's folder is then the mount point.
                 folder = folder if os.path.isdir(folder) else f"{_ROOT}/{names}"
                 if os.access(folder, os.W_OK):
                     found[name] = folder
@@ -182,7 +182,7 @@ def _version_1() -> dict[str, str]:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the groups of wardens that were killed, whose locks are free."""
+    """Remove groups of killed wardens, whose locks are free."""
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):
@@ -196,7 +196,7 @@ def _sweep(folder: str) -> None:
 
 
 def _make_locked(folder: str) -> int:
-    """Make a folder and lock it; retried when another warden removed it before it was locked."""
+    """Create and lock a folder; retried if another warden removes it before it is locked."""
     for _ in range(10):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
@@ -212,7 +212,7 @@ def _lock(folder: str) -> int:
     """Lock a folder until the descriptor is closed.
 
     Raises:
-        OSError: Another process has locked it.
+        OSError: Another process has locked the folder.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,11 +1,11 @@
-"""What a program may ask of the calls whose arguments decide: commands, options and flags, by allow-list.
+"""Allow-lists of commands, options and flags, for system calls whose arguments decide whether they are allowed.
 
-Each was seen in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or goes with one
-that was (a setter with its getter, locks of open files with those of processes). The numbers are the kernel's own
-interface, and the same on x86-64 and arm64. Left out, among others: typing into a terminal and line disciplines
-(TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals by way of a descriptor's owner (F_SETOWN),
-larger pipes and socket buffers, which nothing counts without a control group (F_SETPIPE_SZ, SO_SNDBUF), and hiding from
-the watch (PR_SET_DUMPABLE).
+Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or belongs to
+one that does (a setter and its getter, locks of open files and of processes). The numbers are the interface of the
+kernel and the same on x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines (TIOCSTI,
+TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN), larger pipes
+and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding from the watch
+(PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IOCTL = {
     0x5450: "FIONCLEX",
     0x5451: "FIOCLEX",
 }
-"""Other commands answer ENOTTY, as for a descriptor that does not know them."""
+"""Other commands return ENOTTY, as for a descriptor that does not support them."""
 FCNTL = {
     0: "F_DUPFD",
     1: "F_GETFD",
@@ -48,22 +48,22 @@ PRCTL = {
     39: "PR_GET_NO_NEW_PRIVS",
     0x53564D41: "PR_SET_VMA",
 }
-"""Other options answer EINVAL, as on a kernel that does not know them."""
+"""Other options return EINVAL, as on a kernel that does not support them."""
 ARCH_PRCTL = {0x1002: "ARCH_SET_FS", 0x1003: "ARCH_GET_FS", 0x3001: "ARCH_CET_STATUS"}
 SETSOCKOPT = {2: "SO_REUSEADDR", 9: "SO_KEEPALIVE", 13: "SO_LINGER", 20: "SO_RCVTIMEO", 21: "SO_SNDTIMEO"}
 """Options of the level SOL_SOCKET."""
 
 AF_UNIX = 1
 SOCKET_PAIRS = {1: "SOCK_STREAM", 5: "SOCK_SEQPACKET"}
-"""A pair of datagrams can send to any name, and the kernel makes one of SOCK_RAW too."""
+"""Allowed types. Datagram sockets could send to any name, and SOCK_RAW creates datagram sockets."""
 SOCKET_FLAGS = 0o2000000 | 0o4000
 """SOCK_CLOEXEC and SOCK_NONBLOCK."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
-"""Whole sets of flags: with any other, a child would have a table of descriptors of its own within a process, another
-parent, another signal at its end, or new namespaces."""
+"""Complete sets of flags. Other flags would create a thread with its own descriptors, another parent, another exit
+signal, or new namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
-"""Flags without effect on isolation: where thread ids are written to, and CLONE_DETACHED, which does nothing."""
+"""Flags without effect on isolation: addresses of thread ids, and CLONE_DETACHED, which has no effect."""
 
 SEEN_AND_REFUSED = {
     "ioctl": {
@@ -80,5 +80,4 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""What the suites ask for and programs do not get: terminals of their own, of which there are none here, and larger
-pipes."""
+"""Commands that occur in the traces but are refused: pseudo-terminals, which do not exist here, and larger pipes."""

@@ -1,8 +1,8 @@
-"""Applying the layers in a child that was just forked, before it has its job.
+"""Application of the layers in a child right after the fork, before it receives its job.
 
-The order matters: control group, namespaces, mounts, the change of user (which gives up every capability), Landlock
-(which would block ``/proc``, where users are mapped), and the system-call filter last. Any failure ends the child
-before a job reaches it. Covered: everything except rlimits, which depend on the job (``intake``).
+The order matters: control group, namespaces, mounts, the change of user (which drops all capabilities), Landlock (which
+would block ``/proc``, where users are mapped), and the system-call filter last. Any failure ends the child before it
+receives a job. Covered: everything except rlimits, which depend on the job (``intake``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from .plan import IsolationPlan
 
 WORKDIR = "/tmp"
-"""The working folder, where mounts are possible."""
+"""The working folder, if mounts are possible."""
 _MOST_PREPARED = 4096
 PROC_FD = 3
-"""Where the warden leaves a descriptor on ``/proc`` for the zygote: users are mapped through it."""
+"""Number of a descriptor of ``/proc`` that the zygote inherits from the warden, used to map users."""
 _INODES = 10_000
 _MOUNT_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
 _HIDDEN = "hidepid=2,subset=pid"
 
 
 class Isolation:
-    """What every child needs in order to isolate itself, prepared once in the zygote.
+    """Isolation of a child, prepared once in its parent.
 
     Args:
         plan: The active layers.
-        readable: Paths that programs may read.
+        readable: Paths that programs can read.
     """
 
     def __init__(self, plan: IsolationPlan, readable: list[str]) -> None:
@@ -41,16 +41,18 @@ class Isolation:
         needs = seccomp.Needs(
             pin=self._pinned,
             no_signals=self._pinned and not plan.scoped,
-            # In a user namespace, a program still is the caller's user outside, whose files it could change.
+            # In a user namespace, a program is still the caller's user outside and could change that user's files.
             spare_metadata="mount" not in plan.namespaces and not plan.users_from,
-            # What is in flight would escape the watch over files, and over sockets unless their namespace shows them.
+            # Descriptors in flight would escape the watch of files, and of sockets unless their namespace lists them.
             pass_nothing="mount" not in plan.namespaces or not (plan.memory_group or "net" in plan.namespaces),
         )
         self._filter = seccomp.SeccompFilter(needs=needs) if plan.seccomp else None
         self._rules = landlock.LandlockRules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
-        """Bytes of address space that the zygote uses: the preloaded modules, not a program's own."""
-        self._nests = plan.user and not plan.users_from  # so that the kernel counts each call's processes apart
+        """Bytes of address space of the parent, for the preloaded modules; added to the limit of a program."""
+        self._nests = (
+            plan.user and not plan.users_from
+        )  # so that the kernel counts the processes of each call separately
         self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if self._nests else -1
         self._nets: dict[int, int] = {}  # a descriptor for the network namespace of each slot
         self._own_net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC) if "net" in plan.namespaces else -1
@@ -59,26 +61,26 @@ class Isolation:
         self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
-        """The rlimit on processes for a program that may have ``wanted``; ``None`` where it cannot be determined."""
+        """Return the rlimit on processes for a limit of ``wanted``; ``None`` if it cannot be determined."""
         if self._plan.counted:
             return wanted
-        # The kernel counts all processes of the caller's user: this is a coarse bound; the watch adds a fine one.
+        # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.
         return self._plan.shared_processes + wanted if self._plan.shared_processes else None
 
     def measure(self) -> None:
-        """Record the memory of the zygote; call it when the zygote has its final size."""
+        """Record the memory of the parent; call it when the parent has its final size."""
         with open("/proc/self/statm", "rb") as file:
             self.base_memory = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
     def prepare(self, slot: int, file_bytes: int) -> None:
-        """Prepare the system calls of a slot's children, before the fork.
+        """Prepare the system calls for the children of a slot, before the fork.
 
         Args:
-            slot: Number of the slot, which decides its user and its network namespace.
+            slot: Number of the slot, which determines its user and its network namespace.
             file_bytes: Size of the private file system in bytes.
 
         Raises:
-            OSError: No network namespace can be made.
+            OSError: The network namespace cannot be created.
         """
         if self._own_net >= 0 and slot not in self._nets:
             self._nets[slot] = self._make_net()
@@ -89,7 +91,7 @@ class Isolation:
             self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
 
     def enter(self, entrances: tuple[int, ...], init: int, workdir: str, slot: int, file_bytes: int) -> None:
-        """Isolate this process, which was forked after ``prepare`` and still has every descriptor open.
+        """Isolate this process, which was forked after ``prepare`` and has every descriptor open.
 
         Args:
             entrances: Open ``cgroup.procs`` files of the call's control group.
@@ -119,14 +121,14 @@ class Isolation:
             self._rules.restrict(workdir)
 
     def seal(self) -> None:
-        """The last step: the system-call filter."""
+        """Install the system-call filter, as the last step."""
         if self._filter is not None:
             if self._pinned:
                 self._filter.pin(os.getpid())
             linux.set_seccomp(self._filter.program)
 
     def _make_net(self) -> int:
-        """A network namespace for one slot: making one in each call would cost more than all other layers."""
+        """Create a network namespace for one slot; one for each call would cost more than all other layers."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
             return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -141,13 +143,13 @@ class Isolation:
         calls.add("mount", "tmpfs", WORKDIR, "tmpfs", _MOUNT_FLAGS, options)
         if self._hides_proc:
             calls.add("mount", "proc", "/proc", "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
-        else:  # masked by a container, or an old kernel: an empty folder hides as much
+        else:  # /proc is masked by a container, or the kernel is old: hide everything behind an empty folder
             calls.add("mount", "tmpfs", "/proc", "tmpfs", _MOUNT_FLAGS | linux.MS_RDONLY, "size=4k")
         calls.add("chdir", WORKDIR)
         return calls
 
     def _settle_in(self, workdir: str, slot: int) -> None:
-        """Without a private file system: use a separate folder on the machine's file system."""
+        """Without a private file system, use a separate folder on the file system of the machine."""
         if self._plan.users_from:
             os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
         os.chdir(workdir)
@@ -155,19 +157,19 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Change to a separate user, which gives up every capability, and end together with the zygote from then on."""
+    """Prepare the change to a separate user, which drops all capabilities, and the death signal of the parent."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)
         calls.add("setresgid", user, user, user)
         calls.add("setresuid", user, user, user)
-    calls.add("prctl", linux.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the files under /proc then belong to the user
+    calls.add("prctl", linux.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the files in /proc then belong to the user
     calls.add("prctl", linux.PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     return calls
 
 
 def _can_mount_proc() -> bool:
-    """Whether a ``/proc`` can be mounted that shows its own processes and nothing else."""
+    """Whether a ``/proc`` can be mounted that shows only its own processes."""
     try:
         linux.mount("proc", WORKDIR, "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
     except OSError:

@@ -1,8 +1,8 @@
 """Landlock: file and socket rules that a process applies to itself, a second layer behind the mount namespace.
 
-Covered: reading and executing below the paths given, writing below the working folder only, no TCP, no abstract Unix
-sockets and no signals out of the sandbox (as far as the kernel's version goes). Not covered: what the kernel's Landlock
-does not know, such as UDP or changing a file's mode.
+Covered: reading and executing below given paths, writing only below the working folder, no TCP, no abstract Unix
+sockets and no signals out of the sandbox (depending on the kernel version). Not covered: operations that Landlock does
+not control, such as UDP or changing the mode of a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _IOCTL_DEV = 1 << 15
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
-"""Rights on files that each version of the interface handles; from 5 on also ioctl on devices."""
+"""Rights on files by version of the interface; version 5 adds ioctl on devices."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom")
 _NET_TCP = 3
 _SCOPES = 3
@@ -34,16 +34,16 @@ def version() -> int:
     """Version of the kernel's interface.
 
     Raises:
-        OSError: The kernel has no Landlock, or it is switched off.
+        OSError: The kernel does not have Landlock, or it is switched off.
     """
     return linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), _CREATE_VERSION)
 
 
 class LandlockRules:
-    """Rules for a child to apply to itself. All but the one for its working folder are prepared in the zygote.
+    """Rules that a child applies to itself. All except the one for its working folder are prepared in the parent.
 
     Args:
-        readable: Paths below which everything may be read and executed.
+        readable: Paths below which all files can be read and executed.
         known: Version of the interface to use.
     """
 
@@ -59,7 +59,7 @@ class LandlockRules:
     def restrict(self, workdir: str) -> None:
         """Apply the rules to this process, irrevocably. ``no_new_privs`` must be set."""
         rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, self._attributes, self._size, 0)
-        # A rule on a mount point does not apply to what is mounted there.
+        # A rule on a mount point does not apply to the mounted file system.
         for rule in (*self._fixed, self._rule(workdir, self._files & ~_IOCTL_DEV)):
             linux.syscall("landlock", linux.SYS_LANDLOCK_ADD, rules, _RULE_PATH, rule, 0)
         linux.syscall("landlock", linux.SYS_LANDLOCK_RESTRICT, rules, 0)

@@ -1,8 +1,7 @@
-"""Which layers of isolation this machine supports, found by trying each one, and the plan that follows.
+"""Layers of isolation that this machine supports, found by trying each one, and the resulting plan.
 
-Covered: the probes, the plan that the zygote and the children follow, and the list that ``capabilities()`` shows:
-first what is promised (and by which mechanisms), then the mechanisms themselves. Not covered: applying them
-(``isolation``).
+Covered: the probes, the plan for the zygote and the children, and the result of ``capabilities()``: first the
+guarantees (with their mechanisms), then the mechanisms themselves. Not covered: applying them (``isolation``).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MARGIN = 512
 
 @dataclass(slots=True)
 class Layers:
-    """The plan, what it is based on, and why other layers are missing."""
+    """The plan, its view of the file system, its control groups, and the reasons for missing layers."""
 
     plan: IsolationPlan
     view: FileView
@@ -34,11 +33,11 @@ class Layers:
     missing: dict[str, str] = field(default_factory=dict)
 
     def capabilities(self) -> list[dict[str, Any]]:
-        """Promises first, then mechanisms."""
+        """List the guarantees, then the mechanisms."""
         return [*self._promises(), *self._mechanisms()]
 
     def broken(self) -> list[str]:
-        """The promises that nothing keeps here."""
+        """Guarantees that no mechanism provides on this machine."""
         return [f"{layer['name']} ({layer['detail']})" for layer in self._promises() if not layer["active"]]
 
     def _promises(self) -> list[dict[str, Any]]:
@@ -46,7 +45,9 @@ class Layers:
         grouped = self.groups.controllers if self.groups is not None else ()
         pinned = plan.seccomp and plan.landlock > 0
         counted_late = plan.isolated and not plan.counted and "pids" not in grouped
-        watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the zygote finds a tree
+        watched = os.path.exists(
+            f"/proc/self/task/{os.getpid()}/children"
+        )  # needed by the zygote to find a process tree
         kept: dict[str, list[str]] = {
             "no network": _active({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
             "no sight of other processes": _active(
@@ -78,7 +79,10 @@ class Layers:
             ),
             "bounded output": ["reader of the warden"],
             "killed whole": _active(
-                {"process namespace": "pid" in spaces, "process group that the filter lets none leave": plan.seccomp}
+                {
+                    "process namespace": "pid" in spaces,
+                    "process group that the filter does not let processes leave": plan.seccomp,
+                }
             ),
         }
         return [
@@ -126,10 +130,10 @@ class Layers:
 
 
 def find(options: dict[str, Any]) -> Layers:
-    """Try every layer and plan with those that work.
+    """Try every layer and create a plan from those that work.
 
     Args:
-        options: ``isolation``, ``without`` (layers to leave out, by their short names), ``packages``, ``site_dirs``,
+        options: ``isolation``, ``without`` (layers to omit, by their short names), ``packages``, ``site_dirs``,
             ``readable``, ``scratch``.
     """
     named = None if options["isolation"] == "none" or EVERYTHING in options["packages"] else options["packages"]
@@ -153,8 +157,8 @@ def find(options: dict[str, Any]) -> Layers:
             missing["mount"], view = failure, None
             plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
     if "mount" not in plan.namespaces and "pid" in plan.namespaces:
-        # The zygote would see the processes of another namespace in /proc, by other numbers, and watch over those.
-        missing["pid"] = "there is no mount namespace for a /proc of its own"
+        # Otherwise /proc would show processes of another namespace, and the zygote would watch those.
+        missing["pid"] = "it needs a mount namespace for its own /proc"
         plan.namespaces = tuple(name for name in plan.namespaces if name != "pid")
     if view is None:
         view = plain()
@@ -167,7 +171,7 @@ def find(options: dict[str, Any]) -> Layers:
             missing[name] = failure
     plan.seccomp = "seccomp" not in missing
     if "landlock" not in missing:
-        # The name "scope" stands for an older kernel, for tests.
+        # The short name "scope" simulates an older kernel, for tests.
         plan.landlock = landlock.version() if "scope" not in missing else min(landlock.version(), SCOPED - 1)
     if not plan.counted and os.geteuid() != 0:
         plan.shared_processes = _count_own_tasks() + _MARGIN
@@ -185,7 +189,7 @@ def _groups(missing: dict[str, str]) -> ControlGroups | None:
 
 
 def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
-    """Find which namespaces can be made, as the current user or inside a user namespace."""
+    """Find the namespaces that can be created, as the current user or inside a user namespace."""
     if attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
         error = missing.get("user") or attempt(enter_user_namespace)
         if error is not None:
@@ -201,7 +205,7 @@ def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
 
 
 def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) -> None:
-    """As root: find ids for separate users that can read what a program needs."""
+    """As root, find ids for separate users that can read the files that a program needs."""
     if "users" in missing:
         return
     try:
@@ -216,7 +220,7 @@ def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) ->
             enter_user_namespace(first)
         become(first)
         if view.launch.startswith(FOLDER) and not os.access(library, os.R_OK | os.X_OK):
-            raise OSError(13, f"another user cannot read {library}, and there is no mount namespace to show it")
+            raise OSError(13, f"other users cannot read {library}, and there is no mount namespace to expose it")
 
     failure = attempt(look)
     if failure is not None:
@@ -226,19 +230,19 @@ def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) ->
 
 
 def _count_own_tasks() -> int:
-    """Processes and threads of this process's user."""
+    """Number of processes and threads of the user of this process."""
     count = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
                 count += len(os.listdir(f"/proc/{pid}/task"))
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     return count
 
 
 def _rehearse(plan: IsolationPlan, view: FileView, scratch: str) -> None:
-    """Build the private view and the mounts of a child, as for the zygote, to check that this works."""
+    """Build the private view and the mounts of a child, to check that this works."""
     if plan.user:
         enter_user_namespace()
     if "pid" in plan.namespaces:

@@ -1,7 +1,7 @@
-"""Linux system calls that Python has no function for, through ``ctypes``.
+"""Linux system calls without a Python function, through ``ctypes``.
 
-Covered: thin calls that raise ``OSError``, and the pausing process that becomes pid 1 of a namespace. Not covered: what
-they are used for. On other systems the module can be imported, and every call fails.
+Covered: thin wrappers that raise ``OSError``, and the pausing process that becomes pid 1 of a namespace. Not covered:
+their use. On other systems, the module can be imported, but every call fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 IS_LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
 
-# Numbers that x86_64 and aarch64 share, being newer than the common table's start; pivot_root is older.
+# New calls have the same number on x86_64 and aarch64; older ones, such as pivot_root, differ.
 SYS_MOUNT_SETATTR, SYS_LANDLOCK_CREATE, SYS_LANDLOCK_ADD, SYS_LANDLOCK_RESTRICT = 442, 444, 445, 446
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
@@ -70,7 +70,7 @@ def syscall(name: str, number: int, *arguments: object) -> int:
         *arguments: Its arguments.
 
     Raises:
-        OSError: It failed; the message begins with ``name``.
+        OSError: The call failed; the message starts with ``name``.
     """
     if _libc is None:
         raise OSError(0, f"{name} exists only on Linux")
@@ -84,7 +84,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Meanwhile, the functions of the C library do nothing here and succeed, so that callers can be rehearsed."""
+    """Replace the functions of the C library by ones that do nothing and succeed, so that callers can be rehearsed."""
     if _libc is None:
         raise OSError(0, "getpid is replaced only on Linux")
     kept = {name: getattr(_libc, name) for name in _REPLACED}
@@ -98,12 +98,12 @@ def inert() -> Iterator[None]:
 
 
 def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel for a signal when the thread that started this process ends."""
+    """Let the kernel send a signal to this process when the thread that started it ends."""
     prctl(PR_SET_PDEATHSIG, int(sent))
 
 
 def become_subreaper() -> bool:
-    """Become the parent of descendants whose own parent ends; false where the kernel lacks this (gVisor)."""
+    """Become the parent of orphaned descendants; return false if the kernel does not support this (gVisor)."""
     try:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
     except OSError:
@@ -112,7 +112,7 @@ def become_subreaper() -> bool:
 
 
 def has_pidfds() -> bool:
-    """Whether processes can be waited for through descriptors."""
+    """Whether the kernel supports pidfds."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:
@@ -121,43 +121,43 @@ def has_pidfds() -> bool:
 
 
 def set_dumpable(on: bool) -> None:
-    """Whether processes of the same user may look into this one."""
+    """Set whether processes of the same user can inspect this process."""
     prctl(PR_SET_DUMPABLE, int(on))
 
 
 def no_new_privileges() -> None:
-    """Nothing that is executed from here on gains privileges."""
+    """Prevent that programs executed from now on gain privileges."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_bounding_capabilities() -> None:
-    """Take every capability out of the set from which executed programs could gain one."""
+    """Drop all capabilities from the bounding set, from which executed programs could gain them."""
     for capability in range(_LAST_CAPABILITY + 1):
         try:
             prctl(_PR_CAPBSET_DROP, capability)
-        except OSError:  # past the last one that this kernel knows
+        except OSError:  # beyond the last capability of this kernel
             return
 
 
 def drop_capabilities() -> None:
-    """Give up every capability of this process."""
+    """Drop all capabilities of this process."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     data = (ctypes.c_uint32 * 6)()
     syscall("capset", _SYS_CAPSET[platform.machine()], header, data)
 
 
 def set_seccomp(program: ctypes.Structure) -> None:
-    """Install a system-call filter (a ``sock_fprog``) for this process and what it starts."""
+    """Install a system-call filter (a ``sock_fprog``) for this process and its descendants."""
     prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(program))
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces that ``flags`` name for new ones."""
+    """Move this process to new namespaces of the kinds in ``flags``."""
     _call("unshare", ctypes.c_int(flags))
 
 
 def setns(descriptor: int, flags: int) -> None:
-    """Enter namespaces: of the process behind a pidfd, or the one behind a namespace's own descriptor."""
+    """Enter the namespaces of the process of a pidfd, or the namespace of a descriptor."""
     if _libc is None or _libc.setns(descriptor, flags) < 0:
         _checked(-1, "setns")
 
@@ -166,8 +166,8 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
     """Call ``mount``.
 
     Args:
-        source: What to mount.
-        target: Where.
+        source: Source of the mount.
+        target: Mount point.
         kind: File system type.
         flags: Bits of ``MS_*``.
         data: Options of the file system.
@@ -177,19 +177,19 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
 
 
 def unmount(target: str) -> None:
-    """Unmount what is mounted at ``target``."""
+    """Unmount the file system at ``target``."""
     _call("umount2", os.fsencode(target), ctypes.c_int(MNT_DETACH))
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Make ``source`` and what is mounted below it visible at ``target``, read-only, without devices or set-uid."""
+    """Bind ``source`` and its submounts to ``target``, read-only, without devices and set-uid."""
     mount(source, target, None, MS_BIND | MS_REC)
     attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
     path = os.fsencode(target)
     try:
         size = ctypes.c_size_t(ctypes.sizeof(attributes))
         syscall("mount_setattr", SYS_MOUNT_SETATTR, ctypes.c_int(_AT_FDCWD), path, _AT_RECURSIVE, attributes, size)
-    except OSError:  # before Linux 5.12: only the top, keeping the flags that a user namespace locks
+    except OSError:  # before Linux 5.12: only the top mount, with the flags that a user namespace locks
         flags = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
         mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags)
 
@@ -203,11 +203,11 @@ def pivot_root(new_root: str) -> None:
 
 
 def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
-    """In a user namespace just made, map one user and one group: ``inside`` is ``outside`` (user, group) of its parent.
+    """Map one user and one group in a new user namespace: ``inside`` is ``outside`` (user, group) of its parent.
 
     Args:
-        proc: Descriptor of a ``/proc`` in which this process can be seen.
-        inside: Number inside, for both.
+        proc: Descriptor of a ``/proc`` that contains this process.
+        inside: Id inside, for user and group.
         outside: User and group outside.
     """
     lines = {"setgroups": "deny", "uid_map": f"{inside} {outside[0]} 1", "gid_map": f"{inside} {outside[1]} 1"}
@@ -220,13 +220,13 @@ def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
 
 
 class PreparedCalls:
-    """System calls with arguments prepared in advance, so that a forked child touches little memory to make them."""
+    """System calls with prepared arguments, so that a forked child touches little memory to make them."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
 
     def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
-        """Add a call of a C library function that answers -1 on failure."""
+        """Add a call of a C library function that returns -1 on failure."""
         if _libc is None:
             raise OSError(0, f"{name} exists only on Linux")
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
@@ -235,7 +235,7 @@ class PreparedCalls:
         """Make the calls, in order.
 
         Raises:
-            OSError: One failed; the rest were not made.
+            OSError: A call failed; later calls were not made.
         """
         for name, function, arguments in self._steps:
             if function(*arguments) < 0:
@@ -250,13 +250,13 @@ def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
 
 
 def plain_fork() -> Callable[[], int]:
-    """The C library's ``fork``, without what Python does after it: reseeding, new locks, and such.
+    """Return the ``fork`` of the C library, without Python's steps after a fork: reseeding, new locks, and others.
 
     Those steps are for processes with several threads. A process with one thread does not need them, and they would
-    touch and so copy some 250 pages of memory in each child.
+    write to and therefore copy about 250 pages of memory in each child.
 
     Returns:
-        ``os.fork`` when this process has other threads.
+        The function; ``os.fork`` if this process has other threads.
     """
     if _libc is None or len(os.listdir("/proc/self/task")) > 1:
         return os.fork
@@ -269,14 +269,14 @@ def plain_fork() -> Callable[[], int]:
 
 
 class Pausing:
-    """Makes processes that do nothing but wait: pid 1 of a new pid namespace, above the program.
+    """Creates processes that only wait, as pid 1 of a new pid namespace above the program.
 
-    A program that is pid 1 itself survives its own SIGKILL. A fork of a warm interpreter costs milliseconds, so these
-    share its memory instead (CLONE_VM, no copy at all) and run one C function that never returns; every signal but
-    SIGKILL is blocked, so none of the interpreter's handlers can run there.
+    A program that is pid 1 itself would survive its own SIGKILL. A fork of a warm interpreter costs milliseconds, so a
+    pausing process shares its memory instead (CLONE_VM, without a copy) and runs one C function that never returns.
+    All signals except SIGKILL are blocked, so that no handler of the interpreter can run there.
 
     Args:
-        flags: The namespaces that each has of its own.
+        flags: Kinds of namespaces that each process gets.
     """
 
     def __init__(self, flags: int) -> None:
@@ -290,7 +290,7 @@ class Pausing:
         self._clone, self._mask = _libc.clone, _libc.sigprocmask
 
     def make(self) -> int:
-        """Start one and return its process id."""
+        """Start a pausing process and return its id."""
         self._mask(_SIG_SETMASK, self._all, self._before)
         pid = self._clone(*self._arguments)
         self._mask(_SIG_SETMASK, self._before, None)
@@ -298,7 +298,7 @@ class Pausing:
 
 
 class Reaper:
-    """Waits for children that have ended, without Python's records of them."""
+    """Reaps ended children without creating Python objects for them."""
 
     def __init__(self) -> None:
         if _libc is None:
@@ -308,14 +308,14 @@ class Reaper:
         self._wait = _libc.wait4
 
     def wait(self, pid: int) -> tuple[int, int, int]:
-        """Reap one; returns its wait status, its CPU time in microseconds and its largest memory in KiB."""
+        """Reap a child; return its wait status, CPU time in microseconds and peak memory in KiB."""
         _checked(self._wait(pid, *self._references), "wait4")
         usage = self._usage
         return self._status.value, (usage[0] + usage[2]) * 1_000_000 + usage[1] + usage[3], usage[4]
 
 
 def is_exiting(pid: int) -> bool:
-    """Whether a process has begun to end, or is gone."""
+    """Whether a process is exiting or gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             flags = int(file.read().rpartition(b")")[2].split()[6])
@@ -325,7 +325,7 @@ def is_exiting(pid: int) -> bool:
 
 
 def children() -> list[int]:
-    """Process ids of this process's children; empty where the kernel does not list them."""
+    """Ids of the children of this process; empty if the kernel does not list them."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
             return [int(pid) for pid in file.read().split()]

@@ -1,8 +1,8 @@
-"""Which installed packages a program may import, and what of them is shown to it.
+"""Installed packages that a program can import, and their files.
 
-Covered: packages by the names that pip knows them by, with all that they require, as far as it is installed; the
-folders of packages that are to be out of sight. Not covered: packages in a source checkout (an editable installation
-has no files to show), and folders that several packages share, which are shown whole.
+Covered: packages by pip name, with their installed requirements; the folders of packages to hide. Not covered: packages
+in a source checkout (an editable installation has no files to show), and folders that several packages share, which are
+shown completely.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution
 
 EVERYTHING = "*"
-"""In place of a name: all that is installed."""
+"""Instead of a name: all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SITES = ("/usr/lib/python3*/dist-packages", "/usr/local/lib/python3*/dist-packages")
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
-    """What a folder of packages holds that shows these packages and no other.
+    """Find the files and folders of these packages and their requirements.
 
     Args:
-        packages: Their names for pip, or those of modules; what is not installed is left out.
-        site_dirs: Folders of installed packages, the first before the others.
+        packages: Names for pip, or names of modules; packages that are not installed are skipped.
+        site_dirs: Folders of installed packages, in order of precedence.
 
     Returns:
-        Files and folders by their name in that folder. Of the description of a package only its ``METADATA``.
+        Paths of files and folders, by name in the folder of packages.
     """
     found: dict[str, str] = {}
     for name in required(packages, site_dirs):
@@ -43,7 +43,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
 
 
 def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
-    """These packages and all that they require, extras aside; each once."""
+    """These packages and their requirements without extras, each once."""
     names: dict[str, str] = {}
     waiting = list(packages)
     while waiting:
@@ -61,11 +61,11 @@ def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
 
 
 def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
-    """The folders of packages of this machine's Python, which are to be out of sight.
+    """Folders of packages of this machine's Python that are hidden from programs.
 
     Args:
-        site_dirs: Those that the caller imports from.
-        readable: Paths that programs may read whatever they hold.
+        site_dirs: Folders from which the caller imports.
+        readable: Paths that programs can read in any case.
     """
     prefix = os.path.realpath(sys.base_prefix)
     own = [
@@ -77,7 +77,7 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
 
 
 def without(folder: str, left_out: list[str]) -> list[str]:
-    """Paths that together hold all of a folder but some folders below it."""
+    """Paths that together contain a folder without some of its subfolders."""
     folder = os.path.realpath(folder)
     if folder in left_out:
         return []
@@ -92,9 +92,9 @@ def _distribution(name: str, site_dirs: list[str]) -> Distribution | None:
 
 
 def _entries(distribution: Distribution) -> list[str]:
-    """The names at the top of a package's folder: modules, libraries beside them, and where its description is."""
+    """Top-level names of a package: its modules, their bundled libraries, and its metadata."""
     record = distribution.read_text("RECORD")
-    if record is None:  # an old format, as Debian's packages have it
+    if record is None:  # an old format, used by packages of Debian
         return _tops((distribution.read_text("top_level.txt") or distribution.metadata["Name"]).split())
     paths = (line.partition(",")[0].strip('"') for line in record.splitlines())
     tops = dict.fromkeys(path.partition("/")[0] for path in paths if path and not path.startswith(("..", "/")))
@@ -102,5 +102,5 @@ def _entries(distribution: Distribution) -> list[str]:
 
 
 def _tops(modules: Iterable[str]) -> list[str]:
-    """What modules may be at the top: a folder, with the libraries that its wheel brought beside it, or a file."""
+    """Possible top-level names of modules: a folder, a file, or a folder of bundled libraries."""
     return [entry for module in modules for entry in (module, f"{module}.py", f"{module}.libs")]

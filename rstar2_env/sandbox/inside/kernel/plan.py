@@ -1,4 +1,4 @@
-"""The plan: which layers are active, for the zygote and the children."""
+"""The plan of isolation: the active layers, for the zygote and the children."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from . import linux
 
 SCOPED = 6
-"""Version of Landlock from which signals can be kept in."""
+"""First version of Landlock that can block signals to processes outside."""
 
 NAMESPACES = {
     "pid": ("process namespace", linux.CLONE_NEWPID),
@@ -18,7 +18,7 @@ NAMESPACES = {
     "uts": ("host-name namespace", linux.CLONE_NEWUTS),
     "cgroup": ("cgroup namespace", linux.CLONE_NEWCGROUP),
 }
-"""Short name: what it is called, and its clone flag."""
+"""Name and clone flag, by short name."""
 
 
 @dataclass(slots=True)
@@ -26,17 +26,16 @@ class IsolationPlan:
     """The active layers.
 
     Attributes:
-        isolated: Whether there is any isolation at all.
-        user: Whether everything happens in a user namespace (an ordinary user's way to the others).
-        users_from: As root, in a user namespace or without one: each slot runs as a user of its own, numbered from
-            here; 0 means no change of user.
+        isolated: Whether there is any isolation.
+        user: Whether the other namespaces are created in a user namespace (needed by ordinary users).
+        users_from: As root: the first id of the separate users of the slots; 0 means no change of user.
         namespaces: The other active namespaces.
         seccomp: Whether the system-call filter is active.
         landlock: Active version of Landlock; 0 means none.
-        memory_group: Whether a control group bounds the memory of a call, with what the kernel holds for it.
-        counted: Whether the kernel bounds the processes of a program's user, and counts them apart from all others.
-        shared_processes: Processes that the caller's user had at the start and a margin, where programs run as the
-            same ordinary user, or are counted together with it; 0 otherwise.
+        memory_group: Whether a control group limits the memory of a call, including kernel memory.
+        counted: Whether the kernel limits the processes of the program's user, separately from other users.
+        shared_processes: Number of processes of the caller's user at the start, plus a margin, if programs run as that
+            user or are counted with it; 0 otherwise.
     """
 
     isolated: bool = True
@@ -51,18 +50,18 @@ class IsolationPlan:
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as another user than the caller, or in a user namespace of its own."""
+        """Whether a program runs as another user than the caller, or in its own user namespace."""
         return self.user or self.users_from > 0
 
     @property
     def scoped(self) -> bool:
-        """Whether Landlock keeps signals from leaving the sandbox."""
+        """Whether Landlock blocks signals to processes outside of the sandbox."""
         return self.landlock >= SCOPED
 
     def flags(self, *names: str) -> int:
-        """The clone flags of those of ``names`` that are active."""
+        """Clone flags of the active namespaces among ``names``."""
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data, for the zygote."""
+        """Convert to plain data, for the zygote."""
         return asdict(self)

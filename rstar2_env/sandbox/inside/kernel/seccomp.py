@@ -1,8 +1,8 @@
-"""The system-call filter, as a program for the kernel's classic packet filter, built once and installed by each child.
+"""The system-call filter, a program for the kernel's classic BPF, built once and installed by each child.
 
-Covered: the lists of ``syscalls`` and ``commands``, of what is allowed: anything else is refused. ``clone`` makes
-threads and children and nothing else, ``clone3`` is answered with ENOSYS (with EPERM, threads fail), sockets come only
-as connected pairs, the limit on core dumps is not changed. Not covered: files and memory (other layers).
+Covered: the allow-lists of ``syscalls`` and ``commands``; all other calls are refused. ``clone`` only creates threads
+and children, ``clone3`` returns ENOSYS (with EPERM, creating threads would fail), sockets exist only as connected
+pairs, and the limit on core dumps cannot be changed. Not covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Needs:
-    """What the filter has to do because other layers are missing.
+    """Additional restrictions that replace missing layers.
 
     Attributes:
-        pin: Keep to its own process group and process number (no process namespace).
-        no_signals: Send no signals to others (no process namespace, nor Landlock's scope for signals).
-        spare_metadata: Change no file's mode, owner, times or attributes (the user's own files are in sight).
-        pass_nothing: Send no descriptors to other processes: in flight, what they hold is counted by nothing.
+        pin: Restrict calls to its own process group and process id (no process namespace).
+        no_signals: Forbid signals to other processes (no process namespace, no Landlock scope for signals).
+        spare_metadata: Forbid changes of mode, owner, times and attributes of files (files of the user are visible).
+        pass_nothing: Forbid sending descriptors to other processes, since files in flight are not counted.
     """
 
     pin: bool = False
@@ -64,11 +64,11 @@ class SeccompFilter:
     """The filter of this machine, ready for the kernel.
 
     Args:
-        machine: Processor architecture; ``None`` is this machine's.
-        needs: Additional duties.
+        machine: Processor architecture; ``None`` for this machine.
+        needs: Additional restrictions.
 
     Raises:
-        OSError: There is no table of system calls for this architecture.
+        OSError: There is no table of system calls for the architecture.
     """
 
     def __init__(self, machine: str | None = None, needs: Needs | None = None) -> None:
@@ -81,13 +81,13 @@ class SeccompFilter:
         self.program = _Program(len(instructions), ctypes.addressof(self._code))
 
     def pin(self, pid: int) -> None:
-        """Put the process number of the program to be filtered where the filter compares with it."""
+        """Insert the process id of the filtered program into the filter."""
         for at, which in self._owns:
             _OPERAND.pack_into(self._code, at * _STEP.size + 4, pid if which == _OWN else -pid & 0xFFFFFFFF)
 
 
 def actions(machine: str) -> dict[int, int]:
-    """The action for each listed system call of ``machine``, except those whose arguments decide."""
+    """Action for each listed system call of ``machine``, except calls whose arguments decide."""
     found: dict[int, int] = {}
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
@@ -97,7 +97,7 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
-    """The instructions: architecture, the calls whose arguments decide, then runs of numbers with one action each."""
+    """Build the instructions: architecture, calls whose arguments decide, then ranges of numbers with an action."""
     needs = needs or Needs()
     column = 0 if machine == "x86_64" else 1
     special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
@@ -147,13 +147,13 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int]) -> list[Instruction]:
-    """Refuse a call where the lower half of an argument has one of these values."""
+    """Refuse a call if the lower half of an argument has one of these values."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
     return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call where the lower half of an argument, without the bits ``but``, has one of these values."""
+    """Allow a call if the lower half of an argument, without the bits ``but``, has one of these values."""
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
     mask = [(_AND, 0, 0, ~but & 0xFFFFFFFF)] if but else []
@@ -161,7 +161,7 @@ def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read the limit on core dumps, and not set it: unlike 1, 0 lets one go to a program of the host."""
+    """Let prlimit64 read but not set the limit on core dumps: with 0, unlike 1, the host may receive a core dump."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),
@@ -177,10 +177,10 @@ def _keep_core_limit() -> list[Instruction]:
 
 
 def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
-    """Blocks for the calls that are safe only inside namespaces."""
+    """Instructions for calls that are safe only inside namespaces."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
-        """Allow the process itself (0 is a short form of it) and ``also``."""
+        """Allow the id of the process itself, 0 (which also means itself), and ``also``."""
         allowed = (0, _OWN, *also)
         tests = [(_JUMP_EQUAL, len(allowed) - at, 0, value) for at, value in enumerate(allowed)]
         return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
@@ -206,7 +206,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
 
 
 def _runs(found: dict[int, int], without: set[int]) -> list[tuple[int, int, int]]:
-    """Neighbouring numbers with the same action, joined: (first, last, action) in rising order."""
+    """Join consecutive numbers with the same action: (first, last, action) in ascending order."""
     runs: list[tuple[int, int, int]] = []
     for number in sorted(found.keys() - without):
         action = found[number]

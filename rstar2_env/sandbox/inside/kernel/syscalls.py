@@ -1,8 +1,8 @@
-"""System calls by name, with their numbers: what a program may call, what it may not, and what it is ended for.
+"""System calls by name, with their numbers: allowed calls, refused calls, and calls that end the program.
 
-Each entry is ``name x86_64 aarch64``; a dash means that the machine has no such call. The numbers are the kernel's own
-interface and never change. A call that is in no list answers ENOSYS, as on an older kernel, so that libraries fall
-back; ``memfd_create`` is among these, since only a control group would count its memory.
+Each entry is ``name x86_64 aarch64``; a dash means that the machine does not have the call. The numbers are the
+interface of the kernel and never change. A call that is not listed returns ENOSYS, as on an older kernel, so that
+libraries fall back; ``memfd_create`` is one of them, since only a control group would count its memory.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""What a program may call, by purpose: what was seen in a trace (``tools/trace_calls.py``), ``KIN`` and ``EXTRA``."""
+"""Allowed calls by purpose: calls in a trace (``tools/trace_calls.py``), ``KIN`` and ``EXTRA``."""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake
 futimesat getcpu getdents getrlimit gettimeofday lstat mknod nanosleep pipe ppoll preadv pwritev renameat2
 rt_sigsuspend select setgid setrlimit setuid stat statx time tkill utime utimes
 """
-"""Allowed without having been seen: the same as a call that was, by the name of another version of the C library."""
+"""Allowed although not in a trace: equivalents of traced calls in other versions of the C library."""
 EXTRA = {
     "capget": "reads what capabilities there are, which are none",
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }
-"""Allowed without having been seen, and why."""
+"""Allowed although not in a trace, with the reason."""
 
 REFUSED = """
 unshare 272 97, setns 308 268, socket 41 198, connect 42 203, bind 49 200, listen 50 201, accept 43 202,
@@ -83,7 +83,7 @@ semctl 66 191, semtimedop 220 192, msgget 68 186, msgsnd 69 189, msgrcv 70 188, 
 mq_unlink 241 181, mq_timedsend 242 182, mq_timedreceive 243 183, mq_notify 244 184, mq_getsetattr 245 185,
 splice 275 76, sync 162 81
 """
-"""Answered with EPERM: benign programs try them and handle the error."""
+"""Calls that return EPERM: benign programs try them and handle the error."""
 
 ENDED_FOR = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, mount 165 40, umount2 166 39,
@@ -93,10 +93,10 @@ kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_modul
 add_key 248 217, request_key 249 218, keyctl 250 219, open_by_handle_at 304 265, fanotify_init 300 262, acct 163 89,
 settimeofday 164 170, clock_settime 227 112
 """
-"""The program is ended: no benign program of this kind calls them."""
+"""Calls that end the program: no benign program of this kind uses them."""
 
 ABSENT = "memfd_create 319 279"
-"""Seen in a trace, and answered with ENOSYS all the same."""
+"""Calls in a trace that nevertheless return ENOSYS."""
 
 SPECIAL = {
     "clone": (56, 220),
@@ -113,12 +113,12 @@ SPECIAL = {
 SETTING_LIMITS = "setrlimit 160 164"
 """Calls whose first argument names the limit that they set."""
 
-# Without a process namespace, a program shares the process numbers with everything else on the machine.
+# Without a process namespace, a program shares process ids with all other processes of the machine.
 
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send descriptors to another process."""
 LEAVING = "setsid 112 157, setpgid 109 154"
-"""Leaving the process group, by which the program is killed whole."""
+"""Calls that leave the process group, through which the whole program is killed."""
 BY_NUMBER = """
 getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,
 sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119, sched_getscheduler 145 120,
@@ -126,29 +126,29 @@ sched_rr_get_interval 148 127
 """
 """Calls whose first argument names a process."""
 LIMITS_BY_NUMBER = "prlimit64 302 261"
-"""The same, which also sets limits."""
+"""Calls whose first argument names a process and that also set limits."""
 PRIORITY = "setpriority 141 140, getpriority 140 141"
-"""Calls whose first argument says what the second names: a process, a group, or a whole user."""
+"""Calls whose first argument determines the meaning of the second: a process, a group, or a user."""
 BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424"
 """Calls that reach a process through a descriptor."""
 SIGNALLING = "kill 62 129"
 SIGNALLING_THREADS = "tgkill 234 131"
-"""Calls whose first argument names the process that gets a signal."""
+"""Calls whose first argument names the process that receives a signal."""
 SIGNALLING_ANYONE = "tkill 200 130"
 METADATA = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
 utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7,
 removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 """
-"""Changes to files that Landlock does not cover: where the user's own files are in sight, they are refused."""
+"""Changes to files that Landlock does not control; refused if files of the user are visible."""
 
 
 def names(*texts: str) -> set[str]:
-    """The names of the calls in some lists."""
+    """Names of the calls in some lists."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 
 def numbers(text: str, machine: str) -> list[int]:
-    """The numbers of one list on ``machine`` (``"x86_64"`` or ``"aarch64"``)."""
+    """Numbers of the calls of a list on ``machine`` (``"x86_64"`` or ``"aarch64"``)."""
     column = {"x86_64": 1, "aarch64": 2}[machine]
     return [int(entry.split()[column]) for entry in text.split(",") if entry.split()[column] != "-"]

@@ -1,7 +1,7 @@
-"""The users that programs run as: which are free, the user namespace that knows them, whether their processes count.
+"""The users of programs: free user ids, user namespaces that map them, and whether the kernel counts their processes.
 
-Covered: separate users for root, also where root has to make a user namespace to have its rights in (a container's
-root), and finding out by trying whether a limit on processes holds. Not covered: changing to a user (``isolation``).
+Covered: separate users for root, including a root user that needs a user namespace for its rights (in a container); and
+a trial of the limit on processes. Not covered: changing to a user (``isolation``).
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from .plan import IsolationPlan
 
 INSIDE_USER = 1000
-"""The user that a program sees itself as, in a user namespace of its own."""
+"""User id of a program inside its own user namespace."""
 USERS_EACH = 512
-"""User ids for each warden."""
+"""Number of user ids per warden."""
 _USERS_FROM = 0x7A000000
-"""First of the user ids for programs, far from those that a machine assigns."""
+"""First user id for programs, far from ids that machines assign."""
 _MOST_PROCESSES, _SMALL_BLOCK = 1 << 22, 8192
-"""Largest number of process ids in Linux, and user ids to choose from in a container."""
+"""Largest number of process ids in Linux; number of user ids to choose from in a container."""
 _TRIED_LIMIT = 4
 
 
 def free_users() -> int:
-    """The first of a block of users for this warden only: the kernel counts processes by user, over all sandboxes.
+    """First id of a block of users for this warden only, since the kernel counts processes by user over all sandboxes.
 
     Raises:
-        OSError: This process's user namespace knows too few users.
+        OSError: The user namespace of this process maps too few users.
     """
     with open("/proc/self/uid_map") as file:
         for line in file:
             first, _, count = map(int, line.split())
             if first <= _USERS_FROM and first + count > _USERS_FROM + USERS_EACH * _MOST_PROCESSES:
                 return _USERS_FROM + USERS_EACH * os.getpid()
-            if count > _SMALL_BLOCK + USERS_EACH:  # a container's smaller range: somewhere near its end
+            if count > _SMALL_BLOCK + USERS_EACH:  # smaller range of a container: use ids near its end
                 return first + count - USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
     raise OSError(22, "the user namespace maps too few users to give each slot its own")
 
 
 def enter_user_namespace(users_from: int = 0) -> None:
-    """Make a user namespace in which this process, whoever it is outside, is root, and enter it.
+    """Create and enter a user namespace in which this process is root.
 
     Args:
-        users_from: First of the block of users that shall be known inside too, by the same numbers; 0 for none. Only
-            a process that may change to any user can ask for them.
+        users_from: First id of a block of users to map to the same ids inside; 0 for none. Requires the right to change
+            to any user.
 
     Raises:
         OSError: The kernel refuses.
@@ -68,24 +68,24 @@ def enter_user_namespace(users_from: int = 0) -> None:
 
 @contextlib.contextmanager
 def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[None]:
-    """Have a process that stays outside write the maps of this one when the block is left: inside has no right to."""
+    """At the end of the context, let a process outside write the maps of this one, which has no right to do so."""
     waits, go = os.pipe()
     reads, answers = os.pipe()
     owner = os.getpid()
     helper = os.fork()
     if helper == 0:
-        said = b"it ended without a word"
+        error_text = b"it ended without a message"
         try:
             os.close(go)
             if os.read(waits, 1):
                 for name, first in (("uid_map", root), ("gid_map", root_group)):
                     with open(f"/proc/{owner}/{name}", "w") as file:
                         file.write(f"{first}\n{block}\n")
-                said = b""
+                error_text = b""
         except OSError as error:
-            said = str(error).encode()
+            error_text = str(error).encode()
         finally:
-            os.write(answers, said)
+            os.write(answers, error_text)
             os._exit(0)
     os.close(waits)
     os.close(answers)
@@ -102,34 +102,34 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
 
 
 def become(user: int) -> None:
-    """Change to a separate user for good, without any other group."""
+    """Change permanently to a separate user, without supplementary groups."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
 def nest(proc: int) -> None:
-    """Enter a user namespace of this process's own, without any capability: some kernels count processes for each.
+    """Enter a new user namespace without capabilities, since some kernels count processes per namespace.
 
     Args:
-        proc: Descriptor of a ``/proc`` in which this process can be seen.
+        proc: Descriptor of a ``/proc`` that contains this process.
     """
     linux.set_dumpable(True)  # to write the user and group maps
     linux.unshare(linux.CLONE_NEWUSER)
     linux.map_user(proc, INSIDE_USER, (0, 0))
-    linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
+    linux.drop_bounding_capabilities()  # a new user namespace starts with all capabilities
     linux.drop_capabilities()
 
 
 def try_process_limit(plan: IsolationPlan) -> None:
-    """Become what a program will be, and see whether the kernel holds a limit on processes for it, and for it alone.
+    """Become the user of a program, and check that the kernel enforces a limit on the processes of that user alone.
 
-    It never does for the machine's user 0, whatever namespace that user is in and whatever it may do; and before Linux
-    5.14 it counts an ordinary user's programs together with everything else of that user. Call it in a process that
-    ends afterwards.
+    The kernel never enforces it for user 0 of the machine, in any namespace and with any capabilities; and before Linux
+    5.14, it counts the programs of an ordinary user together with all other processes of that user. Call it in a
+    process that ends afterwards.
 
     Raises:
-        OSError: It does not; the message says how.
+        OSError: The limit is not enforced; the message gives the reason.
     """
     if not plan.own_user:
         raise OSError(1, "programs run as the caller's own user")
@@ -142,13 +142,13 @@ def try_process_limit(plan: IsolationPlan) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (_TRIED_LIMIT, _TRIED_LIMIT))
     made = _fork_many(2 * _TRIED_LIMIT)
     if made >= _TRIED_LIMIT:
-        raise OSError(1, "the kernel lets the user of programs pass a limit on processes")
+        raise OSError(1, "the kernel does not enforce a limit on processes for the user of programs")
     if made < _TRIED_LIMIT - 1:
         raise OSError(1, "the kernel counts programs together with other processes of the user")
 
 
 def _fork_many(most: int) -> int:
-    """How many processes can be there at once, beside this one, up to ``most``."""
+    """Fork up to ``most`` processes; return how many could exist at once, without this one."""
     waits, held = os.pipe()
     pids = []
     with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""What a program sees of the file system: a small root of its own, read-only, with Python and the system's libraries.
+"""The file system of a program: a small private root, read-only, with Python and the libraries of the system.
 
-Covered: which folders are shown and where, and building that root in a new mount namespace. Not covered: the private
-``/tmp`` and ``/proc`` of each call, which the child mounts (``child``). Nothing of the user's home is shown: an
-interpreter or packages that live there appear under ``/python`` and ``/packages``. Of the installed packages those that
-were named are shown, and the others are out of sight (``packages``).
+Covered: the visible folders and their locations, and building the root in a new mount namespace. Not covered: the
+private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not visible: an
+interpreter or packages in it appear below ``/python`` and ``/packages``. Only named packages are visible; others are
+hidden (``packages``).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _FILES = {
 HARNESS = "/sandbox"
 PACKAGES = "/packages"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""The folder of these programs: ``inside``, with all of its subfolders."""
+"""The folder ``inside``, with the programs of the sandbox."""
 
 
 @dataclass(slots=True)
 class FileView:
-    """Where things are for the zygote and its children.
+    """Locations of files for the zygote and its children.
 
     Attributes:
-        python: The interpreter's path.
+        python: Path of the interpreter.
         launch: Path of ``launch.py``.
         site_dirs: Folders of installed packages.
         library_path: ``LD_LIBRARY_PATH``, or empty.
-        readable: Everything that is visible, read-only.
-        binds: Mounts: pairs of the path outside and the path inside.
-        covered: Paths inside that are to be empty folders.
-        copies: Files to copy, likewise.
-        links: Links to make in the one folder of ``site_dirs``: names, and the paths that they lead to.
+        readable: All visible paths, read-only.
+        binds: Bind mounts: pairs of the path outside and the path inside.
+        covered: Paths inside that are replaced by empty folders.
+        copies: Files to copy: pairs of the path outside and the path inside.
+        links: Links to create in the only folder of ``site_dirs``: names and targets.
     """
 
     python: str
@@ -59,13 +59,13 @@ class FileView:
 
 
 def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> FileView:
-    """The machine's own paths, for use without a mount namespace.
+    """View with the paths of the machine, for use without a mount namespace.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
         readable: Additional paths.
         named: The packages to show; ``None`` shows all.
-        scratch: A folder of the warden's own, for links to the packages.
+        scratch: The folder of the warden, for links to the packages.
     """
     prefix = os.path.realpath(sys.base_prefix)
     system = [prefix, *_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
@@ -85,11 +85,11 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
 
 
 def private_view(site_dirs: list[str], readable: list[str], named: list[str] | None) -> FileView:
-    """The layout of the small root.
+    """View with the layout of the private root.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
-        readable: Additional paths, visible at the same place.
+        readable: Additional paths, visible at the same path.
         named: The packages to show; ``None`` shows all.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
@@ -103,9 +103,9 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
         view.binds.append((prefix, "/python"))
         libraries = os.path.join(prefix, "lib")
         if any(name.startswith("libpython") for name in os.listdir(libraries)):
-            view.library_path = "/python/lib"  # built to find its library by the path it no longer has
+            view.library_path = "/python/lib"  # its built-in path to its library is not valid inside
     if not _shown(base, view):
-        raise OSError(0, f"the interpreter {base} lies outside its own prefix {prefix}; name its folder in readable")
+        raise OSError(0, f"the interpreter {base} is outside of its prefix {prefix}; add its folder to readable")
     view.python = _inside(base, view)
     view.readable = ["/"]
     if named is None:
@@ -117,7 +117,7 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
     view.covered = [inside for path in packages.hidden(site_dirs, readable) if (inside := _inside(path, view))]
     view.site_dirs = [PACKAGES]
     for name, source in packages.shown(named, site_dirs).items():
-        if name.endswith((".dist-info", ".egg-info")):  # of a folder the text alone: each mount costs every call
+        if name.endswith((".dist-info", ".egg-info")):  # copy only the text, since each mount costs every call
             text = os.path.join(source, "METADATA")
             view.copies.append((text, f"{PACKAGES}/{name}/METADATA"))
         else:
@@ -126,7 +126,7 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
 
 
 def link(view: FileView) -> None:
-    """Make the folder of links of a plain view, in the warden's scratch folder."""
+    """Create the folder of links of a plain view, in the scratch folder of the warden."""
     if view.links:
         (folder,) = view.site_dirs
         os.makedirs(folder, exist_ok=True)
@@ -136,12 +136,12 @@ def link(view: FileView) -> None:
 
 
 def build(view: FileView, root: str, user: int) -> None:
-    """Build the small root at ``root`` and move into it. The mount namespace must be this process's own.
+    """Build the private root at ``root`` and change to it. The process must have its own mount namespace.
 
     Args:
-        view: What to show.
+        view: The visible files.
         root: An empty folder.
-        user: The user that programs run as, for ``/etc/passwd``.
+        user: User id of programs, for ``/etc/passwd``.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=16m,mode=755")
@@ -188,7 +188,7 @@ def _shown(path: str, view: FileView) -> bool:
 
 
 def _inside(path: str, view: FileView) -> str:
-    """Where a path of this machine appears inside; empty when it does not."""
+    """Path inside of a path of this machine; empty if it is not visible."""
     for source, target in view.binds:
         if path == source or path.startswith(source + "/"):
             return target + path[len(source) :]

@@ -1,7 +1,7 @@
-"""Calls that wait for a worker: in the order in which they came, in one line for each thing that they wait for.
+"""Calls that wait for a worker, in order of arrival, in one queue per resource that they wait for.
 
-A call waits for a child of its parent, or, where its session has a process already, for nothing but its turn. A parent
-that is still importing its modules holds up its own line alone.
+A call waits for a child of its parent process, or only for its turn if its session already has a process. A parent that
+is still importing its modules delays only its own queue.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .child import Call, Child
     from .parent import Parent
 
-_came = attrgetter("order")
+_arrival = attrgetter("order")
 
 
 class Backlog:
-    """The lines of waiting calls."""
+    """The queues of waiting calls."""
 
     def __init__(self) -> None:
         self._lines: dict[Parent | None, deque[Call]] = {}
@@ -29,7 +29,7 @@ class Backlog:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many calls wait."""
+        """Number of waiting calls."""
         return self._count
 
     def append(self, call: Call) -> None:
@@ -38,23 +38,23 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Queue a call that had its turn before: ahead of those that came later."""
+        """Queue a call again that had its turn before, ahead of later calls."""
         self._join(call).appendleft(call)
 
     def remove(self, call: Call) -> None:
-        """Take a waiting call out, wherever it stands."""
+        """Remove a waiting call from any position."""
         self._lines[call.line].remove(call)
         self._count -= 1
 
     def heads(self) -> list[Call]:
-        """The first call of each line, in the order in which they came."""
-        return sorted((line[0] for line in self._lines.values() if line), key=_came)
+        """The first call of each queue, in order of arrival."""
+        return sorted((line[0] for line in self._lines.values() if line), key=_arrival)
 
     def next(self, take: Callable[[Parent, int], Child | None]) -> tuple[Child, Call] | None:
-        """Take out the first call for which there is a child, that of its session or one that waits.
+        """Remove and return the first call for which there is a child: the child of its session, or a waiting child.
 
         Args:
-            take: Gives a waiting child of a parent, by the size of its file system in bytes; ``None`` when it has none.
+            take: Returns a waiting child of a parent with a file system of the given size in bytes, or ``None``.
         """
         for call in self.heads():
             child = call.session.child if call.session is not None else None
@@ -65,17 +65,17 @@ class Backlog:
         return None
 
     def waiting_for(self, parent: Parent) -> int:
-        """How many calls wait for a child of a parent."""
+        """Number of calls that wait for a child of a parent."""
         return len(self._lines.get(parent, ()))
 
     def move(self, old: Parent, new: Parent) -> None:
-        """Let the calls that wait for one parent wait for another."""
+        """Move the calls that wait for one parent to another parent."""
         for call in self._lines.pop(old, ()):
             call.parent = new
             self._count -= 1
             self._join(call).append(call)
         if new in self._lines:
-            self._lines[new] = deque(sorted(self._lines[new], key=_came))
+            self._lines[new] = deque(sorted(self._lines[new], key=_arrival))
 
     def _join(self, call: Call) -> deque[Call]:
         has_process = call.session is not None and call.session.child is not None

@@ -1,6 +1,6 @@
-"""The warden's side of its caller: frames in, frames out, never blocking.
+"""The warden's connection to its caller: receiving and sending frames without blocking.
 
-The stream is a socket on descriptor 0, or, as in a container, a pipe to read on 0 and another to write on 1.
+The stream is a socket on descriptor 0, or, in a container, a pipe for reading on 0 and a pipe for writing on 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CallerLink:
 
     @classmethod
     def take_standard_streams(cls) -> CallerLink:
-        """Use what is behind descriptors 0 and 1, and put nothing in their place."""
+        """Use the streams on descriptors 0 and 1, and replace them by the null device."""
         both = stat.S_ISSOCK(os.fstat(0).st_mode)
         link = cls(os.dup(0), os.dup(0 if both else 1))
         null = os.open(os.devnull, os.O_RDWR)
@@ -51,14 +51,14 @@ class CallerLink:
         os.set_blocking(self.outgoing, False)
 
     def first(self) -> dict[str, Any] | None:
-        """Wait for the first frame; ``None`` when the caller is gone."""
+        """Wait for the first frame and return its header; ``None`` if the caller is gone."""
         while True:
             frames = self.receive()
             if frames is None or frames:
                 return frames[0].header if frames else None
 
     def receive(self) -> list[wire.Frame] | None:
-        """The frames that have come; ``None`` when the caller is gone."""
+        """Return the received frames; ``None`` if the caller is gone."""
         try:
             data = os.read(self.incoming, _READ)
         except BlockingIOError:
@@ -68,12 +68,12 @@ class CallerLink:
         return self._frames.feed(data) if data else None
 
     def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
-        """Send a frame, buffered if necessary; returns false when the caller is gone."""
+        """Send a frame, buffered if necessary; return false if the caller is gone."""
         self._out.append(memoryview(wire.pack(header, blobs)))
         return len(self._out) > 1 or self.flush()
 
     def flush(self) -> bool:
-        """Write what can be written; false when the caller is gone."""
+        """Write as much of the buffer as possible; return false if the caller is gone."""
         while self._out:
             try:
                 sent = os.write(self.outgoing, self._out[0])

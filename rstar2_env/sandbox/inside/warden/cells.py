@@ -1,8 +1,8 @@
-"""The warden's part in sessions: give a cell to its process, interrupt it, and report how it went.
+"""Cells of sessions in the warden: send a cell to its process, interrupt it, and report its outcome.
 
-Between cells nothing is read from a session's process: what its threads print stays in the pipes, whose size bounds it,
-and comes with the next cell. Covered: cells. Not covered: names, turns and bounds (``sessions``), and what sessions
-share with other calls: workers, deadlines, the end of processes (``supervisor``).
+Between cells, nothing is read from the process of a session: output of its threads stays in the pipes, which limit its
+size, and is reported with the next cell. Covered: cells. Not covered: names, turns and limits on sessions
+(``sessions``); workers, deadlines and the end of processes (``supervisor``).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from .loop import EventLoop
 
 _HALT_AFTER_S = 0.1
-"""Seconds that a session rests before it is halted: cells that follow at once do not pay for a halt."""
+"""Idle seconds before a session is halted, so that cells in quick succession do not pay for a halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds in which an interrupted cell has to stop."""
+"""Seconds within which an interrupted cell must stop."""
 MAX_RESTARTS = 5
-"""How many times a call is restarted here when none of it ran."""
-_USED_UP = {
-    "memory": "it used up its memory.",
-    "processes": "it had more processes and threads than its limit.",
-    "files": "it wrote more files than its working folder may hold.",
-    "forged": "its process reported the end of a cell that had not run.",
-    "rest": "processes that it left behind could not be halted between two cells.",
+"""Number of restarts of a call that never ran."""
+_EXCEEDED = {
+    "memory": "it exceeded its memory limit.",
+    "processes": "it exceeded its limit on processes and threads.",
+    "files": "it exceeded the size limit of its working folder.",
+    "forged": "its process forged the end of a cell.",
+    "rest": "its remaining processes could not be halted between two cells.",
 }
-_BROKEN = {"timeout": "ran past its wall-clock limit", "output_limit": "wrote more than its output limit"}
+_BROKEN = {"timeout": "exceeded its wall-clock limit", "output_limit": "exceeded its output limit"}
 _Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
 
 
@@ -44,12 +44,12 @@ class Cells:
     """Runs the cells of sessions.
 
     Args:
-        options: As for ``Sessions``.
-        loop: The warden's loop.
-        queue: Where calls wait for a worker.
+        options: Options of ``Sessions``.
+        loop: The event loop of the warden.
+        queue: The calls that wait for a worker.
         kill: Ends a child.
         answer: Sends an outcome, unless it is no longer needed.
-        lose: Reports that a call was lost without a fault of its program.
+        lose: Reports that a call was lost through no fault of its program.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Cells:
         self._kill = kill
         self._answer = answer
         self._lose = lose
-        self.book = Sessions(options, loop, queue, self._evict)
+        self.sessions = Sessions(options, loop, queue, self._evict)
 
     def begin(self, child: Child, call: Call) -> None:
-        """Prepare for sending a cell to its process, which may be a new one."""
+        """Prepare a cell before it is sent to its process, which may be new."""
         session = call.session
         assert session is not None
         if session.child is None:
             session.child = child
-            call.state, call.note = self.book.take_end(session.name) or ("new", None)
+            call.state, call.note = self.sessions.take_end(session.name) or ("new", None)
         else:
             call.state, call.note, session.note = "kept", session.note, None
             if child.halted:
@@ -88,18 +88,18 @@ class Cells:
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
     def mute(self, child: Child, descriptor: int) -> None:
-        """Leave what a session's process wrote while it rests, and what it writes next, for its next cell."""
+        """Stop reading a descriptor of an idle session; its data is read with the next cell."""
         if descriptor not in child.muted:
             child.muted.append(descriptor)
             self._loop.rewatch(descriptor, 0)
 
     def note_restart(self, names: list[str]) -> None:
-        """Note which sessions were lost with an earlier warden."""
+        """Record the sessions that were lost with an earlier warden."""
         for name in names:
-            self.book.note_end(name, "The sandbox was restarted, and the earlier session went with it.")
+            self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message says that a cell has come to its end, this one or, in a forgery, another."""
+        """Whether a message reports the end of a cell; a forged one may name another cell."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
@@ -107,47 +107,47 @@ class Cells:
         call, session = child.call, child.session
         assert call is not None
         assert session is not None
-        # The harness ends a cell that it has read, and no other.
+        # The harness reports the end of the cell that it has read; any other report is forged.
         if child.unread() or not message.startswith((b"%b%d," % (_END, call.id), b"%b%d}" % (_END, call.id))):
             child.stopped_for = child.stopped_for or "forged"
             self._kill(child)
             return
         interrupted = child.stopped_for
         header, blobs = child.finish_cell(message)
-        child.rests_from = time.monotonic()
+        child.idle_since = time.monotonic()
         self._halt_later(child)
         session.turn = None
         if call.cancelled:
-            session.note = "The cell before this one was cancelled and interrupted; what it had done by then is kept."
+            session.note = "The previous cell was cancelled and interrupted; its effects until then are kept."
             if call.note is not None:
                 session.note = f"{call.note} {session.note}"
         else:
             header |= {"session": call.state, "session_note": call.note}
             if interrupted in _BROKEN:
-                note = f"The cell {_BROKEN[interrupted]} and was interrupted; what it had done by then is kept."
+                note = f"The cell {_BROKEN[interrupted]} and was interrupted; its effects until then are kept."
                 earlier = f"{call.note} " if call.note is not None else ""
                 header |= {"session": "interrupted", "session_note": earlier + note}
             self._answer(call, header, blobs)
-        self.book.advance(session)
+        self.sessions.advance(session)
 
     def _halt_later(self, child: Child) -> None:
-        """Halt a session that rests, with one timer for many short cells."""
+        """Schedule the halt of an idle session, with one timer for many short cells."""
         if not child.halt_due:
             child.halt_due = True
-            self._loop.call_at(child.rests_from + _HALT_AFTER_S, lambda: self._halt(child), child)
+            self._loop.call_at(child.idle_since + _HALT_AFTER_S, lambda: self._halt(child), child)
 
     def _halt(self, child: Child) -> None:
         child.halt_due = False
         if child.call is not None or child.wait_status is not None or child.discarded:
-            return  # a cell runs, after which it comes here again, or the process is gone
-        if child.rests_from + _HALT_AFTER_S > time.monotonic():
+            return  # a cell runs and will schedule the halt again, or the process is gone
+        if child.idle_since + _HALT_AFTER_S > time.monotonic():
             self._halt_later(child)
             return
         child.halted = True
         child.order(HALT)
 
     def stop(self, child: Child, why: str) -> None:
-        """Interrupt a cell, and end its session if it does not stop soon."""
+        """Interrupt a cell, and end its session if the cell does not stop soon."""
         call, session = child.call, child.session
         if call is None or session is None or child.stopped_for is not None or child.wait_status is not None:
             return
@@ -159,32 +159,32 @@ class Cells:
         )
 
     def interrupted(self, child: Child) -> None:
-        """Note that the interrupt was sent, so it can no longer reach a later cell."""
+        """Handle the confirmation of an interrupt, which can no longer reach a later cell."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:
-                self.book.advance(child.session)
+                self.sessions.advance(child.session)
 
     def cancel(self, call: Call) -> None:
-        """Cancel a call of a session, whose outcome is no longer needed."""
+        """Cancel a call of a session."""
         session = call.session
         assert session is not None
-        if self.book.withdraw(call):
+        if self.sessions.withdraw(call):
             return
         if call.child is not None:
             call.cancelled = True
             self.stop(call.child, "cancelled")
             return
-        self.book.recall(session)
+        self.sessions.recall(session)
         session.pending.remove(call)
         if session.child is None:
-            self.book.lose_process(session)
+            self.sessions.lose_process(session)
         else:
-            self.book.advance(session)
+            self.sessions.advance(session)
 
     def end(self, name: str) -> None:
-        """End a session, whether or not it runs a cell."""
-        found = self.book.end(name)
+        """End a session, even if a cell runs."""
+        found = self.sessions.end(name)
         if found is None:
             return
         child, calls = found
@@ -206,22 +206,22 @@ class Cells:
             return
         if not (
             child.reached or child.stopped_for or call.cancelled
-        ):  # it was dead already, but its end had not been reported yet
+        ):  # the process had ended before the cell, but its end was not yet reported
             session.turn, call.child = None, None
             session.pending.appendleft(call)
             self._lose_between_cells(session, child)
             return
         why = None if call.cancelled else child.lost()
         if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # none of it ran, so this does not count as a start
+            call.restarts += 1  # the program never ran, so this does not count as a start
             call.child = session.child = None
             if call.note is not None:
-                self.book.note_end(session.name, call.note, call.state)
+                self.sessions.note_end(session.name, call.note, call.state)
             self._queue.appendleft(call)
             return
-        told_next = None
+        next_note = None
         if call.cancelled:
-            told_next = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
+            next_note = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
         elif why is not None:
             self._lose(call, why)
         else:
@@ -229,25 +229,25 @@ class Cells:
             earlier = f"{call.note} " if call.note is not None else ""
             header |= {"session": "ended", "session_note": f"{earlier}The session was ended: {_why_ended(child)}"}
             self._answer(call, header, blobs)
-        self.book.lose_process(session, told_next)
+        self.sessions.lose_process(session, next_note)
 
     def _lose_between_cells(self, session: Session, child: Child) -> None:
         why = "The earlier session was ended between two cells: " + _why_ended(child)
-        self.book.lose_process(session, why, "replaced" if child.broken else "died")
+        self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _evict(self, child: Child) -> None:
         child.discarded = True
         self._kill(child)
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """Ensure that a cell is stopped in time, with one timer for many short cells."""
+        """Ensure that a cell is stopped at its deadline, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self._loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
 
     def _on_deadline(self, session: Session, at: float) -> None:
         if session.deadline_at != at:
-            return  # an earlier one came after this was set
+            return  # an earlier deadline replaced this one
         session.deadline_at = 0.0
         child = session.child
         if child is None or child.call is None:
@@ -263,13 +263,13 @@ def _why_ended(child: Child) -> str:
     if child.stopped_for in _BROKEN:
         return f"the cell {_BROKEN[child.stopped_for]} and did not stop when it was interrupted."
     if child.stopped_for is not None or child.out_of_memory():
-        return _USED_UP[child.stopped_for or "memory"]
+        return _EXCEEDED[child.stopped_for or "memory"]
     how = os.waitstatus_to_exitcode(child.wait_status or 0)
     return f"its process exited with code {how}." if how >= 0 else f"its process was ended by {signal_name(-how)}."
 
 
 def _ended_by_caller() -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-    why = "The session was ended by its caller before this cell had finished."
+    why = "The caller ended the session before this cell finished."
     header = {
         "status": "unavailable",
         "reason": "session_ended",

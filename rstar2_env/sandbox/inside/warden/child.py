@@ -1,7 +1,7 @@
-"""A child of the zygote as the warden sees it, from the order to fork it until it is gone.
+"""The warden's record of a forked child, from the order to fork it until it is gone; and records of calls and sessions.
 
-The records of what it serves, a call and perhaps a session, are here too, since the three refer to one another.
-Covered: its pipes, its reports, its clocks. Not covered: its place (``slot``), and scheduling (``cells``).
+The three classes are in one module because they refer to one another. Covered: the pipes, reports and times of a child.
+Not covered: its slot (``slot``), and scheduling (``supervisor``, ``cells``).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Call:
 
     Args:
         call_id: Id of the call.
-        limits: The job's limits, as in its frame.
-        raw: The job's frame.
-        parent: Which parent it shall have a child of.
+        limits: Limits of the job, as in its frame.
+        raw: Frame of the job.
+        parent: Parent process whose child should run it.
 
     Raises:
-        ValueError: The limits are none.
+        ValueError: The limits are invalid.
     """
 
     __slots__ = (
@@ -75,30 +75,30 @@ class Call:
         self.raw = raw
         self.parent = parent
         self.line: Parent | None = parent
-        self.order = 0  # when it came, beside others (see ``backlog``)
+        self.order = 0  # order of arrival (see ``backlog``)
         self.child: Child | None = None
         self.session: Session | None = None
-        self.state = "new"  # what its outcome will say of the session
+        self.state = "new"  # state of the session, for its outcome
         self.note: str | None = None
         self.cancelled = False
         self.restarts = 0
 
 
 class Session:
-    """One session, from its first call until its last. Its process may be replaced."""
+    """One session, from its first to its last call. Its process may be replaced."""
 
     __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.pending: deque[Call] = deque()
-        self.turn: Call | None = None  # the call that is queued for a worker, or runs
+        self.turn: Call | None = None  # the call that is queued for a worker or runs
         self.child: Child | None = None
-        self.held = False  # whether it counts against the bounds
+        self.held = False  # whether it counts against the limits on sessions
         self.memory = 0
-        self.note: str | None = None  # what the next cell has to be told
-        self.signalled = False  # whether an interrupt is pending, which must not reach the next cell
-        self.deadline_at = 0.0  # when the timer of its deadline fires
+        self.note: str | None = None  # note for the outcome of the next cell
+        self.signalled = False  # whether an interrupt is pending; it must not reach the next cell
+        self.deadline_at = 0.0  # time of the current deadline timer
 
 
 class Child:
@@ -106,9 +106,9 @@ class Child:
 
     Args:
         number: Number of the child.
-        slot: Its place.
+        slot: Its slot.
         file_bytes: Size of its private file system in bytes.
-        parent: What it is forked from.
+        parent: Process from which it is forked.
     """
 
     def __init__(self, number: int, slot: ChildSlot, file_bytes: int, parent: Parent) -> None:
@@ -128,7 +128,7 @@ class Child:
         self.streams = (Stream(out_r), Stream(err_r))
         self.open_ends = 3
         self.call: Call | None = None
-        self.limits: dict[str, Any] = {}  # those of its first job, which apply for its lifetime
+        self.limits: dict[str, Any] = {}  # limits of its first job, which apply for its lifetime
         self.ready = False
         self.failure: str | None = None
         self.job_left = memoryview(b"")
@@ -137,14 +137,14 @@ class Child:
         self.started_at = self.ended_at = 0.0
         self.wait_status: int | None = None
         self.gone = self.settled = self.discarded = self.broken = False
-        self.muted: list[int] = []  # descriptors that are not listened to until the next cell
-        self.halted = self.halt_due = False  # whether it stands still between two cells, and whether that is planned
-        self.rests_from = 0.0
-        self.ending = self.written_off = False  # whether it was told to end, and whether nobody waits for that any more
-        self._due_from = time.monotonic()  # since when it owes the next step of its life: to be ready, or to be gone
+        self.muted: list[int] = []  # descriptors that are not read until the next cell
+        self.halted = self.halt_due = False  # whether it is stopped between two cells; whether that is scheduled
+        self.idle_since = 0.0
+        self.ending = self.written_off = False  # whether it was ordered to end; whether its end is no longer awaited
+        self._due_from = time.monotonic()  # since when its next step is awaited: to be ready, or to be gone
         self.stopped_for: str | None = None
         self.compiled = False
-        self.reached = False  # whether any of the job could be written to it
+        self.reached = False  # whether any part of the job was written to it
         self.session: Session | None = None
         self._pid = 0
         self._reports: list[bytes] = []
@@ -161,7 +161,7 @@ class Child:
         self.close_theirs()
 
     def watch(self, tasks: int, memory: int, files: int) -> None:
-        """Order a watch on the resources of its whole tree; 0 is no bound.
+        """Order a watch on the resources of its process tree; 0 means unlimited.
 
         Args:
             tasks: Largest number of processes and threads.
@@ -174,13 +174,13 @@ class Child:
         self.parent.link.send(pack_order(WATCH, self.number, tasks, memory, files, self.workdir))
 
     def order(self, kind: int) -> None:
-        """Order what needs no more than a number: ``KILL``, ``HALT`` and ``RESUME`` (its tree), ``INTERRUPT``.
+        """Send an order without arguments: ``KILL``, ``HALT``, ``RESUME``, ``DEPRIORITIZE`` or ``INTERRUPT``.
 
         Raises:
             OSError: The parent has ended.
         """
         if kind == KILL:
-            self.must_end(time.monotonic())
+            self.note_ending(time.monotonic())
         self.parent.link.send(pack_order(kind, self.number))
 
     @property
@@ -190,22 +190,22 @@ class Child:
 
     @property
     def output_limit(self) -> int:
-        """Bytes that each stream may hold; 0 before the job has come."""
+        """Limit of each output stream in bytes; 0 before it has a job."""
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Keep a message of the child, up to a bound, since a program may write here without limit."""
+        """Store a message of the child, up to a limit, since a program can write any number of messages."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
-                self.call.raw = b""  # it will not be sent again from here
+                self.call.raw = b""  # it will not be sent again
             return
         self._reported += len(message)
         if self._reported <= _MAX_REPORT_BYTES:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
     def feed(self) -> bool:
-        """Write more of the job; returns whether it is complete or no longer needed."""
+        """Write more of the job; return whether it is complete or no longer needed."""
         try:
             while self.job_left:
                 self.job_left = self.job_left[os.write(self.job_fd, self.job_left) :]
@@ -214,11 +214,11 @@ class Child:
             return False
         except OSError:
             pass
-        self.job_left = memoryview(b"")  # even an empty view of the rest would keep the whole job in memory
+        self.job_left = memoryview(b"")  # an empty view of the rest would keep the whole job in memory
         return True
 
     def unread(self) -> bool:
-        """Whether the process has not read all of its job."""
+        """Whether part of the job is not yet read by the process."""
         if self.job_left:
             return True
         waiting = array.array("i", [0])
@@ -226,10 +226,10 @@ class Child:
         return waiting[0] > 0
 
     def begin(self, call: Call) -> None:
-        """Take on a job, or the next cell of a session."""
+        """Assign a job, or the next cell of a session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
-            self.compiled = True  # the session's earlier cells did
+            self.compiled = True  # as the earlier cells of the session
             self.cpu_at_start = self._cpu_now()
         elif call.session is not None:
             self.session = call.session
@@ -241,15 +241,15 @@ class Child:
         self.started_at = time.monotonic()
 
     def receive(self) -> bytes:
-        """The next message of the child; empty when it can send no more.
+        """Receive the next message of the child; empty if the socket is closed.
 
         Raises:
-            BlockingIOError: There is none now.
+            BlockingIOError: There is no message now.
         """
         try:
             if self.session is None or self._pid:
                 return self.report.recv(_READ)
-            # The first message comes from the harness, and the kernel says from which process.
+            # The first message is from the harness; the kernel adds the id of the sender.
             message, ancillary, _, _ = self.report.recvmsg(_READ, socket.CMSG_SPACE(_CREDENTIALS.size))
             for level, kind, data in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
@@ -261,7 +261,7 @@ class Child:
             return b""
 
     def finish_cell(self, message: bytes) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """The outcome of a cell after which the session lives on, by its last message."""
+        """Return the outcome of a cell after which the session continues, from its last message."""
         for stream in self.streams:
             stream.take(self.output_limit)
         self._reports = [message]
@@ -273,36 +273,36 @@ class Child:
         return found
 
     def _cpu_now(self) -> float:
-        """CPU seconds of the main process, by the kernel's clock for it; 0 when unknown."""
+        """CPU seconds of the main process, from its CPU clock; 0 if unknown."""
         try:
             return time.clock_gettime((~self._pid << 3) | 2) if self._pid else 0.0
         except OSError:
             return 0.0
 
     def become_ready(self, cpu_s: float) -> None:
-        """Note that it is isolated and waits for a job, after so many CPU seconds."""
+        """Record that it is isolated and waits for a job, after ``cpu_s`` CPU seconds."""
         self.ready, self.cpu_at_start = True, cpu_s
         if not self.ending:
             self._due_from = 0.0
 
-    def must_end(self, now: float) -> None:
-        """Note that it was told to end, or has begun to."""
+    def note_ending(self, now: float) -> None:
+        """Record that it was ordered to end, or has started to end."""
         if not self.ending:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, patience_s: float) -> bool:
-        """Whether it has been owing its next step for longer than ``patience_s`` seconds."""
+        """Whether its next step is overdue by more than ``patience_s`` seconds."""
         return self._due_from > 0 and now - self._due_from > patience_s
 
     def end(self, reply: OrderReply, now: float) -> None:
-        """Note how the process ended, as the zygote saw it."""
-        self.must_end(now)  # with all that it has started
+        """Record the end of the process that the zygote reported."""
+        self.note_ending(now)  # of the whole process tree
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
         self.broken = reply.kind == BROKEN
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
 
     def lost(self) -> str | None:
-        """Why the program did not cause this end; ``None`` when it did or may have."""
+        """Reason why the call was lost through no fault of the program; ``None`` if the program may be the cause."""
         if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
             return None
         if self.broken:
@@ -313,11 +313,11 @@ class Child:
         return "its process was killed from outside before the program began"
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel ended processes of this call for their memory."""
+        """Whether the kernel killed processes of this call for exceeding the memory limit."""
         return self.slot.group is not None and self.slot.group.out_of_memory()
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """The outcome as a header and the two streams."""
+        """Return the outcome as a header and the two output streams."""
         assert self.call is not None
         out, err = self.streams
         group = self.slot.group
@@ -351,20 +351,20 @@ class Child:
             self.job_fd = -1
 
     def close_stream(self, stream: Stream) -> None:
-        """Close one stream that is at its end."""
+        """Close an output stream at its end."""
         if stream.descriptor >= 0:
             os.close(stream.descriptor)
             stream.descriptor = -1
             self.open_ends -= 1
 
     def close_report(self) -> None:
-        """Close the report socket that is at its end."""
+        """Close the report socket at its end."""
         if self.report.fileno() >= 0:
             self.report.close()
             self.open_ends -= 1
 
     def close_ends(self) -> None:
-        """Close the streams and the report socket, whatever may still be written to them."""
+        """Close the output streams and the report socket, even if they are still open in a process."""
         for stream in self.streams:
             self.close_stream(stream)
         self.close_report()
@@ -376,19 +376,19 @@ class Child:
         self.theirs = ()
 
     def listening(self) -> list[int]:
-        """The open descriptors that are watched while a cell of a session runs."""
+        """Open descriptors that are watched while a cell of a session runs."""
         ends = (self.report.fileno(), *(stream.descriptor for stream in self.streams))
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """The warden's descriptors that are still open."""
+        """All descriptors of the warden for this child; closed ones are -1."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:
-        """Close open descriptors, and drop kept output."""
+        """Close open descriptors, and drop stored output."""
         self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()
         self.close_ends()
         for stream in self.streams:
-            stream.kept = bytearray()  # the timer of the deadline may keep this record for a while
+            stream.kept = bytearray()  # the deadline timer may keep this record for a while

@@ -1,12 +1,12 @@
-"""Programs that run for long give way to short ones, and their clock stands still while they are held back.
+"""Deprioritize programs that run for long, and extend their deadlines by the time that they waited for a core.
 
-A program that has run for ``AFTER_S`` gets a lower weight on the cores, and is not counted among the workers any more,
-so that the next call starts. The time for which the kernel says that it could have run and had no core is added to its
-wall-clock limit, up to ``MOST`` times that limit in all.
+A program that has run for ``AFTER_S`` gets a lower weight on the cores and no longer counts as a worker, so that the
+next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is added to its
+wall-clock limit, up to a total of ``MOST`` times the limit.
 
-Covered: when a program gives way, how many do, and the deadline of every call that is no cell. Not covered: lowering
-weights (the zygote's ``deprioritize``), and cells (``cells``), whose processes outlive them and could not everywhere be
-raised again: they keep their weight, their worker and their deadline.
+Covered: when a program is deprioritized, how many are, and the deadline of every call that is not a cell. Not covered:
+lowering weights (the zygote's ``priority``), and cells (``cells``): their processes outlive them, and their weight
+could not be restored on every machine, so cells keep their weight, their worker and their deadline.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from .loop import EventLoop
 
 AFTER_S = 0.25
-"""Seconds after which a program gives way."""
+"""Seconds after which a program is deprioritized."""
 MOST = 4
-"""How many times its wall-clock limit a program may run, whatever held it back."""
+"""Largest run time of a program, as a multiple of its wall-clock limit."""
 _STEP_S = 0.02
-"""The shortest time until a program whose limit was put off is looked at again."""
+"""Shortest time until a program whose deadline was extended is checked again."""
 
 
 class Deprioritizer:
-    """Keeps the time of calls, and lets those that run for long give way.
+    """Enforces the deadlines of calls, and deprioritizes long-running programs.
 
     Args:
-        options: ``deprioritize``, the largest number of programs that have given way and still run.
+        options: ``deprioritize``, the largest number of deprioritized programs that run.
         loop: Where the timers run.
         stop: Ends a program for a reason.
-        gone: Called when a program has given way.
+        on_deprioritized: Called after a program was deprioritized.
     """
 
     def __init__(
@@ -44,67 +44,67 @@ class Deprioritizer:
         options: dict[str, Any],
         loop: EventLoop,
         stop: Callable[[Child, str], None],
-        gone: Callable[[], None],
+        on_deprioritized: Callable[[], None],
     ) -> None:
         self._most: int = options["deprioritize"]
         self._loop = loop
         self._stop = stop
-        self._gone = gone
-        self._asked: dict[Child, bool] = {}  # whether it has given way, for those that were told to
+        self._on_deprioritized = on_deprioritized
+        self._deprioritized: dict[Child, bool] = {}  # programs with an order to lower their weight; true once confirmed
 
     @property
     def count(self) -> int:
-        """How many programs that have given way still run, with those that were just told to."""
-        return len(self._asked)
+        """Number of running programs that are deprioritized or about to be."""
+        return len(self._deprioritized)
 
     def begin(self, child: Child) -> None:
-        """Keep the time of a call that has just begun."""
+        """Schedule the first check of a call that has just started."""
         first = min(child.started_at + AFTER_S, _deadline(child)) if self._most else _deadline(child)
-        self._loop.call_at(first, lambda: self._look(child), child)
+        self._loop.call_at(first, lambda: self._check(child), child)
 
     def end(self, child: Child) -> bool:
-        """Note the end of a call; returns whether it had given way."""
-        return self._asked.pop(child, False)
+        """Forget a call that has ended; return whether it was deprioritized."""
+        return self._deprioritized.pop(child, False)
 
     def on_reply(self, child: Child, reply: OrderReply) -> None:
-        """Note whether a program gives way, and for how long it was held back until now."""
-        if child not in self._asked or not _runs(child):
+        """Handle the zygote's reply: whether the weight is lowered, and how long the program waited for a core."""
+        if child not in self._deprioritized or not _runs(child):
             return
-        if self._asked[child]:
-            self._put_off(child, reply.cpu_s)
+        if self._deprioritized[child]:
+            self._extend(child, reply.cpu_s)
         elif reply.status:
-            self._asked[child] = True
+            self._deprioritized[child] = True
             self._loop.call_at(_deadline(child, MOST), lambda: self._stop(child, "timeout"), child)
-            self._gone()
+            self._on_deprioritized()
         else:
-            del self._asked[child]
-            self._look_again(child)
+            del self._deprioritized[child]
+            self._check_later(child)
 
-    def _look(self, child: Child) -> None:
-        """Let a program give way, if there is room; at its limit, ask for how long it was held back, or end it."""
+    def _check(self, child: Child) -> None:
+        """Deprioritize a program if there is room. At its deadline, request its waiting time, or end it."""
         if not _runs(child):
             return
         if time.monotonic() >= _deadline(child):
-            if self._asked.get(child):
+            if self._deprioritized.get(child):
                 child.order(DEPRIORITIZE)
             else:
                 self._stop(child, "timeout")
-        elif len(self._asked) < self._most:
-            self._asked[child] = False
+        elif len(self._deprioritized) < self._most:
+            self._deprioritized[child] = False
             child.order(DEPRIORITIZE)
-            self._loop.call_at(_deadline(child), lambda: self._look(child), child)
+            self._loop.call_at(_deadline(child), lambda: self._check(child), child)
         else:
-            self._look_again(child)
+            self._check_later(child)
 
-    def _look_again(self, child: Child) -> None:
-        self._loop.call_at(min(time.monotonic() + AFTER_S, _deadline(child)), lambda: self._look(child), child)
+    def _check_later(self, child: Child) -> None:
+        self._loop.call_at(min(time.monotonic() + AFTER_S, _deadline(child)), lambda: self._check(child), child)
 
-    def _put_off(self, child: Child, held_back_s: float) -> None:
-        now, deadline = time.monotonic(), _deadline(child) + held_back_s
+    def _extend(self, child: Child, waited_s: float) -> None:
+        now, deadline = time.monotonic(), _deadline(child) + waited_s
         if deadline <= now:
             self._stop(child, "timeout")
         else:
-            self._loop.call_at(max(deadline, now + _STEP_S), lambda: self._look(child), child)
+            self._loop.call_at(max(deadline, now + _STEP_S), lambda: self._check(child), child)
 
 
 def _runs(child: Child) -> bool:
@@ -112,5 +112,5 @@ def _runs(child: Child) -> bool:
 
 
 def _deadline(child: Child, times: int = 1) -> float:
-    """When a call has used up its wall-clock limit, or several times that."""
+    """Time at which a call reaches ``times`` its wall-clock limit."""
     return child.started_at + times * float(child.limits["wall_s"])

@@ -1,9 +1,9 @@
-"""Which of the preloaded modules a program will import, as far as its text tells.
+"""Preloaded modules that a program will probably import, judged from its text.
 
-The text is not compiled: what a model wrote may take a compiler seconds and gigabytes, or crash it, and this runs in
-the warden. A name counts wherever it stands as a word of its own outside a comment, so that an ``import`` in a
-function, in a branch or in a string for ``exec`` counts too. A guess may be wrong either way: a program whose parent
-lacks a module imports it, and one whose parent has too much pays for a heavier fork.
+The text is not compiled: a model's text can cost the compiler seconds and gigabytes, or crash it, and this runs in the
+warden. A name counts if it occurs as a separate word outside a comment, so that an ``import`` in a function, in a
+branch or in a string for ``exec`` counts too. The guess can be wrong: a program whose parent lacks a module imports it
+itself, and a program whose parent has too many modules pays for a more expensive fork.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ..wire import Frame
 
 _MOST_BYTES = 1 << 18
-"""How much is looked at, so that the time is bounded."""
+"""Number of bytes that are searched, to bound the time."""
 
 
 def program_texts(frame: Frame) -> Iterator[bytes]:
-    """The source of a job, and the modules that come with it."""
+    """Source of a job and of the Python files that come with it."""
     yield frame.blobs[0]
     for name, content in zip(frame.header["files"], frame.blobs[2:], strict=False):
         if name.endswith(".py"):
@@ -31,7 +31,7 @@ class Imports:
     """Finds names of modules in programs.
 
     Args:
-        names: Modules by their full names ("numpy", "scipy.stats"); the name of the package decides.
+        names: Full module names ("numpy", "scipy.stats"); only the top-level package is searched.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ class Imports:
         ]
 
     def named(self, texts: Iterable[bytes]) -> tuple[str, ...]:
-        """Those of the modules that any of the texts names, in the order in which they were given."""
+        """Return the modules that occur in any of the texts, in the order of ``names``."""
         heads, room = [], _MOST_BYTES
         for text in texts:
             heads.append(text[:room])

@@ -1,6 +1,6 @@
-"""The warden's event loop: descriptors and times, each with what to call. Small, as it runs a dozen times per call.
+"""Event loop of the warden: callbacks for descriptors and timers. It is small, since it runs a dozen times per call.
 
-Whatever is called on behalf of an owner (a child) and raises costs that owner alone: the loop goes on.
+If a callback raises and has an owner (a child), the error is reported for that owner and the loop continues.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Callback = Callable[[int], None]
 
 
 class EventLoop:
-    """Waits for descriptors and times until it is stopped.
+    """Waits for descriptors and timers until it is stopped.
 
     Args:
-        on_error: Called with the owner of what raised an exception, and the exception.
+        on_error: Called with the owner of a failed callback, and the exception.
     """
 
     def __init__(self, on_error: Callable[[Any, Exception], None]) -> None:
@@ -36,12 +36,12 @@ class EventLoop:
         self._running = True
 
     def run(self) -> None:
-        """Turn until ``stop``."""
+        """Run until ``stop``."""
         while self._running:
             timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
             for descriptor, events in self._epoll.poll(timeout):
-                # One that an earlier callback of this round closed is gone; one that it opened anew must cope with
-                # being called for nothing, as every callback on a non-blocking descriptor does.
+                # An earlier callback of this round may have closed a descriptor. If it opened a new one with the same
+                # number, the new callback is called for nothing, which non-blocking callbacks tolerate.
                 found = self._callbacks.get(descriptor)
                 if found is None:
                     continue
@@ -68,23 +68,23 @@ class EventLoop:
 
     @property
     def running(self) -> bool:
-        """Whether ``stop`` has not been called."""
+        """Whether the loop runs: ``stop`` was not called."""
         return self._running
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN, owner: Any = None) -> None:
         """Call ``callback`` with the events whenever a descriptor is ready.
 
         Args:
-            descriptor: What to watch.
+            descriptor: Descriptor to watch.
             callback: Called with the events.
             events: Bits of the events to wait for.
-            owner: Who bears the consequences of an exception; with ``None`` it ends the loop.
+            owner: Object for which an exception is reported; with ``None`` the exception ends the loop.
         """
         self._callbacks[descriptor] = callback, owner
         self._epoll.register(descriptor, events)
 
     def rewatch(self, descriptor: int, events: int) -> None:
-        """Wait for other events of a descriptor that is watched."""
+        """Change the events of a watched descriptor."""
         self._epoll.modify(descriptor, events)
 
     def unwatch(self, descriptor: int) -> None:
@@ -93,15 +93,15 @@ class EventLoop:
         self._epoll.unregister(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching a descriptor; the caller closes it next, which removes it from the kernel's list."""
+        """Stop watching a descriptor that the caller closes next, which removes it from epoll."""
         self._callbacks.pop(descriptor, None)
 
     def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:
-        """Call ``what`` at a time of ``time.monotonic``; ``owner`` as for ``watch``."""
+        """Call ``what`` at a time on the clock ``time.monotonic``; for ``owner`` see ``watch``."""
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
 
 def log_error(error: Exception) -> None:
-    """Write an error of ours, for which one owner pays, to standard error."""
+    """Write an internal error to standard error."""
     lines = "".join(traceback.format_exception(error))
-    print(f"An error in the warden, for which one call pays: {lines}", file=sys.stderr)
+    print(f"Internal error in the warden; one call is lost: {lines}", file=sys.stderr)

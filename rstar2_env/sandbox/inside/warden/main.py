@@ -1,7 +1,7 @@
 """The warden: the program between the caller and the model's programs.
 
-It is a separate process, so that the caller's locks, imports and global interpreter lock cannot delay a deadline. When
-the caller ends, it ends too, with everything below it. Covered: its start and its end. Not covered: its work
+It is a separate process, so that locks, imports and the global interpreter lock of the caller cannot delay a deadline.
+When the caller ends, the warden and all its processes end too. Covered: start and shutdown. Not covered: running jobs
 (``supervisor``).
 """
 
@@ -27,8 +27,8 @@ _DESCRIPTORS = 1 << 16
 
 
 def main() -> None:
-    """Read the options, find the layers, start the zygote, and serve."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the caller may have blocked some, as those of Ray do
+    """Read the options, find the available layers, start the zygote, and serve."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the caller's thread may have blocked some, as threads of Ray do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)
     caller = CallerLink.take_standard_streams()
@@ -43,7 +43,7 @@ def main() -> None:
     try:
         if options["isolation"] == "strict" and (broken := found.broken()):
             raise RuntimeError(
-                f"isolation='strict' needs layers that this machine does not provide: {'; '.join(broken)}."
+                f"isolation='strict' requires layers that this machine does not provide: {'; '.join(broken)}."
             )
         zygote = ZygoteLink(options, found)
         try:
@@ -52,10 +52,10 @@ def main() -> None:
             zygote.close()
             raise
         if options.get("guard"):
-            linux.set_dumpable(False)  # a program of the same user may not look into this process, nor open its files
+            linux.set_dumpable(False)  # programs of the same user cannot inspect this process or open its files
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
-            os.chmod(scratch, 0o711)  # the separate users must be able to reach their folders
+            os.chmod(scratch, 0o711)  # the separate users need access to their folders
         count = options["workers"] + 2 * options["waiting"] + options["parents"]
         make_slot = partial(ChildSlot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
         slots = [make_slot(index) for index in range(count)]
@@ -64,9 +64,9 @@ def main() -> None:
         return
     greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
     gc.freeze()
-    gc.set_threshold(50_000)  # calls come and go without cycles
+    gc.set_threshold(50_000)  # calls do not create reference cycles
     supervisor = WardenSupervisor(caller, options, parents, slots, make_slot, greeting)
-    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # then clean up: the caller is gone
+    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # the caller is gone: stop and clean up
     try:
         supervisor.serve()
     finally:
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _allow_descriptors() -> None:
-    """Raise the soft limit on open files to the hard one: every child in flight and every session holds several."""
+    """Raise the soft limit on open files to the hard limit: every child and every session needs several descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard if hard != resource.RLIM_INFINITY else max(soft, _DESCRIPTORS)
     with contextlib.suppress(ValueError, OSError):

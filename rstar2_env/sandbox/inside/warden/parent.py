@@ -1,4 +1,4 @@
-"""A parent as the warden sees it. Which there are, and how they come and go, is in ``parents``."""
+"""The warden's record of a parent process. ``parents`` chooses, starts and ends parents."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 class Parent:
-    """One parent of children, which the zygote makes.
+    """A parent process: a fork of the zygote that forks children.
 
     Args:
-        names: The modules of ``preload`` that it imports, in their order.
-        link: The way to it.
+        names: The modules of ``preload`` that it imports, in order.
+        link: The connection to it.
     """
 
-    __slots__ = ("children", "grown", "link", "made_at", "names", "preparing", "retiring", "use", "used_at")
+    __slots__ = ("children", "link", "made_at", "names", "preparing", "ready", "retiring", "use", "used_at")
 
     def __init__(self, names: tuple[str, ...], link: ParentLink) -> None:
         self.names = names
         self.link = link
-        self.grown = self.retiring = False
+        self.ready = self.retiring = False
         self.made_at = self.used_at = time.monotonic()
         self.preparing = self.children = 0
-        self.use = 0.0  # its share of recent calls, beside the others'
+        self.use = 0.0  # weight of its recent calls, relative to other parents

@@ -1,4 +1,4 @@
-"""The warden's side of one parent: orders to it, its answers, and whether it is alive."""
+"""The warden's connection to one parent process: orders, replies, and a liveness check."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ class ParentLink:
     """A message socket to a parent.
 
     Args:
-        control: This end of it.
+        control: This end of the socket.
     """
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.pid = 0
-        """Its process id, once it has said that it is ready; 0 where the kernel does not tell."""
-        self._asked_at: float | None = None
+        """Its process id, once it is ready; 0 if the kernel does not report it."""
+        self._pinged_at: float | None = None
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def wait(self, seconds: float) -> orders.OrderReply | None:
-        """Its first message; ``None`` when it is gone.
+        """Wait for its first message; ``None`` if it is gone.
 
         Raises:
-            OSError: There was none in this time.
+            OSError: There was no message in time.
         """
         self.control.settimeout(seconds)
         return self.greet()
 
     def greet(self) -> orders.OrderReply | None:
-        """Receive its first message, and note which process it is from; ``None`` when it is gone."""
+        """Receive its first message, and record the id of the sender; ``None`` if it is gone."""
         message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
@@ -49,7 +49,7 @@ class ParentLink:
 
         Args:
             order: The packed order.
-            descriptors: The child's ends of its pipes, and the entrances of its control group.
+            descriptors: The child's ends of its pipes, and the ``cgroup.procs`` files of its control group.
 
         Raises:
             OSError: The parent has ended.
@@ -57,7 +57,7 @@ class ParentLink:
         socket.send_fds(self.control, [order], descriptors)
 
     def send(self, order: bytes) -> None:
-        """Give another order.
+        """Send any other order.
 
         Raises:
             OSError: The parent has ended.
@@ -65,19 +65,19 @@ class ParentLink:
         self.control.send(order)
 
     def receive(self) -> orders.OrderReply | None:
-        """The next message; ``None`` when the parent is gone."""
+        """Receive the next message; ``None`` if the parent is gone."""
         message = self.control.recv(orders.MAX_BYTES)
         if not message:
             return None
-        self._asked_at = None
+        self._pinged_at = None
         return orders.unpack_reply(message)
 
     def check(self, stall_s: float) -> bool:
-        """Send a ping; returns false when the last answer is more than ``stall_s`` seconds overdue."""
+        """Send a ping; return false if the last answer is more than ``stall_s`` seconds overdue."""
         now = time.monotonic()
-        if self._asked_at is not None:
-            return now - self._asked_at < stall_s
-        self._asked_at = now
+        if self._pinged_at is not None:
+            return now - self._pinged_at < stall_s
+        self._pinged_at = now
         try:
             self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -87,5 +87,5 @@ class ParentLink:
         return True
 
     def close(self) -> None:
-        """End the parent and, with it, every child."""
+        """End the parent and all its children."""
         self.control.close()

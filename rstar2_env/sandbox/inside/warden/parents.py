@@ -1,11 +1,11 @@
-"""The parents of a warden: which there are, which of them a program is forked from, when one is made or ended.
+"""The parent processes of a warden: the choice of a parent for a program, and starting and ending parents.
 
-A light one, which has imported nothing beyond the standard library, is there from the start. Others have exactly the
-preloaded modules that a program names, and are made when the first such program comes. Where there are as many as may
-be, one that has not been used for a while makes room; otherwise the parent with all modules serves.
+A light parent, which has imported only the standard library, exists from the start. Other parents have imported exactly
+the preloaded modules that a program names, and are started for the first such program. At the largest number of
+parents, a parent that was not used for a while is replaced; otherwise the parent with all modules is used.
 
-Covered: the choice, growth, ends, and how much each is used. Not covered: children (``pool``), reading what a program
-names (``imports``).
+Covered: the choice, start and end of parents, and their share of calls. Not covered: children (``pool``), finding the
+modules that a program names (``imports``).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from .zygote_link import ZygoteLink
 
 _UNUSED_S = 60.0
-"""Seconds without a call after which a parent may have to make room for another."""
+"""Seconds without a call after which a parent can be replaced by another."""
 _FADING = 0.99
-"""What is left of the weight of earlier calls after each call, in the shares of use."""
+"""Factor by which each call reduces the weight of earlier calls in the shares of the parents."""
 
 
 class Parents:
-    """All parents of one warden.
+    """All parent processes of one warden.
 
     Args:
         options: ``preload``, ``parents`` (the largest number, from 1), ``stall_s``.
-        zygote: Makes them.
+        zygote: Starts parents.
 
     Raises:
-        RuntimeError: The first could not be made; the message says why.
+        RuntimeError: The first parent could not be started; the message gives the reason.
     """
 
     def __init__(self, options: dict[str, Any], zygote: ZygoteLink) -> None:
@@ -56,57 +56,57 @@ class Parents:
         try:
             first = self._make(names)
             answer = first.link.wait(START_S)
-            why = "it ended while it was starting" if answer is None else answer.text
+            why = "it ended during its start" if answer is None else answer.text
         except OSError as error:
             answer, why = None, str(error)
         if answer is None or answer.kind != orders.READY:
             raise RuntimeError(f"The zygote did not start: {why}.")
         first.use = 1.0
         self.first = first
-        self.settle(first)
+        self.mark_ready(first)
 
     def all(self) -> list[Parent]:
-        """Every parent that there is."""
+        """All current parents."""
         return list(self._by_names.values())
 
     def for_program(self, texts: Iterable[bytes]) -> Parent:
-        """The parent for a program.
+        """Choose the parent for a program.
 
         Args:
-            texts: Its source, and that of what it may import.
+            texts: Its source, and the source of its own modules.
         """
         if self._most == 1 or not self._all:
             return self.first
-        return self._used(self._imports.named(texts))
+        return self._use(self._imports.named(texts))
 
     def for_session(self) -> Parent:
-        """The parent for a session, whose later cells may import anything."""
-        return self.first if self._most == 1 or not self._all else self._used(self._all)
+        """Choose the parent for a session, whose later cells may import anything."""
+        return self.first if self._most == 1 or not self._all else self._use(self._all)
 
-    def attend(
+    def listen(
         self,
         loop: EventLoop,
         on_message: Callable[[Parent, orders.OrderReply | None], None],
         on_settled: Callable[[Parent], None],
     ) -> None:
-        """Listen to every parent from here on.
+        """Receive the messages of all parents in an event loop.
 
         Args:
-            loop: Where.
-            on_message: Called with each message of a parent that is ready; ``None`` when it is gone.
-            on_settled: Called with a parent that is ready now, or that could not be made, when it is not ``grown``.
+            loop: The event loop.
+            on_message: Called with each message of a ready parent, and with ``None`` when it is gone.
+            on_settled: Called with a parent that has become ready, or that could not be started (``ready`` is false).
         """
         self._loop, self._on_message, self._on_settled = loop, on_message, on_settled
         for parent in self.all():
-            self._hear(parent, loop)
+            self._watch(parent, loop)
 
-    def settle(self, parent: Parent) -> None:
-        """Note that a parent is ready."""
+    def mark_ready(self, parent: Parent) -> None:
+        """Mark a parent as ready."""
         parent.link.control.settimeout(self._stall_s)
-        parent.grown = True
+        parent.ready = True
 
     def drop(self, parent: Parent) -> None:
-        """Forget a parent, and let it end."""
+        """Remove a parent and end it."""
         if self._by_names.get(parent.names) is parent:
             del self._by_names[parent.names]
         if self._loop is not None:
@@ -114,52 +114,52 @@ class Parents:
         parent.link.close()
 
     def share(self, parent: Parent) -> float:
-        """Its share of recent calls."""
+        """Share of recent calls that the parent served."""
         return parent.use / (sum(other.use for other in self._by_names.values()) or 1.0)
 
     def stalled(self) -> bool:
-        """Ask each whether it is alive; give up one that is not made in time. Returns whether one owes an answer."""
+        """Ping each parent, and drop parents that did not start in time; return whether an answer is overdue."""
         since = time.monotonic() - START_S
         for parent in self.all():
-            if not parent.grown and parent.made_at < since:
+            if not parent.ready and parent.made_at < since:
                 self._fail(parent, f"it was not ready after {START_S:g} seconds")
-        return not all(parent.link.check(self._stall_s) for parent in self._by_names.values() if parent.grown)
+        return not all(parent.link.check(self._stall_s) for parent in self._by_names.values() if parent.ready)
 
     def close(self) -> None:
-        """End every parent and, with it, every child."""
+        """End every parent and all children."""
         for parent in self._by_names.values():
             parent.link.close()
 
-    def _hear(self, parent: Parent, loop: EventLoop) -> None:
+    def _watch(self, parent: Parent, loop: EventLoop) -> None:
         loop.watch(parent.link.control.fileno(), lambda _: self._on_readable(parent))
 
     def _on_readable(self, parent: Parent) -> None:
         try:
-            message = parent.link.receive() if parent.grown else parent.link.greet()
+            message = parent.link.receive() if parent.ready else parent.link.greet()
         except BlockingIOError:
             return
         except OSError:
             message = None
-        if parent.grown:
+        if parent.ready:
             self._on_message(parent, message)
         elif message is not None and message.kind == orders.READY:
-            self.settle(parent)
+            self.mark_ready(parent)
             self._on_settled(parent)
         else:
-            self._fail(parent, "it ended while it was starting" if message is None else message.text)
+            self._fail(parent, "it ended during its start" if message is None else message.text)
 
     def _fail(self, parent: Parent, why: str) -> None:
-        """Note that a parent could not be made. It is not tried again, and its programs import for themselves."""
-        print(f"no parent with {', '.join(parent.names)}: {why}", file=sys.stderr)
+        """Drop a parent that could not be started; it is not tried again, and its programs import the modules."""
+        print(f"Cannot start a parent with {', '.join(parent.names)}: {why}", file=sys.stderr)
         self._failed.add(parent.names)
         self.drop(parent)
         self._on_settled(parent)
 
-    def _used(self, names: tuple[str, ...]) -> Parent:
-        """The parent for a need, made if necessary; counts the use."""
+    def _use(self, names: tuple[str, ...]) -> Parent:
+        """Return a parent with these modules, started if necessary, and count its use."""
         found = self._by_names.get(names)
         if found is None:
-            found = self._grow(names) or self._by_names.get(self._all) or self._grow(self._all) or self.first
+            found = self._try_make(names) or self._by_names.get(self._all) or self._try_make(self._all) or self.first
         for parent in self._by_names.values():
             parent.use *= _FADING
         found.use += 1.0
@@ -167,8 +167,8 @@ class Parents:
         found.retiring = False
         return found
 
-    def _grow(self, names: tuple[str, ...]) -> Parent | None:
-        """Have a parent made; ``None`` where it cannot be, or where its place is kept for the one with all modules."""
+    def _try_make(self, names: tuple[str, ...]) -> Parent | None:
+        """Start a parent; ``None`` if that fails, or if the last place is reserved for the parent with all modules."""
         if names in self._failed or names in self._by_names:
             return None
         kept = 0 if names == self._all or self._all in self._by_names else 1
@@ -178,23 +178,23 @@ class Parents:
         try:
             return self._make(names)
         except OSError as error:  # no descriptors left
-            print(f"no parent with {', '.join(names)} for now: {error}", file=sys.stderr)
+            print(f"Cannot start a parent with {', '.join(names)} now: {error}", file=sys.stderr)
             return None
 
     def _make(self, names: tuple[str, ...]) -> Parent:
-        parent = Parent(names, self._zygote.grow(list(names)))
+        parent = Parent(names, self._zygote.make_parent(list(names)))
         self._by_names[names] = parent
         if self._loop is not None:
-            self._hear(parent, self._loop)
+            self._watch(parent, self._loop)
         return parent
 
     def _retire_one(self) -> None:
-        """Let the parent that was used least recently end, if that is long ago."""
+        """Retire the least recently used parent, if its last use was long ago."""
         since = time.monotonic() - _UNUSED_S
         spare = [
             parent
             for parent in self._by_names.values()
-            if parent.grown and parent is not self.first and parent.names != self._all and parent.used_at < since
+            if parent.ready and parent is not self.first and parent.names != self._all and parent.used_at < since
         ]
         if spare and not any(parent.retiring for parent in spare):
             min(spare, key=lambda parent: parent.used_at).retiring = True

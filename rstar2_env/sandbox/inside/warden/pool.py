@@ -1,6 +1,7 @@
-"""Children that wait for a job: forked and isolated ahead of the calls, and replaced as they are taken.
+"""Child processes that wait for a job: forked and isolated ahead of the calls, and replaced when they are taken.
 
-Covered: how many wait, their places, failures to make one. Not covered: running a job (``supervisor``).
+Covered: the number of waiting children, their slots, failures to create a child. Not covered: running a job
+(``supervisor``).
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.2
 _MOST_WRITTEN_OFF = 16
-"""Places that may be lost to processes that cannot be ended, before the warden ends and another is started."""
+"""Largest number of slots lost to processes that cannot be killed; beyond it, the warden ends and is replaced."""
 _MAX_FAILURES = 20
-"""Children in a row that may fail to be prepared before this warden gives up."""
+"""Consecutive children that may fail to start before this warden gives up."""
 
 
 class ChildPool:
-    """Makes children and keeps them waiting.
+    """Creates children and keeps some waiting.
 
     Args:
         options: ``waiting``, ``file_bytes`` (of the first children).
-        loop: Receives their messages.
-        parents: Fork them.
-        slots: A place for every child that may be alive at once, those of sessions aside.
-        make_slot: Makes another place.
-        demand: How many calls could start now if there were children of a parent.
-        on_report: Called with a child when it has sent a message.
-        on_output: Called with a child and a stream when it has written.
-        give_up: Called with the reason when no child at all can be made.
+        loop: Event loop that receives their messages.
+        parents: The parents that fork them.
+        slots: A slot for every concurrent child, except children of sessions.
+        make_slot: Creates another slot.
+        demand: Number of calls that could start now with a child of the given parent.
+        on_report: Called with a child that has sent a message.
+        on_output: Called with a child and a stream to which it has written.
+        give_up: Called with the reason if no child can be created.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class ChildPool:
         self.children: dict[int, Child] = {}
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
-        """A waiting child of a parent whose file system has this size; ``None`` when none is ready yet."""
-        self._file_bytes = file_bytes  # fixed when a child is prepared: those of another size are discarded
+        """Return a waiting child of a parent with a file system of this size; ``None`` if none is ready."""
+        self._file_bytes = file_bytes  # fixed when a child is created: children with another size are discarded
         waiting = self._waiting[parent]
         while waiting:
             child = waiting.popleft()
@@ -89,35 +90,35 @@ class ChildPool:
             self.discard(child)
         return None
 
-    def make_places(self, others: int) -> None:
-        """Ensure that so many sessions and programs that gave way do not take places from other calls."""
+    def make_slots(self, others: int) -> None:
+        """Add slots for ``others`` sessions and deprioritized programs, so that other calls keep their slots."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self._make_slot(len(self._slots))
-            except OSError as error:  # then they do, for now
-                print(f"No separate place for a session or a program that gave way: {error}", file=sys.stderr)
+            except OSError as error:  # they use the slots of other calls for now
+                print(f"Cannot add a slot for a session or a deprioritized program: {error}", file=sys.stderr)
                 return
             self._slots.append(slot)
             self._free.append(slot)
 
     def refill(self, at_once: bool = True) -> None:
-        """Keep children waiting: as many as asked for, and one for each call that could start now.
+        """Create waiting children: the configured number, and one for each call that could start now.
 
         Args:
-            at_once: Also where no call waits for one and another child does. A fork beside the program that has just
-                begun would slow it down; it can wait until that program has ended.
+            at_once: Whether to fork even if no call waits and another child is ready. A fork would slow down a program
+                that has just started, so it can be postponed until that program has ended.
         """
         lacking = []
         for parent in self._parents.all():
             demand = 0
             if parent.retiring:
                 self._let_go(parent)
-            elif parent.grown:
+            elif parent.ready:
                 demand = self._demand(parent)
                 if not (at_once or demand) and self._waiting[parent]:
                     continue
                 lacking.append((demand, parent))
-        if len(lacking) > 1:  # those first whose calls wait
+        if len(lacking) > 1:  # parents with waiting calls first
             lacking.sort(key=lambda entry: -entry[0])
         for demand, parent in lacking:
             wanted = self._kept(parent) + demand - len(self._waiting[parent]) - parent.preparing
@@ -127,9 +128,9 @@ class ChildPool:
                 if self._loop.running:
                     self._fork(self._free.popleft(), parent)
 
-    def admit(self, child: Child, said: str) -> bool:
-        """Handle a child's first message; returns whether it is ready."""
-        word, _, rest = said.partition(" ")
+    def admit(self, child: Child, message: str) -> bool:
+        """Handle the first message of a child; return whether it is ready."""
+        word, _, rest = message.partition(" ")
         if word != "ready":
             child.failure = rest
             return False
@@ -141,7 +142,7 @@ class ChildPool:
         return True
 
     def lose(self, child: Child) -> None:
-        """Handle a child that ended before it had a job. Unless it was discarded, report this and slow down."""
+        """Handle a child that ended before it had a job; unless it was discarded, count this as a failure."""
         if not child.ready:
             child.parent.preparing -= 1
         if child.discarded:
@@ -159,7 +160,7 @@ class ChildPool:
             self._loop.stop()
 
     def release(self, child: Child) -> None:
-        """When nothing of a child is left: give its slot to the next."""
+        """Free the slot of a child if none of its processes is left."""
         if not (child.gone and child.settled) or child.number not in self.children:
             return
         self._forget(child)
@@ -170,7 +171,7 @@ class ChildPool:
             self.refill()
 
     def overdue(self, patience_s: float) -> list[Child]:
-        """The children that were told to end and have not, in so many seconds. One that never was ready is told."""
+        """Return the children that did not end within ``patience_s`` seconds; kill children that never became ready."""
         now, found = time.monotonic(), []
         for child in list(self.children.values()):
             if not child.is_overdue(now, patience_s):
@@ -186,11 +187,11 @@ class ChildPool:
         return found
 
     def write_off(self, child: Child) -> None:
-        """Give up a child of which something cannot be ended, and its place with it; another place is made.
+        """Abandon a child with a process that cannot be killed, and replace its slot.
 
-        Without this, each such child would take a place for ever, and the last one every call.
+        Otherwise each such child would occupy a slot forever, until no slot is left.
         """
-        print(f"A child cannot be ended; place {child.slot.index} is given up.", file=sys.stderr)
+        print(f"Cannot kill a child; its slot {child.slot.index} is abandoned.", file=sys.stderr)
         self._written_off += 1
         if self._written_off > _MOST_WRITTEN_OFF:
             self._loop.stop()
@@ -199,14 +200,14 @@ class ChildPool:
         try:
             self._slots.append(self._make_slot(len(self._slots)))
         except OSError as error:
-            print(f"No other place can be made: {error}", file=sys.stderr)
+            print(f"Cannot create another slot: {error}", file=sys.stderr)
             self._loop.stop()
             return
         self._free.append(self._slots[-1])
         self.refill()
 
     def close(self) -> None:
-        """Close what is open of every child, and remove every place."""
+        """Close all children and remove all slots."""
         for child in list(self.children.values()):
             child.close()
         for slot in self._slots:
@@ -222,18 +223,18 @@ class ChildPool:
             self._tidying.remove(child.workdir)
 
     def _kept(self, parent: Parent) -> int:
-        """How many children of a parent are kept waiting: by its share of the calls, and one at least."""
+        """Number of children of a parent to keep waiting, by its share of the calls; at least one."""
         return max(1, round(self._target * self._parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """No place is free for a child that a call waits for: end one that waits without need."""
+        """Free a slot for a call: end a waiting child of another parent that has the most to spare."""
         others = [other for other in self._parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))
             self.discard(self._waiting[spare].popleft())
 
     def _let_go(self, parent: Parent) -> None:
-        """End the children that wait under a parent that shall end, and it, when it has no other."""
+        """End the waiting children of a retiring parent, and the parent itself when no child is left."""
         while waiting := self._waiting[parent]:
             self.discard(waiting.popleft())
         if not parent.children and not self._demand(parent):
@@ -243,7 +244,7 @@ class ChildPool:
     def _fork(self, slot: ChildSlot, parent: Parent) -> None:
         try:
             child = Child(next(self._numbers), slot, self._file_bytes, parent)
-        except OSError as error:  # out of descriptors, or of disk
+        except OSError as error:  # no descriptors or disk space left
             self._free.append(slot)
             self._fail(str(error))
             self._loop.call_at(time.monotonic() + _RETRY_S, self.refill)
@@ -260,9 +261,9 @@ class ChildPool:
             self._loop.stop()
 
     def _fail(self, reason: str) -> None:
-        """Count a child that could not be prepared; too many in a row, or the very first, and this warden gives up."""
+        """Count a child that could not be created; give up if it is the first, or after too many in a row."""
         self._failures += 1
-        why = f"A child could not be prepared: {reason}"
+        why = f"Cannot create a child: {reason}"
         print(why, file=sys.stderr)
         if not self._proven or self._failures > _MAX_FAILURES:
             self._give_up(why)

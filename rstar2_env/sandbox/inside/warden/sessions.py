@@ -1,7 +1,7 @@
-"""The sessions of a warden: names, turns, and which session is ended when there are too many.
+"""The sessions of a warden: names, turns, and the choice of a session to end if there are too many.
 
-Covered: one cell of a session at a time, bounds on number, memory and idle time, and the reason why a session has
-ended. Not covered: processes (``cells``) and what happens in them (``session``).
+Covered: running one cell of a session at a time; limits on their number, memory and idle time; and the reason why a
+session ended. Not covered: their processes (``cells``) and running cells in them (the zygote's ``session``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Sessions:
     """All sessions of one warden.
 
     Args:
-        options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 is no bound).
-        loop: Where the timer of idle sessions runs.
-        queue: Where calls whose turn has come wait for a worker.
-        evict: Called with the child of a session that has to end.
+        options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 means unlimited).
+        loop: Event loop for the timer of idle sessions.
+        queue: Queue in which calls wait for a worker at their turn.
+        evict: Called with the child of a session that must end.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Sessions:
         self._queue = queue
         self._evict = evict
         self._named: dict[str, Session] = {}
-        self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
-        self._waiting: deque[Session] = deque()  # for room; while one waits, none is idle
+        self._resting: OrderedDict[Session, float] = OrderedDict()  # start of the idle time; least recently used first
+        self._waiting: deque[Session] = deque()  # for room; while a session waits, none is idle
         self.count = self._memory = 0
         self._ends: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._timer = False
 
     def submit(self, call: Call, name: str) -> None:
-        """Queue a call for the session ``name``, after earlier ones."""
+        """Queue a call for the session ``name`` after its earlier calls."""
         session = self._named.get(name)
         if session is None:
             session = self._named[name] = Session(name)
@@ -60,7 +60,7 @@ class Sessions:
         self.advance(session)
 
     def advance(self, session: Session) -> None:
-        """Give the next call its turn, if there is one and there is room."""
+        """Start the turn of the next call of a session, if there is one and the limits allow it."""
         if session.turn is not None or session.signalled:
             return
         if not session.pending:
@@ -81,7 +81,7 @@ class Sessions:
         self._queue.append(session.turn)
 
     def withdraw(self, call: Call) -> bool:
-        """Remove a call that waits for its turn; false when its turn has come already."""
+        """Remove a call that waits for its turn; return false if its turn has already started."""
         session = call.session
         if session is None or session.turn is call:
             return False
@@ -91,12 +91,12 @@ class Sessions:
         return True
 
     def lose_process(self, session: Session, why: str | None = None, state: str = "replaced") -> None:
-        """Note that a session's process is gone; waiting calls continue with a new one.
+        """Handle the end of a session's process; waiting calls continue with a new one.
 
         Args:
             session: The session.
-            why: The reason, for the next call, if it was not reported yet.
-            state: What the next call's outcome says of the session, as of ``note_end``.
+            why: The reason, for the outcome of the next call; ``None`` if it was already reported.
+            state: State of the session in the outcome of the next call (see ``note_end``).
         """
         self.recall(session)
         self._release(session)
@@ -110,17 +110,17 @@ class Sessions:
         self._admit()
 
     def recall(self, session: Session) -> None:
-        """Take back the turn of a call that still waits for a worker."""
+        """Revoke the turn of a call that still waits for a worker."""
         if session.turn is not None and session.turn.child is None:
             self._queue.remove(session.turn)
             session.pending.appendleft(session.turn)
             session.turn = None
 
     def end(self, name: str) -> tuple[Child | None, list[Call]] | None:
-        """Forget a session.
+        """End a session and forget it.
 
         Returns:
-            Its process and the calls that never began, or ``None`` if there is no such session.
+            Its process and the calls that never started, or ``None`` if there is no such session.
         """
         self._ends.pop(name, None)
         session = self._named.get(name)
@@ -141,14 +141,14 @@ class Sessions:
         Args:
             name: Name of the session.
             why: The reason, as a sentence.
-            state: "died" if its own process ended, which is the program's doing; "replaced" for any other reason.
+            state: "died" if its process exited on its own; "replaced" for any other reason.
         """
         self._ends[name] = state, why
         while len(self._ends) > _MOST_ENDS:
             self._ends.popitem(last=False)
 
     def take_end(self, name: str) -> tuple[str, str] | None:
-        """How and why an earlier session of this name ended, reported once; ``None`` when none was lost."""
+        """Return state and reason of the end of an earlier session of this name, once; ``None`` if none was lost."""
         return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:
@@ -170,20 +170,20 @@ class Sessions:
                 self._timer = True
                 self._loop.call_at(since + self._idle_s, self._on_timer)
                 return
-            self._send_away(session, f"it was idle for {self._idle_s:g} seconds")
+            self._end_idle(session, f"it was idle for {self._idle_s:g} seconds")
 
     def _make_room(self, memory: int) -> bool:
-        """Make room for one more session by ending the least recently used; returns whether there is room."""
+        """End least recently used sessions until there is room for one more; return whether there is room."""
         while self.count >= self._most or (
             self._most_memory and self.count and self._memory + memory > self._most_memory
         ):
             if not self._resting:
                 return False
             lack = "places" if self.count >= self._most else "memory"
-            self._send_away(next(iter(self._resting)), f"{lack} ran out and it was the least recently used")
+            self._end_idle(next(iter(self._resting)), f"{lack} ran out and it was the least recently used one")
         return True
 
-    def _send_away(self, session: Session, why: str) -> None:
+    def _end_idle(self, session: Session, why: str) -> None:
         child = session.child
         self.note_end(session.name, f"The earlier session was ended because {why}.")
         self._release(session)
@@ -202,7 +202,7 @@ class Sessions:
             self.advance(session)
 
     def _release(self, session: Session) -> None:
-        """Stop counting a session."""
+        """Stop counting a session against the limits."""
         self._resting.pop(session, None)
         if session.held:
             session.held = False

@@ -1,4 +1,4 @@
-"""A place for one child at a time: its user, its control group, its folder, and its limits."""
+"""A slot: the user id, control group and working folder that one child at a time uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SPARE_MEMORY = 64 << 20
 
 
 class ChildSlot:
-    """A place for one child at a time: its user, its control group, and where its working folder is made.
+    """Resources of one child at a time: its user, its control group, and the location of its working folder.
 
     Args:
-        index: Its number.
+        index: Number of the slot.
         groups: The control groups of this warden, or ``None``.
-        scratch: Where working folders are made; ``None`` when each child mounts its own.
-        counted: Whether the kernel bounds the processes of its children's user.
+        scratch: Folder for working folders; ``None`` if each child mounts its own.
+        counted: Whether the kernel limits the processes of the user of its children.
     """
 
     def __init__(self, index: int, groups: ControlGroups | None, scratch: str | None, counted: bool) -> None:
@@ -29,7 +29,7 @@ class ChildSlot:
         self.bounds_files = scratch is None
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
-        """Those of a job's limits that only a watch can enforce here: processes, bytes of memory, bytes of files."""
+        """Limits that only a watch can enforce: processes, bytes of memory, bytes of files; 0 if others enforce it."""
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
@@ -38,7 +38,7 @@ class ChildSlot:
 
     @property
     def entrances(self) -> tuple[int, ...]:
-        """Open files through which a process enters the control group."""
+        """Open ``cgroup.procs`` files, through which a process enters the control group."""
         return self.group.entrances if self.group is not None else ()
 
     def close(self) -> None:

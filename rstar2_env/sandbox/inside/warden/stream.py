@@ -1,4 +1,4 @@
-"""What a child writes: the bytes that are kept, and the count of those that are not."""
+"""Output of a child: the stored bytes, and the number of dropped bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import termios
 
 
 class Stream:
-    """Standard output or error of a child: what was kept, and how much was not."""
+    """Standard output or standard error of a child: the stored bytes, and the number of dropped bytes."""
 
     __slots__ = ("descriptor", "kept", "left_out")
 
@@ -19,14 +19,14 @@ class Stream:
         self.left_out = 0
 
     def add(self, data: bytes, limit: int) -> bool:
-        """Keep ``data`` up to the limit; returns whether the limit was exceeded."""
+        """Store ``data`` up to the limit; return whether the limit was exceeded."""
         room = max(0, limit - len(self.kept))
         self.kept += data[:room]
         self.left_out += max(0, len(data) - room)
         return self.left_out > 0
 
     def take(self, limit: int) -> None:
-        """Keep what is in the pipe at this moment, and nothing that is written later."""
+        """Read and store the bytes that are in the pipe now."""
         if self.descriptor < 0:
             return
         waiting = array.array("i", [0])

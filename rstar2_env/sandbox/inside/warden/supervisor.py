@@ -1,8 +1,8 @@
-"""The warden's work: take jobs from the caller, give each to a waiting child, and report its outcome.
+"""The supervisor of the warden: receive jobs from the caller, send each to a waiting child, and report its outcome.
 
-A single-threaded loop. It enforces the wall clock and the output limit, reads output as it comes, and makes the
-outcome from what it and the kernel observed. Covered: queueing, dispatch, deadlines, output, outcomes. Not covered: the
-start (``main``), parents (``parents``), forking (their ``server``) and the verdict (``verdict``).
+It is a single-threaded loop. It enforces the limits on wall clock and output, reads output as it arrives, and builds
+the outcome from its own and the kernel's observations. Covered: queueing, dispatch, deadlines, output, outcomes. Not
+covered: the start (``main``), parents (``parents``), forking (the zygote's ``server``) and the verdict (``verdict``).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from .stream import Stream
 _READ = 1 << 18
 _TICK_S = 1.0
 _STREAMS_CLOSE_S = 2.0
-"""Seconds that pipes may stay open after the end of a child, before they are given up."""
+"""Seconds that pipes may stay open after the end of a child, before they are closed."""
 
 
 class WardenSupervisor:
     """Runs the jobs of one caller.
 
     Args:
-        caller: Where jobs come from.
+        caller: The connection to the caller.
         options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
-        parents: Fork the children.
-        slots: A place for every child that may be alive at once, those of sessions aside.
-        make_slot: Makes another place.
-        greeting: Message to the caller once a first child is ready, which proves that every layer could be applied.
+        parents: The parents that fork children.
+        slots: A slot for every concurrent child, except children of sessions.
+        make_slot: Creates another slot.
+        greeting: Message to the caller once the first child is ready, which proves that every layer can be applied.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class WardenSupervisor:
         self._workers: int = options["workers"]
         self._stall_s: float = options["stall_s"]
         self._parents = parents
-        self._loop = EventLoop(self._spoil)
+        self._loop = EventLoop(self._fail_child)
         self._wants_to_write = False
         self._queue = Backlog()
         self._calls: dict[int, Call] = {}
@@ -79,11 +79,11 @@ class WardenSupervisor:
         self._deprioritizer = Deprioritizer(options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
-        """Serve until the caller closes its end, or the zygote is gone."""
+        """Serve until the caller closes the connection, or the zygote ends."""
         self._caller.do_not_block()
         self._loop.watch(self._caller.incoming, self._on_caller)
         self._loop.watch(self._caller.outgoing, self._on_room, 0)
-        self._parents.attend(self._loop, self._on_parent, self._on_grown)
+        self._parents.listen(self._loop, self._on_parent, self._on_parent_settled)
         self._tick()
         self._pool.refill()
         self._loop.run()
@@ -93,13 +93,13 @@ class WardenSupervisor:
         self._loop.stop()
 
     def close(self) -> None:
-        """Remove what programs left, once all have ended."""
+        """Close all children and remove leftover files, after the programs have ended."""
         self._pool.close()
 
     # The caller
 
     def _on_room(self, events: int) -> None:
-        self._after_writing(bool(events & OUT) and self._caller.flush())  # without OUT, the other end is closed
+        self._after_writing(bool(events & OUT) and self._caller.flush())  # without OUT, the connection is closed
 
     def _on_caller(self, _: int) -> None:
         frames = self._caller.receive()
@@ -108,14 +108,14 @@ class WardenSupervisor:
             return
         for frame in frames:
             try:
-                self._obey(frame)
-            except Exception as error:  # a message that no caller of this version sends
+                self._handle(frame)
+            except Exception as error:  # an invalid message
                 log_error(error)
                 if frame.header.get("op") == "run" and frame.header.get("id") not in self._calls:
                     why = f"the warden could not read the call: {type(error).__name__}: {error}"
                     self._send({"op": "lost", "id": frame.header.get("id"), "error": why})
 
-    def _obey(self, frame: wire.Frame) -> None:
+    def _handle(self, frame: wire.Frame) -> None:
         header = frame.header
         if header["op"] == "run":
             name = header.get("session")
@@ -124,7 +124,7 @@ class WardenSupervisor:
             if name is None:
                 self._queue.append(call)
             else:
-                self._cells.book.submit(call, name)
+                self._cells.sessions.submit(call, name)
             self._dispatch()
         elif header["op"] == "cancel":
             self._cancel(header["id"])
@@ -159,7 +159,7 @@ class WardenSupervisor:
             self._wants_to_write = self._caller.backlog
             self._loop.rewatch(self._caller.outgoing, OUT if self._wants_to_write else 0)
 
-    # Giving jobs to children
+    # Dispatching
 
     def _dispatch(self) -> None:
         while self._running < self._workers and (found := self._queue.next(self._pool.take)) is not None:
@@ -171,19 +171,19 @@ class WardenSupervisor:
             self._start(child, call)
         except Exception as error:
             self._report_lost(call, f"the warden could not start it: {type(error).__name__}: {error}")
-            self._spoil(child, error)
+            self._fail_child(child, error)
             if call.session is not None and child.session is None:
-                self._cells.book.lose_process(call.session)
+                self._cells.sessions.lose_process(call.session)
 
     def _start(self, child: Child, call: Call) -> None:
         limits, slot = call.limits, child.slot
-        going_on = child.session is not None
-        if slot.group is not None and going_on:
+        continues = child.session is not None
+        if slot.group is not None and continues:
             slot.group.reset_counters()
         elif slot.group is not None:
             try:
                 slot.group.prepare(limits["memory_bytes"], limits["processes"])
-            except OSError as error:  # the memory of the call before is not all given back yet
+            except OSError as error:  # the memory of the previous call is not yet freed
                 self._start_elsewhere(child, call, error)
                 return
         child.begin(call)
@@ -192,7 +192,7 @@ class WardenSupervisor:
             child.watch(*watched)
         if call.session is not None:
             self._cells.begin(child, call)
-            self._pool.make_places(self._cells.book.count + self._deprioritizer.count)
+            self._pool.make_slots(self._cells.sessions.count + self._deprioritizer.count)
         else:
             self._deprioritizer.begin(child)
         self._feed(child)
@@ -200,7 +200,7 @@ class WardenSupervisor:
             self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT, child)
 
     def _start_elsewhere(self, child: Child, call: Call, why: OSError) -> None:
-        """Give up a place whose limits cannot be set now, and the call to another."""
+        """Discard a child whose limits cannot be set, and queue its call again."""
         self._pool.discard(child)
         if call.restarts < MAX_RESTARTS:
             call.restarts += 1
@@ -210,11 +210,11 @@ class WardenSupervisor:
 
     def _on_deprioritized(self) -> None:
         self._running -= 1
-        self._pool.make_places(self._cells.book.count + self._deprioritizer.count)
+        self._pool.make_slots(self._cells.sessions.count + self._deprioritizer.count)
         self._dispatch()
 
     def _feed(self, child: Child, was_watched: bool = False) -> None:
-        """Write more of the job to the child; when it is all written, or not wanted, close the pipe, or leave it."""
+        """Write pending bytes of the job to the child; close the pipe at the end, unless it belongs to a session."""
         if not child.feed():
             return
         if child.session is None:
@@ -223,7 +223,7 @@ class WardenSupervisor:
         elif was_watched:
             self._loop.unwatch(child.job_fd)
 
-    # What children do
+    # Messages and output of children
 
     def _on_report(self, child: Child, events: int) -> None:
         if child.is_idle and not events & ENDED:
@@ -236,7 +236,7 @@ class WardenSupervisor:
         if not message:
             self._loop.forget(child.report.fileno())
             child.close_report()
-            if child.session is not None:  # without it, the end of a cell cannot be reported
+            if child.session is not None:  # without the socket, the end of a cell cannot be reported
                 self._loop.call_at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._kill(child), child)
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
@@ -271,7 +271,7 @@ class WardenSupervisor:
     def _on_parent(self, parent: Parent, message: orders.OrderReply | None) -> None:
         if message is None:
             names = ", ".join(parent.names) or "no module"
-            print(f"a parent of the zygote is gone (that with {names} preloaded)", file=sys.stderr)
+            print(f"A parent process has ended (preloaded: {names}).", file=sys.stderr)
             self._loop.stop()
             return
         child = self._pool.children.get(message.number)
@@ -280,10 +280,10 @@ class WardenSupervisor:
         try:
             self._follow(child, message)
         except Exception as error:
-            self._spoil(child, error)
+            self._fail_child(child, error)
 
     def _follow(self, child: Child, message: orders.OrderReply) -> None:
-        """Note what the zygote says of a child."""
+        """Handle a message of the zygote about a child."""
         if message.kind in (orders.ENDED, orders.BROKEN):
             child.end(message, time.monotonic())
             if child.open_ends > 0:
@@ -295,7 +295,7 @@ class WardenSupervisor:
         elif message.kind == orders.DEPRIORITIZED:
             self._deprioritizer.on_reply(child, message)
         elif message.kind == orders.OVERDRAWN:
-            child.must_end(time.monotonic())
+            child.note_ending(time.monotonic())
             child.stopped_for = child.stopped_for or message.text
         elif message.kind == orders.GONE:
             child.gone = True
@@ -305,16 +305,16 @@ class WardenSupervisor:
             self._pool.lose(child)
             self._pool.release(child)
 
-    def _on_grown(self, parent: Parent) -> None:
-        """A parent can fork, or could not be made, and its calls go to another."""
-        if not parent.grown:
+    def _on_parent_settled(self, parent: Parent) -> None:
+        """Dispatch after a parent became ready; if it could not be started, move its calls to another parent."""
+        if not parent.ready:
             self._queue.move(parent, self._parents.first)
         self._dispatch()
 
-    # How children end
+    # End of children
 
     def _stop(self, child: Child, why: str) -> None:
-        """End a program that broke a limit, or interrupt a cell."""
+        """End a program that exceeded a limit, or interrupt a cell."""
         if child.session is not None:
             self._cells.stop(child, why)
         elif child.call is not None and child.stopped_for is None and child.wait_status is None:
@@ -328,14 +328,14 @@ class WardenSupervisor:
             self._loop.stop()
 
     def _abandon_streams(self, child: Child) -> None:
-        """Stop waiting for the pipes of a child that has ended: a process that could not be killed holds them open."""
+        """Close the pipes of a child that has ended, if a process that cannot be killed keeps them open."""
         for descriptor in child.listening():
             self._loop.forget(descriptor)
         child.close_ends()
         self._settle(child)
 
     def _settle(self, child: Child) -> None:
-        """When the process is reaped and every pipe is at its end: make the outcome."""
+        """Report the outcome once the process is reaped and every pipe is at its end."""
         at_end = child.wait_status is not None and child.open_ends == 0
         if child.settled or not (at_end or child.written_off):
             return
@@ -350,12 +350,12 @@ class WardenSupervisor:
             elif not child.call.cancelled:
                 self._answer(child.call, child)
         except Exception as error:
-            self._spoil(child, error)
+            self._fail_child(child, error)
         self._dispatch()
         self._pool.release(child)
 
-    def _spoil(self, child: Child, error: Exception) -> None:
-        """End what failed for a reason of ours, and nothing else: the call is lost, and the child with it."""
+    def _fail_child(self, child: Child, error: Exception) -> None:
+        """Handle an internal error: report the call of the child as lost, and kill the child."""
         log_error(error)
         if child.call is not None:
             self._report_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
@@ -368,7 +368,7 @@ class WardenSupervisor:
         if why is None:
             self._report(call, *child.outcome())
         elif not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # none of it ran, so this does not count as a start
+            call.restarts += 1  # the program never ran, so this does not count as a start
             call.child = None
             self._queue.appendleft(call)
         else:
@@ -383,15 +383,15 @@ class WardenSupervisor:
             self._send({"op": "lost", "id": call.id, "error": why})
 
     def _give_up(self, why: str) -> None:
-        """No child can be made."""
+        """Stop, since no child can be created."""
         if self._greeting is not None:
             self._send({"op": "failed", "error": why})
         self._loop.stop()
 
     def _tick(self) -> None:
-        """Check that the parents still answer."""
+        """Check periodically that the parents answer and that children end."""
         if self._parents.stalled():
-            print(f"a parent did not respond for {self._stall_s:g} seconds", file=sys.stderr)
+            print(f"A parent process did not respond for {self._stall_s:g} seconds.", file=sys.stderr)
             self._loop.stop()
         for child in self._pool.overdue(self._stall_s):
             child.written_off = True

@@ -1,6 +1,6 @@
-"""``Tidying``: working folders go a bit at a time, so that one which a program filled keeps no other call waiting.
+"""``Tidying``: removal of working folders in small steps, so that a large folder does not delay other calls.
 
-Covered: folders on the file system of the machine. Not covered: what a child mounted, which ends with its namespace.
+Covered: folders on the file system of the machine. Not covered: mounts of a child, which end with its namespace.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..tidy import removal
 from .loop import EventLoop
 
 _AT_ONCE = 64
-"""Steps of a removal in one round of the loop: what a usual call leaves is gone in the first."""
+"""Steps of a removal per round of the loop; enough for the folder of a usual call."""
 
 
 class Tidying:
-    """Removes folders between the rounds of a loop; more at once the more there are.
+    """Removes folders between the rounds of an event loop; the more folders wait, the more steps per round.
 
     Args:
-        loop: The warden's.
+        loop: The event loop of the warden.
     """
 
     def __init__(self, loop: EventLoop) -> None:
@@ -29,19 +29,19 @@ class Tidying:
         self._left: deque[Iterator[None]] = deque()
 
     def remove(self, path: str) -> None:
-        """Remove a folder and all in it, as far as possible."""
+        """Remove a folder with its contents."""
         work = removal(path)
-        if _goes_on(work, _AT_ONCE):
+        if _has_more(work, _AT_ONCE):
             self._left.append(work)
             if len(self._left) == 1:
                 self._loop.call_at(time.monotonic(), self._turn)
 
     def _turn(self) -> None:
-        if not _goes_on(self._left[0], _AT_ONCE * len(self._left)):
+        if not _has_more(self._left[0], _AT_ONCE * len(self._left)):
             self._left.popleft()
         if self._left:
             self._loop.call_at(time.monotonic(), self._turn)
 
 
-def _goes_on(work: Iterator[None], steps: int) -> bool:
+def _has_more(work: Iterator[None], steps: int) -> bool:
     return sum(1 for _ in itertools.islice(work, steps)) == steps

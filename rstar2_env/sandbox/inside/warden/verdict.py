@@ -1,7 +1,7 @@
-"""The verdict on one call: a pure function of what the warden and the kernel observed and the program's own report.
+"""The verdict on one call: a pure function of the observations of warden and kernel, and of the program's own report.
 
-The rules (see ``ToolStatus``): what the warden enforced comes first, then the kernel's counters, then how
-the process ended; the report comes last and only adds detail. A report can never turn a failed exit into a success.
+Precedence (see ``ToolStatus``): limits enforced by the warden, then the kernel's counters, then the end of the process;
+the report comes last and only adds detail. A report can never turn a failed exit into a success.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 _TEXT_LIMIT = 70_000
 _NAME_LIMIT = 200
 _OWN_SHARE = 0.9
-"""Share of the CPU time from which a signal for its end is believed; a program can send it to itself."""
+"""Share of the CPU limit from which a SIGXCPU is believed; a program can also send it to itself."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What the warden observed of one call.
+    """Observations of the warden on one call.
 
     Attributes:
-        wait_status: As returned by ``wait4``; ``None`` when the process could not be reaped.
-        stopped_for: What the warden ended the program for: "timeout", "output_limit", "memory", "processes", "files",
+        wait_status: Result of ``wait4``; ``None`` if the process could not be reaped.
+        stopped_for: Reason why the warden ended the program: "timeout", "output_limit", "memory", "processes", "files",
             "rest" or "forged"; ``None`` if it did not.
-        out_of_memory: Whether the kernel's counters show a kill for memory.
-        started: Whether the program compiled, as the harness reported before any of the program ran.
+        out_of_memory: Whether the kernel killed a process for exceeding the memory limit.
+        started: Whether the program compiled, as reported by the harness before the program ran.
         cpu_s: CPU seconds used.
         cpu_limit_s: CPU seconds allowed.
         output: Whether it wrote anything to stdout or stderr.
         over_output: Whether it wrote more than the hard limit.
         reports: Messages of the child, in order.
-        lives: Whether this was a cell of a session whose process continues; the result is then the program's own
+        lives: Whether this was a cell of a session whose process continues; then the result is the program's own
             report, except for the limits.
     """
 
@@ -50,7 +50,7 @@ class Seen:
 
 
 def verdict(seen: Seen) -> dict[str, Any]:
-    """Return the fields of an outcome that follow from how the call went: status, reason, exit, error, value."""
+    """Return the fields of an outcome that follow from the observations: status, reason, exit, error, value."""
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
@@ -79,13 +79,13 @@ _STOPPED = {
     "forged": (
         "exception",
         "forged",
-        "The program spoke for the sandbox in a way that only a forgery can, and was ended.",
+        "The program forged a message of the sandbox and was ended.",
     ),
     "output_limit": ("output_limit", "output", "The program wrote more than its output limit and was ended."),
 }
-"""What the warden ends a program for: status, reason, message."""
+"""Status, reason and message by the reason why the warden ended a program."""
 _Found = tuple[str, str | None, str | None]
-"""Status, reason, and a message where the program's own report has none."""
+"""Status, reason, and a message for reports without a message."""
 
 
 def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> _Found:
@@ -134,7 +134,7 @@ def _status_of_signal(seen: Seen, name: str) -> _Found:
 
 
 def read_report(messages: list[bytes]) -> dict[str, Any]:
-    """The last message that is a report, with every field of the right type and of bounded length."""
+    """Parse the last message that is a report; every field has the right type and a bounded length."""
     for message in reversed(messages):
         try:
             raw = json.loads(message)
@@ -154,7 +154,7 @@ def read_report(messages: list[bytes]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """A text of bounded length that UTF-8 can hold: a lone surrogate would break whoever sends or shows it."""
+    """Truncate a text and replace lone surrogates, which UTF-8 cannot encode."""
     return text[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
 
 
@@ -166,7 +166,7 @@ def _exit_status(status: int | None) -> tuple[int | None, str | None]:
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal ("SIGKILL")."""
+    """Name of a signal ("SIGKILL")."""
     try:
         return signal.Signals(number).name
     except ValueError:

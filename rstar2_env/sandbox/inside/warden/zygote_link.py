@@ -1,4 +1,4 @@
-"""The warden's side of the zygote: start it, have it make parents (``parent_link``), end it."""
+"""The warden's connection to the zygote: start it, order parents (``parent_link``), end it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ENVIRONMENT = {
         "1",
     ),
 }
-"""The whole environment of a program. One thread, since a fork copies only one."""
+"""The complete environment of a program. Libraries use one thread, since a fork copies only one."""
 
 
 class ZygoteLink:
-    """A running zygote, which makes parents.
+    """A running zygote, which forks parents.
 
     Raises:
-        RuntimeError: It did not start; the message says why.
+        RuntimeError: The zygote did not start; the message gives the reason.
     """
 
     def __init__(self, options: dict[str, Any], layers: Layers) -> None:
@@ -63,18 +63,18 @@ class ZygoteLink:
             self._control.send(json.dumps(start).encode())
             message = self._control.recv(orders.MAX_BYTES)
             answer = orders.unpack_reply(message) if message else None
-            why = "it ended while it was starting" if answer is None else answer.text
+            why = "it ended during its start" if answer is None else answer.text
         except OSError as error:
             answer, why = None, str(error)
         if answer is None or answer.kind != orders.READY:
             self.close()
             raise RuntimeError(f"The zygote did not start: {why}.")
 
-    def grow(self, names: list[str]) -> ParentLink:
-        """Order a parent. Its first message is ``READY`` or ``FAILED``.
+    def make_parent(self, names: list[str]) -> ParentLink:
+        """Order a parent, whose first message is ``READY`` or ``FAILED``.
 
         Args:
-            names: The modules that it shall import.
+            names: Modules that it imports.
 
         Raises:
             OSError: The zygote has ended, or there are no descriptors left.
@@ -89,7 +89,7 @@ class ZygoteLink:
                 raise
 
     def close(self) -> None:
-        """End the zygote and, with it, every parent and every child."""
+        """End the zygote with all parents and children."""
         self._control.close()
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:
@@ -103,7 +103,7 @@ class ZygoteLink:
 def _spawn(control: int, layers: Layers, scratch: str) -> int:
     """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
 
-    The first process in a new pid namespace is its pid 1, so this warden's next fork is the last it can make.
+    The first process in a new pid namespace is its pid 1, so the next fork of this warden is the last one possible.
     """
     plan, view = layers.plan, layers.view
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
@@ -111,9 +111,9 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
         enter_user_namespace(plan.users_from)
     if "pid" in plan.namespaces:
         linux.unshare(linux.CLONE_NEWPID)
-    # Not -I: it would ignore PYTHONHASHSEED. The environment is ours alone, and -P and -s do the rest of -I.
+    # Not -I, which would ignore PYTHONHASHSEED: the environment is complete here, and -P and -s do the rest of -I.
     command = [view.python, "-P", "-s", "-S", view.launch, "zygote"]
-    # Symbols are bound at load time, so that no child has to; the zygote removes the variable.
+    # Symbols are bound at load time, so that children need not bind them; the zygote removes the variable.
     environment = (
         ENVIRONMENT | {"LD_BIND_NOW": "1"} | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
     )

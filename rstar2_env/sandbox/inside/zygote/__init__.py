@@ -1,1 +1,1 @@
-"""The zygote, and its children: a program or a session, from the fork to the report."""
+"""The zygote and its children, which run a program or a session each, from the fork to the report."""

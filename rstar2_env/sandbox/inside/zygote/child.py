@@ -1,7 +1,7 @@
-"""What a forked child does: isolate itself, wait for its job, run it, report, and exit.
+"""A forked child: isolate itself, wait for a job, run it, report, and exit.
 
-Covered: the order of those steps, and the descriptors. Not covered: reading a job and bounding it (``intake``), what a
-program does inside (``program``), cells after the first (``session``), and the verdict, which the warden makes
+Covered: the order of these steps, and the descriptors. Not covered: reading a job and applying its limits (``intake``),
+running a program (``program``), cells after the first (``session``), and the verdict, which the warden makes
 (``verdict``).
 """
 
@@ -29,9 +29,9 @@ EXAMPLE = {
     "seed": 0,
     "files": [],
 }
-"""The header of a job, as the caller sends it."""
+"""Example of the header of a job."""
 OPEN_FILES = 256
-"""Most files that a program may have open."""
+"""Largest number of open files of a program."""
 
 
 def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
@@ -62,7 +62,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
 
 
 def _serve(isolation: Isolation) -> int:
-    """Read the job, run it, report; returns the exit code."""
+    """Read the job, run it, report; return the exit code."""
     exit_now, finish, encode, write = os._exit, program.finish, program.encode_report, os.write
     try:
         frame = read_job()
@@ -71,7 +71,7 @@ def _serve(isolation: Isolation) -> int:
         header, blobs = frame.header, frame.blobs
         if header.get("session") is not None:
             jobs = [frame]
-            del frame, header, blobs  # otherwise the first cell's files would stay in memory for the session's lifetime
+            del frame, header, blobs  # otherwise the files of the first cell would stay in memory for the whole session
             return session.serve(jobs.pop(), isolation)
         os.close(JOB_FD)
         if header["files"]:
@@ -85,7 +85,7 @@ def _serve(isolation: Isolation) -> int:
         find_own_modules()
         bound(header["limits"], isolation)
         gc.enable()
-    except (OSError, MemoryError) as error:  # files that do not fit, a job larger than its memory
+    except (OSError, MemoryError) as error:  # files or a job that exceed the limits
         write(REPORT_FD, encode(program.describe(error, None)))
         return 1
     code, result = program.run_cell(source, vars(sys.modules["__main__"]), lambda _: write(REPORT_FD, wire.STARTED))
@@ -98,11 +98,11 @@ def _serve(isolation: Isolation) -> int:
 
 
 def arrange(descriptors: tuple[int, ...]) -> None:
-    """Move the descriptors to their fixed numbers and close every other one."""
-    # First to high numbers, so that no move overwrites one that is still to be moved.
+    """Move the descriptors to their fixed numbers and close all others."""
+    # Move them to high numbers first, so that no move overwrites a descriptor that is not yet moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(STDIN_FD, 65536)
-    os.memfd_create("stdin")  # takes the first free number; the filter will allow no other
+    os.memfd_create("stdin")  # gets the first free number; the filter will forbid further ones

@@ -1,8 +1,8 @@
-"""Halting a whole tree of processes, so that a session between two cells takes no time of any core.
+"""Halting a process tree, so that a session uses no CPU time between two cells.
 
-SIGSTOP cannot be refused, but processes that run can undo one another's: a tree is swept until every process was seen
-to stand. Nothing in a tree that stands can wake another. Covered: finding, stopping and waking a tree. Not covered:
-when a session is halted (the warden's ``cells``).
+SIGSTOP cannot be blocked, but running processes can wake one another: a tree is swept until every process is stopped.
+No process of a stopped tree can wake another. Covered: finding, stopping and waking a tree. Not covered: when a session
+is halted (the warden's ``cells``).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import signal
 from .watch import descendants
 
 MOST_SWEEPS = 40
-"""Sweeps, some 50 ms apart, after which a tree counts as one that cannot be halted."""
-_STANDING = (b"T", b"t", b"Z", b"X")
+"""Largest number of sweeps, about 50 ms apart, before halting a tree counts as failed."""
+_STOPPED_STATES = (b"T", b"t", b"Z", b"X")
 
 
 class TreeHalt:
-    """One halt of one tree.
+    """One halt of one process tree.
 
     Args:
         main: Its first process.
-        init: The pausing process that is pid 1 above it, which does nothing in any case; 0 where there is none.
+        init: The pausing process that is its pid 1 and never runs; 0 if there is none.
     """
 
     def __init__(self, main: int, init: int) -> None:
@@ -33,20 +33,20 @@ class TreeHalt:
         self._sweeps = 0
 
     def sweep(self) -> bool:
-        """Stop every process that is there now; false when that was tried too often."""
+        """Stop all current processes; return false after too many sweeps."""
         self._sweeps += 1
         for pid in self._pids():
-            if _state(pid) not in _STANDING:
+            if _state(pid) not in _STOPPED_STATES:
                 self._stopped.add(pid)
                 _send(pid, signal.SIGSTOP)
         return self._sweeps <= MOST_SWEEPS
 
     def is_stopped(self) -> bool:
-        """Whether every process of the tree stands still."""
-        return all(_state(pid) in _STANDING for pid in self._pids())
+        """Whether every process of the tree is stopped."""
+        return all(_state(pid) in _STOPPED_STATES for pid in self._pids())
 
     def undo(self) -> None:
-        """Wake what was stopped, the first process last."""
+        """Wake the stopped processes, the first process of the tree last."""
         for pid in (*(self._stopped - {self._main}), self._main):
             _send(pid, signal.SIGCONT)
 
@@ -60,7 +60,7 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 def _state(pid: int) -> bytes:
-    """One letter for what a process does, as the kernel names it; that of the dead where it is gone."""
+    """State of a process as a letter of the kernel; ``X`` if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split(maxsplit=1)[0]

@@ -1,7 +1,7 @@
-"""What a child does with a job before its code runs: reads it, puts files and input in place, applies limits.
+"""Preparation of a job in a child, before its code runs: reading it, writing files and input, applying limits.
 
-Covered: the fixed numbers of its descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
-limits on whole trees (``cgroups``, ``watch``).
+Covered: the fixed numbers of the descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
+limits on process trees (``cgroups``, ``watch``).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 JOB_FD, REPORT_FD, STDIN_FD = 3, 4, 5
 _SPARE_MEMORY = 32 << 20
-"""Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
+"""Bytes between the soft and the hard memory limit, reserved for reporting a MemoryError."""
 
 
 def find_own_modules() -> None:
-    """Let a program import what lies in its working folder."""
+    """Let a program import modules from its working folder."""
     if sys.path[0] != os.getcwd():
         sys.path.insert(0, os.getcwd())
 
 
 def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0) -> None:
-    """Apply the job's own limits, as the last step before its code runs.
+    """Apply the limits of the job, as the last step before its code runs.
 
     Args:
-        limits: The job's limits.
+        limits: Limits of the job.
         isolation: The active layers.
         cpu_over_life_s: CPU seconds over all cells of a session; 0 for a single program.
     """
@@ -46,17 +46,17 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
 
 
 def bound_cpu(limits: dict[str, Any]) -> None:
-    """Give the next cell of a session its CPU time, within what is left of the session's total."""
+    """Set the CPU limit of the next cell of a session, within the remaining total of the session."""
     now, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = _cpu_limit(limits)
     if hard != resource.RLIM_INFINITY:
         soft = min(soft, hard)
-    if soft != now:  # whole seconds: most cells change nothing
+    if soft != now:  # in whole seconds, so most cells change nothing
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def limit(kind: int, soft: int, hard: int) -> None:
-    """Lower an rlimit; one that is lower already stays.
+    """Lower an rlimit; a lower existing limit is kept.
 
     Args:
         kind: A constant ``RLIMIT_*``.
@@ -70,12 +70,12 @@ def limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _cpu_limit(limits: dict[str, Any]) -> int:
-    """The CPU time in whole seconds, counted from the process's start, at which a job has used up its own."""
+    """CPU time of the process, in whole seconds from its start, at which the job reaches its limit."""
     return max(1, int(-(-(limits["cpu_s"] + time.process_time()) // 1)))
 
 
 def read_job() -> wire.Frame | None:
-    """Read exactly one frame from the job pipe; ``None`` when it is closed."""
+    """Read exactly one frame from the job pipe; ``None`` if the pipe is closed."""
     chunks, have, want = [], 0, wire.PREFIX_BYTES
     whole = False
     while have < want:
@@ -91,7 +91,7 @@ def read_job() -> wire.Frame | None:
 
 
 def write_files(names: list[str], contents: list[bytes]) -> None:
-    """Put files into the working folder."""
+    """Write files to the working folder."""
     for name, content in zip(names, contents, strict=True):
         folder = os.path.dirname(name)
         if folder:
@@ -101,7 +101,7 @@ def write_files(names: list[str], contents: list[bytes]) -> None:
 
 
 def set_stdin(data: bytes) -> None:
-    """Make ``data`` the content of descriptor 0, which is empty without it."""
+    """Set the contents of standard input, which is empty by default."""
     os.ftruncate(STDIN_FD, 0)
     os.lseek(STDIN_FD, 0, os.SEEK_SET)
     view = memoryview(data)

@@ -1,9 +1,9 @@
 """The zygote: a small interpreter that forks parents, which fork the children that run programs.
 
-A parent is a copy of it that has imported some modules. The zygote itself imports none of them and does nothing but
-wait for the next order, so that a parent starts from clean memory. It communicates with the warden over a message
-socket on descriptor 0; when that closes it ends, and as it is pid 1 of a pid namespace, the kernel ends everything with
-it. Covered: the start, and forking parents. Not covered: what a parent does (``parent``).
+A parent is a fork of the zygote that has imported some modules. The zygote imports none of them and only waits for the
+next order, so that a parent starts from clean memory. It communicates with the warden over a message socket on
+descriptor 0 and ends when the socket closes. It is pid 1 of a pid namespace, so the kernel then kills all processes in
+it. Covered: the start, and forking parents. Not covered: parents (``parent``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from .. import orders
 from ..kernel import linux
 from . import parent
-from .bell import ring_on_exit, stop_ringing
+from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""How long parents may take to end their programs, which is less than the warden gives the zygote."""
+"""Seconds for parents to end their programs, less than the warden's timeout for the zygote; and poll interval."""
 
 
 def main() -> None:
-    """Prepare as the first message says, then fork a parent for each message."""
+    """Prepare according to the first message, then fork a parent for each further message."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -36,11 +36,11 @@ def main() -> None:
     linux.die_with_parent()
     linux.become_subreaper()
     linux.no_new_privileges()
-    # With 1, unlike 0, a core dump does not even go to a program of the host (a pipe in core_pattern). Every child
-    # inherits it, and the filter keeps it.
-    with contextlib.suppress(ValueError, OSError):  # where an ordinary user's own limit is 0 already
+    # With a limit of 1, unlike 0, the kernel does not even pipe a core dump to a program of the host (core_pattern).
+    # Every child inherits the limit, and the filter forbids to change it.
+    with contextlib.suppress(ValueError, OSError):  # the limit of an ordinary user may already be 0
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
-    for kind in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # no program takes more of the cores than it is given
+    for kind in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # programs cannot raise their own weight
         resource.setrlimit(kind, (0, 0))
     options = json.loads(control.recv(1 << 16))
     try:
@@ -57,16 +57,16 @@ def main() -> None:
 
 
 def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
-    """Fork a parent for each message until the warden is gone; returns the parents that are left."""
+    """Fork a parent for each message until the warden is gone; return the remaining parents."""
     parents: set[int] = set()
-    bell, ringer = ring_on_exit()
+    wakeup, waker = wake_on_child_exit()
     poll = select.poll()
     poll.register(control, select.POLLIN)
-    poll.register(bell, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     while True:
         for descriptor, _ in poll.poll():
-            if descriptor == bell:
-                os.read(bell, 4096)
+            if descriptor == wakeup:
+                os.read(wakeup, 4096)
                 _reap(parents)
                 continue
             if (message := _next(control)) is None:
@@ -74,8 +74,8 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
             names, theirs = message
             pid = os.fork()
             if pid == 0:
-                stop_ringing()
-                for inherited in (control.detach(), bell, ringer):
+                stop_waking()
+                for inherited in (control.detach(), wakeup, waker):
                     os.close(inherited)
                 parent.main(socket.socket(fileno=theirs), names, options)
                 os._exit(0)
@@ -84,7 +84,7 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
 
 
 def _next(control: socket.socket) -> tuple[list[str], int] | None:
-    """What the next parent shall import, and its end of a socket to the warden; ``None`` when the warden is gone."""
+    """Receive the modules of the next parent and its socket to the warden; ``None`` if the warden is gone."""
     try:
         message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
     except ConnectionError:
@@ -93,7 +93,7 @@ def _next(control: socket.socket) -> tuple[list[str], int] | None:
 
 
 def _reap(parents: set[int]) -> None:
-    """Reap what has ended, and end what a parent left: it would hold that parent's descriptors open."""
+    """Reap ended processes, and kill orphans of ended parents, which would hold their descriptors open."""
     with contextlib.suppress(ChildProcessError):
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
             parents.discard(pid)
@@ -103,7 +103,7 @@ def _reap(parents: set[int]) -> None:
 
 
 def _end(parents: set[int]) -> None:
-    """Without a pid namespace: let the parents end what they forked, and end whatever is left."""
+    """Without a pid namespace: let the parents end their children, and kill the remaining processes."""
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)

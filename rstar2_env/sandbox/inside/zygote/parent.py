@@ -1,7 +1,7 @@
-"""A parent: a fork of the zygote that imports its modules once, and forks a child for each order of the warden.
+"""A parent: a fork of the zygote that imports its modules once and forks a child for each order of the warden.
 
-It is single-threaded and never sees a job or an output, since every child would inherit them. Covered: its start. Not
-covered: its loop (``server``), and how its memory is laid out (``warm``).
+It is single-threaded and never receives jobs or outputs, since every child would inherit them. Covered: its start. Not
+covered: its loop (``server``), and the layout of its memory (``warm``).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..kernel import linux
 from . import warm
 
 _ROOM_TO_IMPORT = 256 << 20
-"""Bytes of address space that a program may use beyond its own to import what its parent lacks."""
+"""Extra bytes of address space for imports of modules that the parent lacks."""
 
 
 def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> None:
-    """Import and warm up, then serve until the warden closes its end.
+    """Import modules and warm up, then serve until the warden closes the socket.
 
     Args:
         control: Message socket to the warden.
         names: The modules of ``preload`` that this parent imports.
-        options: The warden's first message to the zygote: ``preload``, ``warmup`` (a program for each module, and under
-            the empty name one for every parent that imports any), ``site_dirs``, ``plan``, ``readable``.
+        options: The warden's first message to the zygote: ``preload``, ``warmup`` (a program by module; under
+            the empty name, a program for every parent that imports any), ``site_dirs``, ``plan``, ``readable``.
     """
     zygote = os.getppid()
     linux.die_with_parent()
@@ -38,7 +38,7 @@ def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> N
         warm.find(preload, options["site_dirs"])
         warm.load(names, _warmup(names, preload, options["warmup"]))
         warm.fill_gaps()
-        # The modules that run in every call are reimported now, to lie close together in memory (see ``warm``).
+        # Modules that run in every call are imported again, so that they are close together in memory (see ``warm``).
         for module in (linux, orders):
             package, _, name = module.__name__.rpartition(".")
             delattr(sys.modules[package], name)  # otherwise `from . import` would find the old module there

@@ -1,9 +1,9 @@
-"""Lowering the weight of a whole tree on the cores, and telling for how long that has held it back.
+"""Lower the weight of a process tree on the cores, and measure how long it has waited for a core since then.
 
-The tree gets the nice value ``LEVEL``, its sessions too where the kernel shares the cores between sessions (autogroup).
-What it starts from then on inherits both, and no program may raise them: the zygote sets RLIMIT_NICE to 0, and files
-below ``/proc`` are not for writing. On idle cores it runs at full speed. Covered: finding and lowering a tree, its time
-without a core. Not covered: when a program gives way (the warden's ``deprioritize``).
+The tree gets the nice value ``LEVEL``; so do its sessions of processes, if the kernel schedules by session (autogroup).
+New processes inherit both, and programs cannot raise them: the zygote sets RLIMIT_NICE to 0, and files below ``/proc``
+are not writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a tree, and its waiting
+time. Not covered: when a program is deprioritized (the warden's ``deprioritizing``).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import time
 from .watch import descendants
 
 LEVEL = 6
-"""The nice value, which is about a quarter of the weight of other processes."""
+"""Nice value; it corresponds to about a quarter of the weight of other processes."""
 _MOST_SWEEPS = 8
-"""Sweeps after which a tree that forks faster than it is found counts as one that cannot be lowered."""
+"""Largest number of sweeps; a tree that forks faster than the sweeps find its processes cannot be lowered."""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class LoweredTree:
-    """One tree that gives way.
+    """One process tree with a lowered weight.
 
     Args:
         main: Its first process.
-        init: The pausing process that is pid 1 above it, which does nothing in any case; 0 where there is none.
+        init: The pausing process that is its pid 1 and never runs; 0 if there is none.
     """
 
     def __init__(self, main: int, init: int) -> None:
@@ -38,17 +38,17 @@ class LoweredTree:
         self._spent = _spent(tree)
 
     def lower(self) -> bool:
-        """Lower the weight of all that is there now; false where it cannot be, or what that costs cannot be told."""
+        """Lower the weight of all current processes; return false if that fails, or if waiting time is not measured."""
         try:
             return self._main in self._tree() and str(self._main) in self._waited and self._sweep_all()
-        except OSError:  # another user's, or too soon after another session of this machine was lowered
+        except OSError:  # processes of another user, or too soon after another session was lowered
             return False
 
-    def held_back_s(self) -> float:
-        """Seconds since then in which it could have run and had no core.
+    def waited_s(self) -> float:
+        """Seconds since the start of this record in which the tree was ready to run but had no core.
 
-        That is the longest that one of its tasks waited. What all of them together ran is no such time, so a tree
-        whose tasks keep only one another waiting was not held back.
+        This is the longest wait of any of its tasks, at most the elapsed time minus the CPU time of all tasks: a tree
+        whose tasks only wait for one another did not wait.
         """
         tree = self._tree()
         waited = max((each - self._waited.get(task, 0.0) for task, each in _waited(tree).items()), default=0.0)
@@ -57,14 +57,14 @@ class LoweredTree:
 
     def _tree(self) -> dict[int, list[str]]:
         tree = descendants([pid for pid in (self._main, self._init) if pid])
-        tree.pop(self._init, None)  # it is in the session of the parent
+        tree.pop(self._init, None)  # it belongs to the session of the parent
         return tree
 
     def _sweep_all(self) -> bool:
         return any(not self._sweep() for _ in range(_MOST_SWEEPS))
 
     def _sweep(self) -> bool:
-        """Lower what is found; returns whether there was anything to lower."""
+        """Lower the processes that are found; return whether any was higher."""
         found = False
         for pid, tasks in self._tree().items():
             found |= _lower_session(pid)
@@ -77,12 +77,12 @@ class LoweredTree:
 
 
 def _lower_session(pid: int) -> bool:
-    """Lower the session of a process, where the kernel gives it a weight of its own; returns whether it was higher."""
+    """Lower the session of a process, if the kernel has weights of sessions; return whether it was higher."""
     path = f"/proc/{pid}/autogroup"
     try:
         with open(path, "rb") as file:
             text = file.read()
-    except OSError:  # a kernel without them
+    except OSError:  # a kernel without autogroups
         return False
     if not text or int(text.split()[-1]) >= LEVEL:
         return False
@@ -92,19 +92,19 @@ def _lower_session(pid: int) -> bool:
 
 
 def _waited(tree: dict[int, list[str]]) -> dict[str, float]:
-    """Seconds for which each task of a tree was ready to run and did not; without those of which it is not known."""
+    """Waiting seconds of each task of a tree; tasks with unknown times are omitted."""
     found: dict[str, float] = {}
     for pid, tasks in tree.items():
         for task in tasks:
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/schedstat", "rb") as file:
                 ran, waited, _ = map(int, file.read().split())
-                if ran:  # else the kernel does not count
+                if ran:  # otherwise the kernel does not count
                     found[task] = waited / 1e9
     return found
 
 
 def _spent(tree: dict[int, list[str]]) -> float:
-    """CPU seconds of the processes of a tree, and of those of their children that were waited for."""
+    """CPU seconds of the processes of a tree and of their reaped children."""
     ticks = 0
     for pid in tree:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:

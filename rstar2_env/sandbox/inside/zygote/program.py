@@ -1,9 +1,9 @@
-"""Run one program the way a notebook cell runs, and describe how it went.
+"""Run one program like a notebook cell, and report its result.
 
-Covered: the compile step ahead of any of the program's code, the echo of a trailing expression, tracebacks without the
-harness's frames, random states, orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation
-and limits (``child``), and the verdict on the call (``verdict``): the report made here comes from the program's own
-process, and the program can tamper with it.
+Covered: compiling before any code runs, the value of a trailing expression, tracebacks without frames of the harness,
+orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation and limits (``child``), and the
+verdict on the call (``verdict``): the report is created in the program's own process, so the program can tamper with
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 FILENAME = "<cell>"
 MAX_REPORT_BYTES = 120_000
-"""A report is one message on a socket whose buffer holds about 200 kB."""
+"""Size limit of a report, which is one message on a socket with a buffer of about 200 kB."""
 _MAX_VALUE = 64_000
 _MAX_TRACEBACK = 16_000
 _MAX_MESSAGE = 4_000
@@ -38,9 +38,9 @@ _REMEMBERED: Remembered = []
 
 
 def open_streams() -> None:
-    """Give ``sys`` fresh streams over descriptors 0, 1 and 2, unbuffered, so that a killed program loses nothing.
+    """Set the streams of ``sys`` to new ones over descriptors 0, 1 and 2, unbuffered, so that a kill loses no output.
 
-    Called in the zygote, where it costs nothing per call: a child puts its own pipes behind the same numbers.
+    Called in the parent process, at no cost per call: a child moves its own pipes to the same numbers.
     """
     fresh_stdin()
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
@@ -55,12 +55,12 @@ def open_streams() -> None:
 
 
 def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple[types.CodeType, types.CodeType | None]:
-    """Compile a cell into its body and, when the last statement is an expression, that expression.
+    """Compile a cell into its body and, if the last statement is an expression, that expression.
 
     Args:
         source: The cell.
         filename: Its name in tracebacks.
-        flags: ``__future__`` features that are on from earlier cells.
+        flags: Flags of ``__future__`` features from earlier cells.
 
     Raises:
         SyntaxError: As ``compile`` does; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
@@ -93,15 +93,15 @@ def run_cell(
     Args:
         source: The program.
         namespace: Its globals.
-        started: Called with the code once it has compiled, before any of it runs.
-        ended: Called as soon as none of it runs any more.
+        started: Called with the compiled code before it runs.
+        ended: Called as soon as the code has stopped running.
         filename: Its name in tracebacks.
-        flags: ``__future__`` features that are on from earlier cells.
+        flags: Flags of ``__future__`` features from earlier cells.
 
     Returns:
-        The exit code that Python would end with, and the report; its ``ends`` says that the program asked to exit.
+        The exit code of the program, and the report; its field ``ends`` is set if the program called for an exit.
     """
-    # The program may change anything that it can reach, so what is needed until its end is kept in local variables.
+    # The program can change anything that it can reach, so everything needed after it is kept in local variables.
     any_exception, back, restored = BaseException, restore, _REMEMBERED
     getpid, main_pid, exit_now, streams = os.getpid, os.getpid(), os._exit, flush
     try:
@@ -126,40 +126,40 @@ def run_cell(
         make_room()
         code, report = exit_report(error)
     ended()
-    if getpid() != main_pid:  # a child that the program forked returned here: it has no outcome of its own
+    if getpid() != main_pid:  # a fork of the program reached this line: it does not report an outcome
         streams()
         exit_now(code)
     return code, report
 
 
 def fresh_stdin() -> None:
-    """Give ``sys`` a fresh stream over descriptor 0: the previous one may still buffer earlier input."""
+    """Set ``sys.stdin`` to a new stream, since the previous one may buffer earlier input."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the zygote
         io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
     )
 
 
 def remember() -> None:
-    """Save the globals that a report needs, so that a program which changed them is still reported correctly."""
+    """Save the globals that a report needs, so that the report is correct even if the program changes them."""
     for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
         _REMEMBERED.append((vars(module), dict(vars(module))))
 
 
 def restore(remembered: Remembered) -> None:
-    """Restore saved globals. Uses nothing that a program could have changed."""
+    """Restore saved globals, without using anything that a program could have changed."""
     for current, kept in remembered:
         current.update(kept)
 
 
 def exit_report(error: BaseException) -> tuple[int, CellReport]:
-    """The exit code and report for an exception that reached the top, as the interpreter would treat it."""
+    """Exit code and report for an uncaught exception, as in the interpreter."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
     code = error.code
     if code is None:
         return 0, {"ends": True}
     if isinstance(code, int):
-        if not -(1 << 63) <= code < 1 << 63:  # what no C long can hold, the interpreter takes for -1
+        if not -(1 << 63) <= code < 1 << 63:  # the interpreter treats a number outside a C long as -1
             code = -1
         report = {} if code & 0xFF == 0 else {"error_type": "SystemExit", "error_message": str(code)}
         return code & 0xFF, {**report, "ends": True}
@@ -169,7 +169,7 @@ def exit_report(error: BaseException) -> tuple[int, CellReport]:
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> CellReport:
-    """The type, message and traceback of an exception, bounded, without the harness's own frames."""
+    """Type, message and traceback of an exception, truncated, without frames of the harness."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     name = type(error).__name__
@@ -177,7 +177,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> CellRep
         depth, step = 0, trace
         while step is not None:
             depth, step = depth + 1, step.tb_next
-        limit = -_FRAMES_SHOWN if depth > 4000 else None  # a recursion limit raised by the program: keep the end
+        limit = -_FRAMES_SHOWN if depth > 4000 else None  # the program raised the recursion limit: keep the end
         if trace is None:
             lines = traceback.format_exception_only(error)
         else:
@@ -193,7 +193,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> CellRep
 
 
 def finish() -> None:
-    """Do what an interpreter does at exit: join threads, run ``atexit``, flush. Errors are printed, not raised."""
+    """Finish like the interpreter at exit: join threads, run ``atexit``, flush. Errors are printed, not raised."""
     try:
         if threading.active_count() > 1 or getattr(threading, "_threading_atexits", True):
             threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
@@ -204,7 +204,7 @@ def finish() -> None:
 
 
 def flush() -> None:
-    """Flush the standard streams, which a program may have replaced by buffered ones."""
+    """Flush the standard streams, which a program may have replaced by buffered streams."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -213,7 +213,7 @@ def flush() -> None:
 
 
 def encode_report(report: CellReport) -> bytes:
-    """The report as bounded JSON: long texts are cut until it fits one message."""
+    """Encode the report as JSON; long texts are truncated until it fits one message."""
     while True:
         data = json.dumps(report).encode()
         if len(data) <= MAX_REPORT_BYTES:
@@ -227,14 +227,14 @@ def encode_report(report: CellReport) -> bytes:
 
 
 def make_room() -> None:
-    """Raise the soft memory limit to the hard one, so that a ``MemoryError`` can still be reported."""
+    """Raise the soft memory limit to the hard limit, so that a ``MemoryError`` can be reported."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _ends_in_semicolon(source: str, last: ast.Expr) -> bool:
-    """Whether the last statement is followed by ``;``, after which a notebook shows no value."""
+    """Whether the last statement ends with ``;``, which suppresses its value as in a notebook."""
     line, column = last.end_lineno or 1, last.end_col_offset or 0
     lines = source.encode("utf-8", "surrogatepass").splitlines()
     return line <= len(lines) and lines[line - 1][column:].lstrip().startswith(b";")
@@ -244,11 +244,11 @@ def _safe_str(thing: object) -> str:
     try:
         return str(thing)
     except BaseException as error:
-        return f"<{type(thing).__name__}, whose text raises {type(error).__name__}>"
+        return f"<{type(thing).__name__}; str() raises {type(error).__name__}>"
 
 
 def _cut(text: str, limit: int) -> tuple[str, int]:
-    """Cut the middle out of a long text; also how many characters went."""
+    """Cut the middle out of a long text; return the text and the number of removed characters."""
     if len(text) <= limit:
         return text, 0
     left_out = len(text) - limit
@@ -263,4 +263,4 @@ def _future_flags() -> int:
 
 
 FUTURE_FLAGS = _future_flags()
-"""The bits of a code object's flags that stand for ``__future__`` features."""
+"""Bits of ``co_flags`` for ``__future__`` features."""

@@ -1,11 +1,11 @@
-"""Running in a parent what every child runs, so that no child has to prepare the interpreter for it.
+"""Rehearsal in a parent of the code that every child runs, so that children find a specialized interpreter.
 
-An interpreter specializes code that runs often, and remembers where it found each attribute. Done in a child, both
-write to memory that it shares with its parent, and each such page is copied. So a parent does what a child does, from
-the layers of isolation to the report, until nothing is left to learn. What would change the parent is replaced for that
-time by calls that do nothing; descriptors are real, and put back.
+The interpreter specializes code that runs often, and caches attribute lookups. In a child, both would write to memory
+that is shared with its parent, and copy each such page. Therefore a parent runs the code of a child, from the layers of
+isolation to the report, until the interpreter has adapted. Calls that would change the parent are replaced by functions
+that do nothing; descriptors are real and are restored.
 
-Covered: one child's way, without its isolation. Not covered: where memory lies (``warm``).
+Covered: the steps of a child, without isolation. Not covered: the layout of memory (``warm``).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 _TIMES = 20
 _CELLS = ("print(1)", "x = 1\nx", "1 / 0", "x =")
 _LOW, _HIGH = 16, 128
-"""Below the first, descriptors are used by number; from the second on, they are out of the way."""
+"""Descriptors below ``_LOW`` are used by number; descriptors from ``_HIGH`` on do not conflict with them."""
 _FILE_BYTES = 1 << 20
 
 
 def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
-    """Do what a child does, as often as the interpreter needs to specialize it.
+    """Run the steps of a child, as often as the interpreter needs to specialize them.
 
     Args:
         plan: The active layers.
-        readable: Paths that programs may read.
+        readable: Paths that programs can read.
     """
     main = vars(sys.modules["__main__"])
     pristine, lines, path = dict(main), dict(linecache.cache), list(sys.path)
     job = wire.pack(child.EXAMPLE, (_CELLS[0].encode(), b""))
-    with _descriptors_put_back(), _inert():
-        # A nested user namespace is not rehearsed: its maps are files of this very process.
+    with _restored_descriptors(), _inert():
+        # A nested user namespace is not rehearsed, since its maps are files of this process.
         isolation = Isolation(dataclasses.replace(plan, user=plan.user and plan.users_from > 0), readable)
         isolation.prepare(0, _FILE_BYTES)
-        null = _out_of_the_way(os.open(os.devnull, os.O_RDWR))
+        null = _move_high(os.open(os.devnull, os.O_RDWR))
         for _ in range(_TIMES):
-            with _descriptors_put_back():
-                read, write = (_out_of_the_way(end) for end in os.pipe())
+            with _restored_descriptors():
+                read, write = (_move_high(end) for end in os.pipe())
                 os.write(write, job)
                 isolation.enter((null, null), null, WORKDIR, 0, _FILE_BYTES)
                 child.arrange((read, null, null, null))
@@ -76,8 +76,8 @@ def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
 
 @contextlib.contextmanager
 def _inert() -> Iterator[None]:
-    """Replace what would change this process by functions that take the same arguments and do nothing."""
-    harmless = operator.is_  # like the others it is built in and takes two values, which counts for specialization
+    """Replace functions that would change this process by functions with the same arguments that do nothing."""
+    harmless = operator.is_  # built in and with two arguments like the originals, which matters for specialization
     replaced = ((os, "closerange"), (os, "chdir"), (os, "chown"), (resource, "setrlimit"))
     kept = [getattr(module, name) for module, name in replaced]
     environment = dict(os.environ)
@@ -97,9 +97,9 @@ def _nothing(*_: object) -> None:
 
 
 @contextlib.contextmanager
-def _descriptors_put_back() -> Iterator[None]:
-    """Close what is opened meanwhile, and put back what was behind the low numbers."""
-    before = _open_ones()
+def _restored_descriptors() -> Iterator[None]:
+    """Close descriptors that are opened in this context, and restore those with low numbers."""
+    before = _open_descriptors()
     kept = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _HIGH) for number in before if number < _LOW}
     flags = {number: os.get_inheritable(number) for number in kept}
     try:
@@ -107,21 +107,21 @@ def _descriptors_put_back() -> Iterator[None]:
     finally:
         for number, copy in kept.items():
             os.dup2(copy, number, inheritable=flags[number])
-        for number in _open_ones() - before:
+        for number in _open_descriptors() - before:
             os.close(number)
 
 
-def _open_ones() -> set[int]:
+def _open_descriptors() -> set[int]:
     found = set(map(int, os.listdir("/proc/self/fd")))
     for number in list(found):
         try:
             fcntl.fcntl(number, fcntl.F_GETFD)
-        except OSError:  # the one that listed them
+        except OSError:  # the descriptor of the listing
             found.discard(number)
     return found
 
 
-def _out_of_the_way(descriptor: int) -> int:
+def _move_high(descriptor: int) -> int:
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
     os.close(descriptor)
     return high

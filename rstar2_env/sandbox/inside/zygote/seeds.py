@@ -1,8 +1,8 @@
-"""Random states: every call starts from its job's seed, so that it replays, and no two calls draw the same.
+"""Random states: every call starts from the seed of its job, so that it replays exactly.
 
-Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether the zygote has loaded
-them or the program imports them later. Not covered: generators that a program makes itself without a seed
-(``numpy.random.default_rng()``, ``secrets``), which use the kernel's randomness.
+Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, loaded by the parent or imported later
+by the program. Not covered: generators that a program creates without a seed (``numpy.random.default_rng()``,
+``secrets``), which use randomness of the kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the loaded generators, and arrange that those imported later are seeded on import."""
+    """Seed the loaded generators, and seed others when they are imported."""
     random.seed(seed)
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedOnImport)]
     later = {name for name in _SEEDED if name not in sys.modules}
@@ -30,13 +30,13 @@ def seed_everything(seed: int) -> None:
 
 
 def _seed(module: ModuleType, seed: int) -> None:
-    # A different number for each, or generators of one kind would draw the same numbers. (Fibonacci hashing.)
+    # A different seed for each module, so that generators of one kind draw different numbers (Fibonacci hashing).
     mixed = (seed + 1 + _SEEDED.index(module.__name__)) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
     module.seed(mixed >> 32)
 
 
 class _SeedOnImport:
-    """Finds a module as usual, and seeds it once it is loaded."""
+    """Import hook that seeds a module after loading it."""
 
     def __init__(self, names: set[str], seed: int) -> None:
         self._names = names
@@ -45,7 +45,7 @@ class _SeedOnImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of one of the modules to seed, with a loader that seeds it; ``None`` for every other."""
+        """Return the spec of a module to seed, with a loader that seeds it; ``None`` for other modules."""
         if name not in self._names:
             return None
         self._names.discard(name)
@@ -57,5 +57,5 @@ class _SeedOnImport:
                 load(module)
                 _seed(module, self._seed)
 
-            spec.loader.exec_module = load_and_seed  # type: ignore[method-assign]  # of this one loader alone
+            spec.loader.exec_module = load_and_seed  # type: ignore[method-assign]  # changes only this loader
         return spec

@@ -1,6 +1,6 @@
-"""The zygote's loop: fork one child for each order into its own namespaces, reap it, kill its whole tree.
+"""The loop of a parent: fork a child into its own namespaces for each order, reap it, kill its process tree.
 
-Not covered: the start (``main``, ``warm``), what a child does (``child``), the verdict (the warden's ``verdict``).
+Not covered: the start (``parent``, ``warm``), the steps of a child (``child``), the verdict (the warden's ``verdict``).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..kernel import linux
 from ..kernel.isolation import Isolation
 from ..kernel.plan import IsolationPlan
 from . import child
-from .bell import ring_on_exit, stop_ringing
 from .halt import TreeHalt
 from .priority import LoweredTree
+from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
 class _Tree:
-    """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
+    """One child, and the pausing process that is its pid 1 (0 without a pid namespace)."""
 
     __slots__ = ("ended", "halt", "init", "killed", "lowered", "main", "number", "watch")
 
@@ -41,7 +41,7 @@ class _Tree:
 
 
 class ZygoteServer:
-    """The loop of the zygote: receives orders, forks children and reports their ends.
+    """Receives orders, forks children, and reports their ends.
 
     Args:
         control: Message socket to the warden.
@@ -54,36 +54,36 @@ class ZygoteServer:
         self._isolation = isolation
         self._fork = linux.plain_fork()
         self._wait = linux.Reaper().wait
-        self._trees: dict[int, _Tree] = {}  # by the warden's number
-        self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
-        self._tended: set[int] = set()
-        self._halting: set[int] = set()  # trees that were told to stand still, and were not yet seen to
-        self._tend_at = 0.0
+        self._trees: dict[int, _Tree] = {}  # by the number that the warden assigned
+        self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for pid 1
+        self._bounded: set[int] = set()
+        self._halting: set[int] = set()  # trees with an order to halt that are not yet stopped
+        self._check_at = 0.0
         self._poll = select.poll()
-        self._bell = -1 if linux.has_pidfds() else ring_on_exit()[0]
+        self._wakeup = -1 if linux.has_pidfds() else wake_on_child_exit()[0]
         self._own_nets = "net" in plan.namespaces
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
     def serve(self) -> None:
-        """Serve until the warden closes its end."""
+        """Serve until the warden closes the socket."""
         self._poll.register(self._control, select.POLLIN)
-        if self._bell >= 0:
-            self._poll.register(self._bell, select.POLLIN)
+        if self._wakeup >= 0:
+            self._poll.register(self._wakeup, select.POLLIN)
         control = self._control.fileno()
         while True:
-            interval = INTERVAL_S if self._tended or self._halting else None
+            interval = INTERVAL_S if self._bounded or self._halting else None
             for descriptor, _ in self._poll.poll(None if interval is None else interval * 1000):
-                if descriptor == self._bell:
-                    self._look_for_ends()
+                if descriptor == self._wakeup:
+                    self._reap_ended()
                 elif descriptor != control:
                     self._on_end(descriptor)
-                elif not self._obey():
+                elif not self._handle():
                     return
-            if interval is not None and time.monotonic() >= self._tend_at:
-                self._tend()
-                self._look_after_halted()
-                self._tend_at = time.monotonic() + INTERVAL_S
+            if interval is not None and time.monotonic() >= self._check_at:
+                self._check_bounds()
+                self._check_halting()
+                self._check_at = time.monotonic() + INTERVAL_S
 
     def close(self) -> None:
         """Kill every child."""
@@ -92,7 +92,7 @@ class ZygoteServer:
         if self._pausing is None:
             self._kill_orphans()
 
-    def _obey(self) -> bool:
+    def _handle(self) -> bool:
         try:
             message, ancillary, _, _ = self._control.recvmsg(orders.MAX_BYTES, _DESCRIPTOR_SPACE)
         except ConnectionError:
@@ -122,7 +122,7 @@ class ZygoteServer:
                 self._deprioritize(tree)
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets)
-                self._tended.add(tree.number)
+                self._bounded.add(tree.number)
         return True
 
     def _make(self, order: orders.Order, descriptors: tuple[int, ...]) -> None:
@@ -137,13 +137,13 @@ class ZygoteServer:
             try:
                 tree.main = self._fork()
                 if tree.main == 0:
-                    if self._bell >= 0:
-                        stop_ringing()
+                    if self._wakeup >= 0:
+                        stop_waking()
                     child.main(descriptors, order, self._isolation, init_fd)
             finally:
                 if self._pausing is not None:
                     linux.setns(self._own_pids, linux.CLONE_NEWPID)
-            if self._bell < 0:
+            if self._wakeup < 0:
                 self._watch(os.pidfd_open(tree.main), tree, False)
             self._trees[tree.number] = tree
         except OSError as error:
@@ -162,9 +162,9 @@ class ZygoteServer:
         os.close(pidfd)
         self._finish(tree, is_init)
 
-    def _look_for_ends(self) -> None:
-        """Find the children that have ended, where no descriptor reports it."""
-        os.read(self._bell, 4096)
+    def _reap_ended(self) -> None:
+        """Find ended children, if the kernel has no pidfds."""
+        os.read(self._wakeup, 4096)
         for tree in list(self._trees.values()):
             wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT
             if not tree.ended and os.waitid(os.P_PID, tree.main, wanted) is not None:
@@ -176,9 +176,9 @@ class ZygoteServer:
             tree.init = 0
         else:
             tree.ended = True
-            # No program can end its pid 1: if it is exiting, something outside killed it, and with it the tree.
+            # A program cannot kill its pid 1: if pid 1 is exiting, it was killed from outside, and the tree with it.
             broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
-            self._kill(tree)  # what is left of it
+            self._kill(tree)  # the rest of the tree
             kind = orders.BROKEN if broken else orders.ENDED
             self._send(orders.pack_reply(kind, tree.number, status, cpu_us, peak_kb))
         if tree.ended and not tree.init:
@@ -204,25 +204,25 @@ class ZygoteServer:
             tree.halt.undo()
             tree.halt = None
         if tree.watch is not None:
-            self._tended.add(tree.number)
+            self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the weight of a tree and of what it has started since; tell for how long that has held it back."""
+        """Lower the weight of a tree with all its new processes, and reply with its waiting time."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
-        lowered, held_back_us = tree.lowered.lower(), int(tree.lowered.held_back_s() * 1e6)
-        self._send(orders.pack_reply(orders.DEPRIORITIZED, tree.number, lowered, held_back_us))
+        lowered, waited_us = tree.lowered.lower(), int(tree.lowered.waited_s() * 1e6)
+        self._send(orders.pack_reply(orders.DEPRIORITIZED, tree.number, lowered, waited_us))
 
-    def _look_after_halted(self) -> None:
-        """See that trees stand still, and end those that cannot be made to."""
+    def _check_halting(self) -> None:
+        """Check that halting trees are stopped, and end trees that cannot be stopped."""
         for number in list(self._halting):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.halt is None:
                 self._halting.discard(number)
             elif tree.halt.is_stopped():
                 self._halting.discard(number)
-                self._tended.discard(number)  # what does not run takes no more
+                self._bounded.discard(number)  # stopped processes use no more resources
             elif not tree.halt.sweep():
                 self._halting.discard(number)
                 self._end_overdrawn(tree, "rest")
@@ -231,20 +231,20 @@ class ZygoteServer:
         self._send(orders.pack_reply(orders.OVERDRAWN, tree.number, text=bound))
         self._kill(tree)
 
-    def _tend(self) -> None:
-        """Check trees that no other layer bounds, and end those over their bounds."""
-        for number in list(self._tended):
+    def _check_bounds(self) -> None:
+        """Check the trees whose limits no other layer enforces, and end trees that exceed them."""
+        for number in list(self._bounded):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.watch is None:
-                self._tended.discard(number)
+                self._bounded.discard(number)
             elif (bound := tree.watch.overdrawn([pid for pid in (tree.main, tree.init) if pid])) is not None:
-                self._tended.discard(number)
+                self._bounded.discard(number)
                 self._end_overdrawn(tree, bound)
         if self._pausing is None:
-            self._kill_orphans()  # the check of a tree would miss them
+            self._kill_orphans()  # a check of a tree would miss orphans
 
     def _kill(self, tree: _Tree) -> None:
-        """Kill a tree whole: killing pid 1 ends the namespace; without one, kill the process group."""
+        """Kill a process tree: kill its pid 1, which ends the namespace; without one, kill the process group."""
         tree.killed = True
         try:
             if tree.init:
@@ -258,25 +258,25 @@ class ZygoteServer:
                 os.kill(tree.main, signal.SIGKILL)
 
     def _kill_orphans(self) -> None:
-        """Kill and reap the children that were not forked here: those whose parents ended, or that a program made so.
+        """Kill and reap children that were not forked here: orphans of ended processes.
 
-        Without pid namespaces, these have left their group. With them there should be none, and one that is there all
-        the same would keep the pid 1 of its namespace from ending.
+        Without pid namespaces, such processes have left their group. With pid namespaces there should be none; if one
+        exists, it would keep the pid 1 of its namespace from ending.
         """
         trees = [*self._trees.values(), *(tree for tree, _ in self._watched.values())]
         known = {pid for tree in trees for pid in (tree.main, tree.init)}
         for _ in range(1000):
-            strangers = [pid for pid in linux.children() if pid not in known]
-            if not strangers:
+            orphans = [pid for pid in linux.children() if pid not in known]
+            if not orphans:
                 return
-            for pid in strangers:
+            for pid in orphans:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
 
     def _send(self, message: bytes) -> None:
-        try:  # noqa: SIM105  # on the way of every call, where each object touched costs a page
+        try:  # noqa: SIM105  # runs in every call, where each touched object costs a page
             self._control.send(message)
-        except BrokenPipeError:  # the warden is gone, and the next poll notices it
+        except BrokenPipeError:  # the warden is gone; the next poll notices it
             pass

@@ -1,13 +1,13 @@
-"""A session inside its child: cell after cell in one namespace, until the program exits or the warden ends it.
+"""A session inside its child: cells run one after the other in one namespace, until the program exits or is ended.
 
-Covered: the loop, interrupts, what is reset between cells. Not covered: running one cell (``program``), and lifetimes
-of sessions (``sessions``). The report that ends a cell comes from the program's own process, as every report does; a
-program that forges it ends its own cell early, and what it does from then on counts for the next cell.
+Covered: the loop, interrupts, resetting state between cells. Not covered: running one cell (``program``), and lifetimes
+of sessions (the warden's ``sessions``). The report that ends a cell is sent by the program's own process; a program
+that forges it ends its own cell early, and its later actions count for the next cell.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # what signal wraps; it has no stub
+import _signal  # type: ignore[import-not-found]  # wrapped by signal; it has no stub
 import contextlib
 import gc
 import os
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from ..kernel.isolation import Isolation
 
 _CPU_OVER_LIFE_S = 3600
-"""CPU seconds that a session's process may use in total, which bounds threads that run between cells."""
+"""Total CPU seconds of a session, which limits threads that run between cells."""
 
 
 def _too_late(number: int, frame: types.FrameType | None) -> None:
-    """Answers an interrupt between cells."""
+    """Ignore an interrupt between cells."""
 
 
 def serve(frame: wire.Frame, isolation: Isolation) -> int:
-    """Run the cell of ``frame`` and those that come after it; returns the exit code when no more come."""
-    # Cells may change anything that they can reach, so what is needed between them is kept in local variables.
+    """Run the cell of ``frame`` and all later cells; return the exit code when the warden closes the job pipe."""
+    # Cells can change anything that they can reach, so everything needed between them is kept in local variables.
     exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
     quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
-    # Without the enumerations around it, which cost more than all else between two cells.
+    # Without the enumerations of ``signal``, which cost more than everything else between two cells.
     handle, number, raising = _signal.signal, int(signal.SIGINT), signal.default_int_handler
     intake.find_own_modules()
     intake.bound(frame.header["limits"], isolation, _CPU_OVER_LIFE_S)
@@ -56,12 +56,12 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
         call_id, source = following.header["id"], ""
         try:
             source = arm(following, state)
-            following = None  # so that a large cell is freed when it ends
+            following = None  # frees a large cell when it ends
             handle(number, raising)
             name = f"<cell {state.cells}>"
             code, report = run(source, main, state.started, disarm, name, state.flags)
             disarm()
-        except any_exception as error:  # files that do not fit, or an interrupt exactly at the end
+        except any_exception as error:  # files that exceed the limit, or an interrupt exactly at the end
             disarm()
             code, report = 1, program.describe(error, None)
         source = ""
@@ -80,7 +80,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
 
 
 class _State:
-    """The state of a session besides its namespace."""
+    """State of a session in addition to its namespace."""
 
     def __init__(self) -> None:
         self.cells = 0
@@ -90,7 +90,7 @@ class _State:
         self.memory = resource.getrlimit(resource.RLIMIT_AS)
 
     def started(self, code: types.CodeType) -> None:
-        """A cell has compiled. Its ``__future__`` features stay on, as in a notebook."""
+        """Record a compiled cell; its ``__future__`` features stay on for later cells, as in a notebook."""
         self.flags |= code.co_flags & program.FUTURE_FLAGS
         if self.cells == 1:
             os.write(intake.REPORT_FD, wire.STARTED)
@@ -103,7 +103,7 @@ class _State:
 
 
 def _prepare(frame: wire.Frame, state: _State) -> str:
-    """Files, standard input, random states and limits of one cell; returns its source."""
+    """Set up files, standard input, random states and limits of a cell; return its source."""
     header, blobs = frame.header, frame.blobs
     state.cells += 1
     if header["files"]:

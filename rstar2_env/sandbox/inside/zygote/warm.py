@@ -1,10 +1,10 @@
-"""Warming up an interpreter, so that a fork of it is ready and cheap.
+"""Warm-up of an interpreter, so that its forks are ready and cheap.
 
-A fork copies the page tables of all memory, and then each page that either side writes to, even to count a reference.
-So the heap is put into huge pages (one table entry for 2 MiB instead of 512), and memory that the zygote and every
-child touch is kept apart from the rarely used bulk of the preloaded modules: writing to a shared huge page splits it.
+A fork copies the page tables of all memory, and later each page to which either side writes, even a reference count.
+Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Memory that every child touches is
+separated from the preloaded modules, most of which is rarely used: a write to a shared huge page splits it.
 
-Covered: imports, filling caches by a first use, laying out memory. Not covered: forking (``server``).
+Covered: imports, filling caches by a first use, the layout of memory. Not covered: forking (``server``).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FILLERS: list[bytes] = []
 
 
 def find(names: list[str], site_dirs: list[str]) -> None:
-    """Put installed packages on the path, and see that modules are there, without importing them.
+    """Put installed packages on the path, and check that modules exist, without importing them.
 
     Args:
         names: Names of modules.
         site_dirs: Folders of installed packages.
 
     Raises:
-        ModuleNotFoundError: One is not installed.
+        ModuleNotFoundError: A module is not installed.
     """
     sys.path.extend(site_dirs)
     for name in names:
@@ -47,28 +47,28 @@ def find(names: list[str], site_dirs: list[str]) -> None:
 
 
 def load(names: list[str], warmup: str) -> None:
-    """Import what programs commonly use, and run the warm-up program once.
+    """Import modules, and run the warm-up program once.
 
     Args:
         names: Names of modules to import.
         warmup: The warm-up program.
 
     Raises:
-        Exception: Whatever an import or the warm-up raises.
+        Exception: Any exception of an import or of the warm-up.
     """
     site = importlib.import_module("site")
-    for step in (site.setquit, site.setcopyright, site.sethelper):  # exit(), quit() and help(), absent with -S
+    for step in (site.setquit, site.setcopyright, site.sethelper):  # exit(), quit() and help() are missing with -S
         step()
     for name in names:
         importlib.import_module(name)
     if "numpy" in sys.modules:
-        importlib.import_module("numpy.random")  # it loads lazily, and most programs that draw random numbers need it
+        importlib.import_module("numpy.random")  # loads lazily; most programs that draw random numbers need it
     if warmup:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "warmup"})
 
 
 def fill_gaps() -> None:
-    """Fill every free gap in the memory of the preloaded modules, so that later allocations lie apart."""
+    """Fill the free gaps in the memory of the preloaded modules, so that later allocations are outside of it."""
     atexit._clear()
     gc.collect()
     gc.disable()
@@ -82,34 +82,34 @@ def fill_gaps() -> None:
 
 
 def settle(plan: IsolationPlan, readable: list[str]) -> None:
-    """Bring memory into the state that forks start from. Call it last.
+    """Bring memory into the state from which children are forked. Call it last.
 
     Args:
         plan: The active layers.
-        readable: Paths that programs may read.
+        readable: Paths that programs can read.
     """
     from . import program
     from .rehearsal import rehearse
 
-    _set_the_stage()
+    _prepare_main()
     program.remember()
-    sys._clear_type_cache()  # else each new entry in a child would write to the name that it displaces
+    sys._clear_type_cache()  # otherwise each new entry in a child would write to the entry that it replaces
     rehearse(plan, readable)
-    fill_gaps()  # again: memory freed since then lies among the modules, and would be reused first
+    fill_gaps()  # again: memory freed since then is between the modules and would be reused first
     gc.freeze()
     use_huge_pages()
 
 
-def _set_the_stage() -> None:
-    """Prepare what every program starts with: an empty ``__main__``, streams, its folder on the path."""
+def _prepare_main() -> None:
+    """Prepare the initial state of every program: an empty ``__main__``, streams, its folder on the path."""
     from ..kernel import isolation
     from . import program
 
     main = types.ModuleType("__main__")
-    main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has
+    main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as in the interpreter's own
     sys.modules["__main__"] = main
     sys.path.insert(0, isolation.WORKDIR)
-    # The streams look at what is behind their descriptors when they are made: give them pipes, as in a child.
+    # The streams examine their descriptors when they are created, so use pipes, as in a child.
     kept = [os.dup(1), os.dup(2)]
     read, write = os.pipe()
     for descriptor in (1, 2):
@@ -122,7 +122,7 @@ def _set_the_stage() -> None:
 
 
 def use_huge_pages() -> int:
-    """Ask the kernel to back the heap by huge pages now; returns how many it made (none before Linux 6.1)."""
+    """Move the heap to huge pages; return their number (none before Linux 6.1)."""
     libc = ctypes.CDLL(None, use_errno=True)
     made = 0
     for start, end in _writable_spans():
@@ -132,7 +132,7 @@ def use_huge_pages() -> int:
 
 
 def _writable_spans() -> list[tuple[int, int]]:
-    """Address ranges of this process's own writable memory, without files."""
+    """Address ranges of the writable memory of this process, without files."""
     spans = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as file:
         for line in file.readlines():

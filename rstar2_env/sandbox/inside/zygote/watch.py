@@ -1,9 +1,9 @@
-"""Bounds on a whole tree by frequent checks, where no control group or private file system enforces them.
+"""Limits on a process tree by frequent checks, if no control group or private file system enforces them.
 
-An rlimit bounds one process or one file, and a program may have many. Covered: adding up a tree's memory, what the
-kernel may hold for its sockets, its tasks, and its files, with those that have no name any more but are open or mapped.
-A check reads for a bounded time and goes on where it stopped, since a program decides how long its processes take to
-read. Not covered: use between two checks, tens of milliseconds apart, which rlimits bound.
+An rlimit applies to one process or one file, but a program can have many. Covered: the sum of the memory of a tree,
+including kernel memory of its sockets; its tasks; and its files, including unnamed ones that are open or mapped. A
+check has a bounded duration and continues where the previous one stopped, since a program can make its processes slow
+to read. Not covered: usage between two checks, tens of milliseconds apart, which rlimits bound.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ INTERVAL_S = 0.05
 """Seconds between two checks."""
 MOST_FILES = 10_000
 _BUDGET_S = 0.01
-"""Seconds that one check may spend on the memory of one tree."""
+"""Largest duration of one check of one tree, in seconds."""
 _SOCKET_BYTES = 320 << 10
-"""What the kernel may hold for one end of a pair of sockets with the default buffer, and a message beyond it."""
+"""Largest kernel memory of one end of a socket pair with the default buffer: the buffer and one more message."""
 _MOST_MAPS = 1 << 21
 _UNKNOWN = 1 << 40
-"""Bytes for what cannot be measured: more than any bound."""
+"""Bytes assumed for files that cannot be measured: more than any limit."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watch:
-    """The bounds on one tree; 0 is no bound.
+    """Limits on one process tree; 0 means unlimited.
 
     Args:
         tasks: Processes and threads.
-        memory: Bytes of memory, shared pages counted in shares.
+        memory: Bytes of memory; shared pages count proportionally.
         files: Bytes of files below ``workdir``.
         workdir: The working folder.
-        own_net: Whether the tree has a network namespace of its own, which shows sockets in flight too.
+        own_net: Whether the tree has its own network namespace, which also lists sockets in flight.
     """
 
     def __init__(self, tasks: int, memory: int, files: int, workdir: str, own_net: bool = False) -> None:
@@ -44,23 +44,23 @@ class Watch:
         self._files = files
         self._workdir = workdir
         self._own_net = own_net
-        self._shares = _Tally(_proportional)
-        self._nameless = _Tally(_nameless)
+        self._shares = _TreeSum(_proportional)
+        self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """Name of the bound that the tree below and including ``roots`` exceeds, or ``None``."""
+        """Name of the limit that the tree of ``roots`` exceeds, or ``None``."""
         tree = descendants(roots) if self._memory or self._tasks or self._files else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
-        if self._memory and self._takes_more(tree):
+        if self._memory and self._exceeds_memory(tree):
             return "memory"
-        if self._files and self._holds_more(tree):
+        if self._files and self._exceeds_files(tree):
             return "files"
         return None
 
-    def _takes_more(self, tree: dict[int, list[str]]) -> bool:
+    def _exceeds_memory(self, tree: dict[int, list[str]]) -> bool:
         room = self._memory - _SOCKET_BYTES * self._sockets(tree)
-        # What each has resident is quick to read, but counts shared pages whole: if even that is little, all is well.
+        # Resident memory is quick to read but counts shared pages fully: if even that is within the limit, stop here.
         return room < 0 or (room < sum(map(_resident, tree)) and room < self._shares.total(tree))
 
     def _sockets(self, tree: dict[int, list[str]]) -> int:
@@ -70,16 +70,16 @@ class Watch:
                     return sum(1 for _ in file) - 1
         return len({link for pid in tree for link in _links(pid) if link.startswith("socket:")})
 
-    def _holds_more(self, tree: dict[int, list[str]]) -> bool:
+    def _exceeds_files(self, tree: dict[int, list[str]]) -> bool:
         room = self._files - self._nameless.total(tree)
-        return room < 0 or _folder_holds_more(self._workdir, room)
+        return room < 0 or _folder_exceeds(self._workdir, room)
 
 
-class _Tally:
-    """Adds up what the processes of a tree hold, over several checks where one has not the time for all of them.
+class _TreeSum:
+    """Sum over the processes of a tree, over several checks if one check does not have time for all processes.
 
     Args:
-        read: What one process holds: bytes, by what identifies them among all processes.
+        read: Returns the bytes of one process, by an id of the resource that is unique among processes.
     """
 
     def __init__(self, read: Callable[[int], dict[int, int]]) -> None:
@@ -87,7 +87,7 @@ class _Tally:
         self._found: dict[int, dict[int, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Bytes that are held by the processes that were read since all had been."""
+        """Bytes of the processes that were read in the current round over the tree."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
@@ -103,7 +103,7 @@ class _Tally:
 
 
 def descendants(roots: list[int]) -> dict[int, list[str]]:
-    """The processes ``roots`` and all below them, each with its tasks."""
+    """Processes of the trees below and including ``roots``, each with its tasks."""
     found: dict[int, list[str]] = {}
     rest = list(roots)
     while rest:
@@ -125,7 +125,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> dict[int, int]:
-    """Bytes of memory, by the number of the process."""
+    """Proportional memory of a process in bytes, by process id."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             lines = [line for line in file if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]
@@ -135,7 +135,7 @@ def _proportional(pid: int) -> dict[int, int]:
 
 
 def _links(pid: int) -> list[str]:
-    """What the descriptors of a process are, as the kernel names it."""
+    """Link targets of the descriptors of a process."""
     found = []
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
@@ -145,15 +145,15 @@ def _links(pid: int) -> list[str]:
 
 
 def _nameless(pid: int) -> dict[int, int]:
-    """The files without a name that a process holds, by open descriptors or mapped: bytes by inode number."""
+    """Unnamed files that a process has open or mapped: bytes by inode number."""
     found: dict[int, int] = {}
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
         lines = file.read(_MOST_MAPS).splitlines()
         for line in lines:
             if line.endswith(b" (deleted)") and not line.split(maxsplit=5)[5].startswith((b"/dev/zero", b"/memfd:")):
-                found[int(line.split(maxsplit=5)[4])] = _UNKNOWN  # its size cannot be read unless it is open too
+                found[int(line.split(maxsplit=5)[4])] = _UNKNOWN  # its size can be read only if it is open too
         if file.read(1):
-            found[-1] = _UNKNOWN  # no benign program has so many mappings, and any file may be among them
+            found[-1] = _UNKNOWN  # no benign program has so many mappings, which could include any file
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -165,8 +165,8 @@ def _nameless(pid: int) -> dict[int, int]:
     return found
 
 
-def _folder_holds_more(folder: str, most: int) -> bool:
-    """Whether the files below a folder take more than ``most`` bytes, or are too numerous."""
+def _folder_exceeds(folder: str, most: int) -> bool:
+    """Whether the files below a folder use more than ``most`` bytes, or are too many."""
     taken = count = 0
     rest = [folder]
     while rest:

@@ -213,7 +213,7 @@ def test_containers_of_processes_that_are_gone_are_swept_and_others_left(
 
 def test_jobs_larger_than_a_container_are_refused(make: Callable[..., Any]) -> None:
     sandbox = make(memory_mb=600)
-    with pytest.raises(ConfigurationError, match="memory_mb="):
+    with pytest.raises(ConfigurationError, match="memory_mb"):
         sandbox.run(Job("1", limits=Limits(memory_mb=2000)))
 
 

@@ -21,7 +21,7 @@ class Grower:
         self.made: list[list[str]] = []
         self.theirs: list[socket.socket] = []
 
-    def grow(self, names: list[str]) -> ParentLink:
+    def make_parent(self, names: list[str]) -> ParentLink:
         self.made.append(names)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.theirs.append(theirs)
@@ -81,7 +81,7 @@ def test_the_only_parent_has_everything(grower: Grower) -> None:
 def test_a_parent_that_was_not_used_for_long_makes_room(grower: Grower) -> None:
     parents = make(grower, 3, "a", "b", "c")
     unused = parents.for_program([b"a"])
-    parents.settle(unused)
+    parents.mark_ready(unused)
     assert choose(parents, "b") == ("a", "b", "c")
     assert not unused.retiring, "it was used a moment ago"
     unused.used_at -= 3600
@@ -98,13 +98,13 @@ def test_a_parent_that_was_not_used_for_long_makes_room(grower: Grower) -> None:
 
 def test_what_could_not_be_made_is_not_tried_again(grower: Grower) -> None:
     parents, settled = make(grower, 4, "a", "b"), []
-    parents.attend(EventLoop(lambda owner, error: None), lambda parent, message: None, settled.append)
+    parents.listen(EventLoop(lambda owner, error: None), lambda parent, message: None, settled.append)
     for text in (b"a", b"a, b"):
         parent = parents.for_program([text])
         parent.made_at -= 3600
         assert not parents.stalled()
         assert settled.pop() is parent
-        assert not parent.grown
+        assert not parent.ready
     assert choose(parents, "a") == parents.for_session().names == ()
     assert grower.made == [[], ["a"], ["a", "b"]]
     parents.close()
@@ -133,12 +133,12 @@ def test_one_that_does_not_answer_is_noticed(grower: Grower) -> None:
 def test_what_a_parent_says_is_passed_on_once_it_is_ready(grower: Grower) -> None:
     heard, settled = [], []
     parents, loop = make(grower, 4, "a"), EventLoop(lambda owner, error: None)
-    parents.attend(loop, lambda parent, message: (heard.append((parent, message)), loop.stop()), settled.append)
+    parents.listen(loop, lambda parent, message: (heard.append((parent, message)), loop.stop()), settled.append)
     heavy = parents.for_program([b"a"])
     grower.theirs[1].send(orders.pack_reply(orders.PONG))
     loop.run()
     assert settled == [heavy]
-    assert heavy.grown
+    assert heavy.ready
     [(parent, message)] = heard
     assert parent is heavy
     assert message.kind == orders.PONG

@@ -135,7 +135,7 @@ def test_a_program_is_held_back_by_another_on_its_core() -> None:
     try:
         way = LoweredTree(processes[0].pid, 0)
         assert way.lower()
-        wait_for(lambda: way.held_back_s() > 0.2)
+        wait_for(lambda: way.waited_s() > 0.2)
     finally:
         for process in processes:
             ended(process)
@@ -163,4 +163,4 @@ def test_tasks_that_keep_one_another_waiting_are_not_held_back(
     now[0] += elapsed
     tasks["1"] += waited
     cpu[0] += spent
-    assert way.held_back_s() == pytest.approx(held_back)
+    assert way.waited_s() == pytest.approx(held_back)

@@ -137,6 +137,6 @@ def test_a_check_reads_for_a_bounded_time_and_goes_on_where_it_stopped(monkeypat
         read.append(pid)
         return {pid: 10}
 
-    tally = watch._Tally(slow)
+    tally = watch._TreeSum(slow)
     assert [tally.total([1, 2, 3]) for _ in range(4)] == [10, 20, 30, 10]
     assert read == [1, 2, 3, 1]
