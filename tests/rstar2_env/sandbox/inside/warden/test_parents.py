@@ -125,7 +125,7 @@ def test_shares_follow_the_calls_of_late(grower: Grower) -> None:
 def test_one_that_does_not_answer_is_noticed(grower: Grower) -> None:
     parents = make(grower, 4, "a")
     assert not parents.stalled()
-    parents.first.link._asked_at = -3600.0
+    parents.first.link._pinged_at = -3600.0
     assert parents.stalled()
     parents.close()
 
