@@ -36,10 +36,14 @@ CLEAN = (
     "rstar2_env/worlds",
     "rstar2_env/wrappers",
     "tools",
+    "trainers/advantages",
     "trainers/demonstration",
     "trainers/export",
+    "trainers/hooks",
     "trainers/launch",
+    "trainers/losses",
     "trainers/pipeline",
+    "trainers/queue",
 )
 
 
