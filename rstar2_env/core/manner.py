@@ -1,4 +1,4 @@
-"""``Manner``: how an episode is played, where a rollout part wants more than from its start to its end."""
+"""``Manner``: how an episode is played, for rollout parts that do not simply play from start to end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 OPEN: Final = "open"
-"""The ``end`` of an episode that was left off after a chunk, and can be gone on with. No part of a rollout returns
-one."""
+"""The ``end`` of an episode that stopped after a chunk and can be continued. Rollout parts return no such episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +14,12 @@ class Manner:
     """How an episode is played.
 
     Attributes:
-        chunk: Most tokens of the policy's to play beyond what is shared with a parent: the episode is left ``OPEN``
-            after them, and where a turn ends before that, once the environment has answered it. ``None`` plays to the
-            end.
-        candidates: Number of the most likely tokens whose entropy is measured at the beginning of each turn
+        chunk: Maximum number of policy tokens to play after those shared with a parent. After them, or after the
+            environment has answered a turn that ends earlier, the episode is ``OPEN``. ``None`` plays to the end.
+        candidates: Number of the most likely tokens whose entropy is measured at the start of each turn
             (``Turn.entropy``); 0 measures nothing.
-        measured_tokens: Number of tokens at the beginning of a turn at which it is measured.
-        stale: Probability with which a turn is drawn from older weights, each turn by a draw of its own
-            (``Turn.stale``).
+        measured_tokens: Number of tokens at the start of a turn at which it is measured.
+        stale: Probability that a turn is drawn from older weights, drawn for each turn (``Turn.stale``).
     """
 
     chunk: int | None = None
@@ -32,4 +29,4 @@ class Manner:
 
 
 PLAIN: Final = Manner()
-"""From the start to the end."""
+"""Play from the start to the end, without measuring."""

@@ -38,7 +38,7 @@ class ChatCodec:
 
     Attributes:
         stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, what the template writes
-            after a final assistant message, and the further tokens given.
+            after a final assistant message, and ``stop_ids``.
 
     Raises:
         ConfigurationError: There is no chat template, or it does not render the messages in order.
@@ -73,7 +73,7 @@ class ChatCodec:
         self.stop_ids: tuple[int, ...] = tuple(sorted({int(end) for end in ends if end is not None}))
 
     def prompt(self, system: str, user: str) -> list[int]:
-        """Ids of the conversation up to the beginning of the policy's first turn.
+        """Return the ids of the conversation up to the start of the policy's first turn.
 
         Args:
             system: The system message; if it is empty, the template may add its default.
@@ -85,7 +85,7 @@ class ChatCodec:
         return self._encode(self._prompt(bool(system)), {"system": system, "user": user})
 
     def suffix(self, role: str, text: str, *, ended: bool) -> list[int]:
-        """Ids between two turns of the policy: the end of its turn unless it generated that itself, then ``text``.
+        """Return the ids between two policy turns: the end of the turn, unless the policy generated it, then ``text``.
 
         Args:
             role: Role of the environment's message.
@@ -101,24 +101,24 @@ class ChatCodec:
         return ids[1:] if ended and closes else ids
 
     def text(self, ids: Sequence[int]) -> str:
-        """The policy's turn as text, without its end-of-turn token."""
+        """Return a policy turn as text, without its end-of-turn token."""
         own = list(ids)
         if own and own[-1] in self.stop_ids:
             own.pop()
         return str(self.tokenizer.decode(own, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def plain(self, text: str) -> list[int]:
-        """Ids of a text as it stands, in which no guarded token of the template opens or ends a turn."""
+        """Return the ids of a text; special tokens of the template in it are encoded as plain text."""
         return self._encode((Slot("text", lstrip=False, rstrip=False),), {"text": text})
 
     def turn(self, text: str) -> list[int]:
-        """Ids of a complete turn of the policy with its end-of-turn token; for traces, not for generated turns."""
+        """Return the ids of a complete policy turn with its end-of-turn token; for traces, not for generated turns."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
     def conversation(
         self, messages: Sequence[Message], learned: Sequence[bool] | None = None
     ) -> tuple[list[int], list[int]]:
-        """Ids and mask of a finished conversation, as if an engine had generated its turns.
+        """Return ids and mask of a finished conversation, as if an engine had generated its turns.
 
         Args:
             messages: Optionally a system message; a user message; then policy and environment alternately.
@@ -148,7 +148,7 @@ class ChatCodec:
         return ids, mask
 
     def _turn_marks(self) -> tuple[str, str, str]:
-        """What the template writes at the edges of a policy's turn.
+        """Return the text that the template writes at the edges of a policy turn.
 
         Returns:
             The text between the generation prompt and the turn's text; the token that closes an earlier turn; and the
@@ -175,7 +175,7 @@ class ChatCodec:
         return self._prompts[system]
 
     def _between(self, role: str) -> Scaffold:
-        """What the template writes from the end of a policy's turn to the beginning of its next."""
+        """Return the scaffold from the end of a policy turn to the start of the next one."""
         if role not in self._betweens:
             messages = [("user", "user"), ("assistant", "policy"), (role, "other")]
             self._betweens[role] = self._guard_edges(after(self._reader.read(messages, generate=True), "policy"))

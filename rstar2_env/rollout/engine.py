@@ -16,7 +16,7 @@ FinishReason = Literal["stop", "length"]
 
 
 class TurnTimeoutError(Rstar2Error, TimeoutError):
-    """A turn took longer than its engine lets one take, though the engine works: its episode ends for ``time``."""
+    """A turn took longer than a working engine allows; its episode ends with ``time``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class SamplingParams:
         stop: Strings that end the turn; the token that completes one is part of the turn.
         seed: Makes the draws of this request reproducible, independently of other requests in flight.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
-            that are ``ReportsCandidates`` can do it, up to ``most_candidates``.
-        measured_tokens: At how many of the first tokens they are.
+            that are ``ReportsCandidates`` support it, up to ``most_candidates``.
+        measured_tokens: Number of tokens at the start of the turn at which they are reported.
     """
 
     max_tokens: Count
@@ -66,7 +66,7 @@ class Generation:
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
         candidates: Log-probabilities of the most likely tokens at each of the first tokens, the largest first, on the
-            scale of ``logprobs``; empty where they were not asked for.
+            scale of ``logprobs``; empty if they were not requested.
     """
 
     ids: list[int]
@@ -78,16 +78,16 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """The present load of an engine, and its counters since it was started.
+    """The current load of an engine, and its counters since it was started.
 
     Attributes:
         running: Number of requests being computed.
         waiting: Number of requests waiting for room.
         kv_usage: Fraction of the KV cache in use, 0 to 1.
-        preemptions: How often a request lost its cache to others and had to be recomputed.
-        recomputed_tokens: Tokens recomputed because of that; ``None`` if the engine does not report it.
+        preemptions: Number of times a request lost its cache to others and had to be recomputed.
+        recomputed_tokens: Tokens recomputed because of preemptions; ``None`` if the engine does not report it.
         prompt_tokens: Tokens of prompts, including cached ones.
-        cached_tokens: Those of them that the prefix cache supplied.
+        cached_tokens: Prompt tokens that the prefix cache supplied.
         generated_tokens: Tokens generated.
     """
 
@@ -102,7 +102,7 @@ class EngineStats:
 
 
 class Seat(Protocol):
-    """The place in an engine at which the turns of one episode are generated."""
+    """Generates the turns of one episode."""
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``."""
@@ -149,11 +149,11 @@ class Scores(Protocol):
 
 @runtime_checkable
 class ReportsCandidates(Protocol):
-    """An engine that reports log-probabilities of tokens that it did not draw; see ``SamplingParams.candidates``."""
+    """An engine that reports log-probabilities of the most likely tokens; see ``SamplingParams.candidates``."""
 
     @property
     def most_candidates(self) -> int:
-        """Largest number of them that a request may ask for."""
+        """Maximum number of candidates that a request may ask for."""
         ...
 
 
@@ -162,7 +162,7 @@ class KeepsCaches(Protocol):
     """An engine in this process that keeps caches while it is idle."""
 
     def forget(self) -> None:
-        """Free the caches; they are recomputed when they are needed."""
+        """Free the caches; they are recomputed on demand."""
         ...
 
 
@@ -179,14 +179,14 @@ def settle(future: Future[T], outcome: T | BaseException) -> None:
 
 @runtime_checkable
 class EpisodeEngine(Protocol):
-    """An engine that is told which requests belong to one episode.
+    """An engine that groups requests by episode.
 
-    It learns of an episode before its first turn and of its end, however it ends, so that it can make the episode wait
-    for room, keep its cache between turns, and free the cache afterwards.
+    An episode is announced before its first turn, and its end is always reported, so that the engine can make the
+    episode wait for room, keep its cache between turns, and free the cache afterwards.
     """
 
     def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
-        """A place for one episode; entering it may wait.
+        """Return a seat for one episode; entering it may wait.
 
         Args:
             prompt_tokens: Tokens of the prompt.
@@ -196,15 +196,15 @@ class EpisodeEngine(Protocol):
 
 
 def most_candidates(engine: Engine) -> int:
-    """Largest number of candidates that an engine reports; 0 where it cannot report any."""
+    """Return the maximum number of candidates that an engine reports; 0 if it reports none."""
     return engine.most_candidates if isinstance(engine, ReportsCandidates) else 0
 
 
 def check_candidates(engine: Engine, wanted: int) -> None:
-    """Check that an engine reports as many candidates as are wanted.
+    """Check that an engine reports enough candidates.
 
     Raises:
-        ConfigurationError: It does not.
+        ConfigurationError: It reports fewer.
     """
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
@@ -215,13 +215,13 @@ def check_candidates(engine: Engine, wanted: int) -> None:
 
 
 def longest_conversation(engine: Engine) -> int | None:
-    """Most tokens of a prompt and all that follows it that an engine accepts; ``None`` where it knows no limit."""
+    """Return the maximum number of tokens of a conversation that an engine accepts; ``None`` for no known limit."""
     longest = getattr(engine, "max_model_len", None)
     return None if longest is None else int(longest)
 
 
 def most_after(prompt: int, engine: Engine, budget: int) -> int:
-    """Most tokens after a prompt: the budget, or what the engine's longest conversation leaves of it.
+    """Return the maximum number of tokens after a prompt, by the budget and the engine's longest conversation.
 
     Args:
         prompt: Tokens of the prompt.
@@ -229,7 +229,7 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
         budget: Tokens after the prompt that an episode may have.
 
     Raises:
-        ConfigurationError: The prompt leaves nothing.
+        ConfigurationError: The prompt leaves no room.
     """
     longest = longest_conversation(engine)
     if longest is None:
@@ -243,7 +243,7 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
 
 
 def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
-    """A place for one episode on any engine; an engine that is not an ``EpisodeEngine`` treats every turn separately.
+    """Return a seat for one episode; an engine that is not an ``EpisodeEngine`` treats every turn separately.
 
     Args:
         engine: The engine.
@@ -257,18 +257,18 @@ def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> Abstrac
 
 @runtime_checkable
 class UpdatesTogether(Protocol):
-    """An engine that can hand weights over to others of its kind at the same time."""
+    """An engine that can sync weights to several engines of its kind together."""
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether all these engines can be given weights in one hand-over."""
+        """Return whether one weight sync can update all these engines."""
         ...
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
-        """Give weights to these engines, as ``update_weights`` does to one.
+        """Load weights into these engines, as ``update_weights`` does for one engine.
 
         Args:
-            engines: The engines, this one among them.
-            version: Reported by every generation sent from now on.
-            weights: As for ``update_weights``; an iterator is walked once.
+            engines: The engines, including this one.
+            version: Reported by every later generation.
+            weights: As for ``update_weights``; an iterator is read once.
         """
         ...

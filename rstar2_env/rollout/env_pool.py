@@ -1,8 +1,8 @@
-"""Environments for episodes: each is used by one episode at a time, and every call of it runs in a thread.
+"""A pool of environments: each is used by one episode at a time, and its calls run in threads.
 
-Covered: environments are reused after an episode ends normally. One whose call failed, or was abandoned while it ran,
-is closed when that call ends, and never reused. An abandoned call keeps its thread until then, without taking threads
-from other episodes. Not covered: ending a running call (the tool has its own time limit).
+Covered: environments are reused after an episode ends normally. If a call fails, or is abandoned while it runs, its
+environment is closed when the call ends, and never reused. An abandoned call keeps its thread until then, without
+taking threads from other episodes. Not covered: ending a running call (the tool has its own time limit).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class EnvPool:
         self._threads: ThreadPoolExecutor | None = None
 
     def lend(self) -> LentEnv:
-        """An environment for one episode; return it with ``LentEnv.release``."""
+        """Return an environment for one episode; give it back with ``LentEnv.release``."""
         return LentEnv(self)
 
     def use(self, make_env: EnvFactory) -> None:
-        """Lend other environments from now on; waits for running calls, and closes those that were used so far."""
+        """Wait for running calls, close all environments, and lend new ones of another kind from now on."""
         self.close()
         self._make_env = make_env
 
@@ -77,7 +77,7 @@ class LentEnv:
         self._env: gym.Env[str, str] | None = None
         self._call: Future[Any] | None = None  # the newest
         self._sound = True
-        # Guards the two flags: either the call that ends or the episode that abandons it closes the environment.
+        # Guards the two flags: the environment is closed by the call that ends, or by the episode that abandons it.
         self._lock = threading.Lock()
         self._inside = self._abandoned = False
 
@@ -101,12 +101,12 @@ class LentEnv:
 
     @property
     def env_id(self) -> str:
-        """The environment's Gymnasium id; empty before the first ``reset``, and where it has none."""
+        """The environment's Gymnasium id; empty before the first ``reset``, or if it has none."""
         spec = None if self._env is None else self._env.spec
         return spec.id if spec is not None else ""
 
     def release(self) -> None:
-        """Return the environment, or have it closed if its state is not reliable any more. Never blocks."""
+        """Return the environment to the pool, or close it if its state is no longer reliable. Never blocks."""
         if self._call is None:
             return
         with self._lock:

@@ -1,6 +1,6 @@
-"""Loads a model to generate with: its weights where the engine needs them here, its tokenizer and its chat template.
+"""Loads a model for generation: its weights, if the engine needs them in this process, its tokenizer and chat template.
 
-Covered: folders and names on the Hugging Face hub; a LoRA adapter is merged into its model, as the engines compute with
+Covered: folders and names on the Hugging Face hub; a LoRA adapter is merged into its model, because the engines use
 plain weights. Not covered: models that train (``rstar2_env.trainers``).
 """
 
@@ -106,7 +106,7 @@ def _dtype(options: Pretrained) -> torch.dtype:
 
 
 def _base_of_adapter(options: Pretrained) -> str | None:
-    """The model that an adapter belongs to; ``None`` where there is no adapter."""
+    """Return the base model of an adapter; ``None`` if the path is not an adapter."""
     if find_adapter_config_file(options.path, revision=options.revision) is None:
         return None
     try:
@@ -116,7 +116,7 @@ def _base_of_adapter(options: Pretrained) -> str | None:
     base = PeftConfig.from_pretrained(options.path, revision=options.revision).base_model_name_or_path
     if not base:
         raise ConfigurationError(
-            f"The adapter {options.path!r} does not say which model it belongs to: its adapter_config.json has no "
+            f"The adapter {options.path!r} does not name its base model: its adapter_config.json has no "
             "base_model_name_or_path.",
             option="model",
         )
@@ -163,7 +163,7 @@ def _tokenizer(options: Pretrained, adapter_of: str | None) -> PreTrainedTokeniz
 
 
 def _ends(options: Pretrained, adapter_of: str | None) -> list[int]:
-    """The tokens that end a sequence by the model's generation configuration."""
+    """Return the end-of-sequence tokens of the model's generation configuration."""
     name, revision = (options.path, options.revision) if adapter_of is None else (adapter_of, None)
     try:
         config = GenerationConfig.from_pretrained(name, **({} if revision is None else {"revision": revision}))  # type: ignore[arg-type]  # keywords of loading pass through

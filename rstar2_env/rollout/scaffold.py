@@ -40,7 +40,7 @@ class Slot:
     rstrip: bool
 
     def fill(self, text: str) -> str:
-        """The text as the template writes it."""
+        """Return the text as the template writes it."""
         text = text.lstrip() if self.lstrip else text
         return text.rstrip() if self.rstrip else text
 
@@ -50,18 +50,18 @@ Scaffold = tuple[str | Slot, ...]
 
 
 def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
-    """The whole text, each slot filled with the text of its name."""
+    """Return the whole text, each slot filled with the text of its name."""
     return "".join(part if isinstance(part, str) else part.fill(texts[part.name]) for part in scaffold)
 
 
 def after(scaffold: Scaffold, name: str) -> Scaffold:
-    """The part after the slot of that name."""
+    """Return the part after the slot of that name."""
     place = next(i for i, part in enumerate(scaffold) if isinstance(part, Slot) and part.name == name)
     return scaffold[place + 1 :]
 
 
 def leading_text(scaffold: Scaffold) -> str:
-    """The text before the first slot."""
+    """Return the text before the first slot."""
     return scaffold[0] if scaffold and isinstance(scaffold[0], str) else ""
 
 
@@ -78,7 +78,7 @@ class TemplateReader:
         self._tokenizer, self._template, self._options = tokenizer, template, dict(options)
 
     def read(self, messages: Sequence[tuple[str, str]], *, generate: bool) -> Scaffold:
-        """The scaffold of a conversation.
+        """Return the scaffold of a conversation.
 
         Args:
             messages: Role and slot name of each message.

@@ -1,4 +1,4 @@
-"""``Batch``: what a collector returns for one step, and the names of what it measured."""
+"""``Batch``: the rows, groups and metrics that a collector returns for one step; ``Group``: one group of it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from ..samplers.base import GroupResult, Start
 
 @dataclass(slots=True)
 class Group:
-    """One group of a step, from its start to what became of its episodes.
+    """One group of a step, with its episodes and the choice among them.
 
     Attributes:
         number: Its number in the step, over all processes and rounds.
         round: Round of refill in which it was played; 0 for the first.
         start: Where its episodes started.
-        episodes: All that were played.
-        kept: Positions of those that train, ascending; none if the group is rejected.
-        reasons: Why each episode does not train; "" for those that do.
-        advantages: Of each episode that trains, in the order of ``kept``: its advantage, or the mean of the absolute
-            ones of its tokens.
-        copies: How often it trains besides, in place of groups that are missing.
-        apart: Positions of episodes that train besides those, without an advantage.
-        weighed: By position, the numbers by which the selector chose, where it tells them.
+        episodes: All episodes that were played.
+        kept: Positions of the episodes that train, ascending; none if the group is rejected.
+        reasons: For each episode the reason why it does not train; "" if it does.
+        advantages: Advantages of the episodes in ``kept``, in their order; for token advantages the mean absolute one.
+        copies: Number of copies that train in place of missing groups.
+        apart: Positions of further episodes that train, with the advantage 0.
+        weighed: The numbers by which the selector chose, by position, if it reports them.
     """
 
     number: int
@@ -49,24 +48,24 @@ class Group:
 
     @property
     def accuracy(self) -> float:
-        """The share of right ones among the episodes that count and had no help."""
+        """Share of correct episodes among those that count and were played without help, in [0, 1]."""
         counted = [episode.correct for episode in self._own]
         return sum(counted) / max(len(counted), 1)
 
     @property
     def _own(self) -> list[Episode]:
-        """The episodes that count and that the policy played without help; all that count, if it had help in each."""
+        """The episodes that count and were played without help; all that count if none was played without help."""
         counted = [episode for episode in self.episodes if episode.available]
         return [episode for episode in counted if not episode.off_policy] or counted
 
     def drop(self, reason: str) -> None:
-        """Let none of its episodes train."""
+        """Reject the group: none of its episodes trains."""
         for position in self.kept:
             self.reasons[position] = reason
         self.kept = []
 
     def decisions(self) -> list[Decision]:
-        """What became of each episode."""
+        """Return the decision about each episode, as the run's folder keeps it."""
         advantages = {**dict.fromkeys(self.apart, 0.0), **dict(zip(self.kept, self.advantages, strict=False))}
         trained = {*self.kept, *self.apart}
         copied = set(self.kept) if self.copies else set()
@@ -83,7 +82,7 @@ class Group:
         ]
 
     def result(self) -> GroupResult:
-        """How it went, for the sampler."""
+        """Return the result of the group, for the sampler."""
         counted = self._own
         rewards = [episode.reward for episode in counted]
         sizes = [abs(value) for value in self.advantages] if self.kept else []
@@ -104,16 +103,16 @@ class Group:
 
 @dataclass(slots=True)
 class Batch:
-    """The rows of one step on one process, and how they came about.
+    """The rows of one step in one process, and how they were made.
 
     Attributes:
-        rows: What trains, group after group. Nothing else is in it: no filler, and nothing of a rejected group.
+        rows: The rows that train, group after group, without filler and without rows of rejected groups.
         groups: The episodes of each group that this process played, refills included.
-        decisions: What became of each episode, as ``groups``.
+        decisions: The decision about each episode, as ``groups``.
         rejected: Groups of this process of which no episode trains.
         refilled: Groups of this process that were played in place of rejected ones.
-        missing: Groups that are missing from ``problems_per_step``, over all processes, when the rounds of refill were
-            used up and no copy replaces them.
+        missing: Groups missing from ``problems_per_step`` over all processes, after all rounds of refill, that no copy
+            replaces.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         figures: Sum and count of each metric, over the episodes of this process.
         results: Results of the groups of all processes, in the order of their numbers.

@@ -1,4 +1,4 @@
-"""``Clock``: where the time of a step goes, by name."""
+"""``Clock``: the time that the phases of a step take."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Adds up seconds of wall-clock time by name."""
+    """Sums seconds of wall-clock time by name."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(("rollout", "reward", "select", "advantage"), 0.0)
 
     @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Add the time that the block takes."""
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the duration of the block."""
         begun = time.perf_counter()
         try:
             yield

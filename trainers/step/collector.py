@@ -111,7 +111,7 @@ class Collector:
         sampled = told_by(self.sampler)
         with Together(self._services.ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(_Step(step, ranks, clock))
-            with clock.of("advantage"):
+            with clock.measure("advantage"):
                 advantages = self._advantages(groups, missing, ranks)
                 rows = [
                     row
@@ -251,7 +251,7 @@ class Collector:
             raise
         groups, carried = [], []
         carries = self._options.tail == "carry"
-        with step.clock.of("select"):
+        with step.clock.measure("select"):
             for at, (begun, group) in enumerate(zip(own, episodes, strict=True)):
                 place = play.carried_over(at)
                 if place is None:
@@ -286,7 +286,7 @@ class Collector:
             judge=services.judge,
         )
         starts = [begun.start for begun in own]
-        with step.clock.of("rollout"):
+        with step.clock.measure("rollout"):
             played = [list(group) for group in await self._rollout(starts, self._size, play)]
         if len(played) != len(starts):
             raise ConfigurationError(
@@ -295,7 +295,7 @@ class Collector:
             )
         play.name_parents(played)
         services.player.check([episode for group in played for episode in group])
-        with step.clock.of("reward"):
+        with step.clock.measure("reward"):
             for at, group in enumerate(played):
                 if play.carried_over(at) is None or not carries:
                     await self._scorer.score(group, play)

@@ -1,16 +1,17 @@
-"""``Prefetch``: collects batches in a thread of its own, ahead of the trainer that takes them, by a bounded staleness.
+"""``Prefetch``: collects batches in a thread, ahead of the trainer that takes them, with bounded staleness.
 
-The trainer takes a batch before the first step that trains on it. A batch may begin once weights are in the engine that
-are at most ``staleness`` hand-overs older than those that it will train, so every turn of it is at most that old. Which
-batch begins after which hand-over depends on the steps alone, never on how fast anybody is: the same run plays the same
-starts, with the same limits, from weights of the same version.
+The trainer takes a batch before the first step that trains on it. A batch may start when the weights in the engine are
+at most ``staleness`` weight syncs older than those that it will train, so no turn of the batch is older. The number of
+steps alone decides after which sync a batch starts, never the speed of a process: the same run plays the same starts,
+with the same limits, from weights of the same version.
 
-``drain``: weights are handed over when every batch that may begin is collected, and the next batches then begin; this
-is after every ``staleness``-th batch. ``carry``: they are handed over before every batch that is taken, while episodes
-run, which go on with the new weights; which of their turns get them depends on time, and the turns' versions tell.
+``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
+batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
+they continue with the new weights. Which of their turns use the new weights depends on time; the turns record the
+versions.
 
-Not covered: what a batch is, how weights reach the engine, and writing down what was collected: that happens when it is
-taken, and what is never taken counts for nothing. A run that goes on from a checkpoint collects it anew.
+Not covered: the content of a batch, how weights reach the engine, and recording a batch, which happens when it is
+taken. A batch that is never taken has no effect; a run that resumes from a checkpoint collects it again.
 """
 
 from __future__ import annotations
@@ -30,31 +31,31 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 LEAVE_S = 30.0
-"""Seconds that ``stop`` waits for the thread. It ends at once unless another process, with which it agrees, is gone."""
+"""Seconds that ``stop`` waits for the thread. The thread ends at once unless it waits for a process that is gone."""
 
 
 class Stateful(Protocol):
-    """What collects: its state after each batch is kept, since a checkpoint needs that of the last one taken."""
+    """A collector with a state, which is kept after each batch: a checkpoint needs that of the last batch taken."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How far batches are collected ahead; all but ``staleness`` in optimizer steps.
+    """How far ahead batches are collected; all numbers but ``staleness`` in optimizer steps.
 
     Attributes:
-        staleness: Hand-overs by which the weights that draw a turn may be older than those that first train on it; at
-            least 1.
+        staleness: Maximum number of weight syncs between the weights that draw a turn and those that first train on
+            it; at least 1.
         every: Steps that train on one batch.
-        last: Steps of the run; no batch begins at this step or after it.
-        carry: Hand weights over while episodes run.
+        last: Steps of the run; no batch starts at this step or later.
+        carry: Sync weights while episodes run.
     """
 
     staleness: int
@@ -72,7 +73,7 @@ class _Found(Generic[B]):
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """Something that the thread asks of the trainer's thread."""
+    """A call that the collecting thread delegates to the training thread."""
 
     work: Callable[[], Any]
     result: Any = None
@@ -81,15 +82,15 @@ class _Call:
 
 
 class Prefetch(Generic[B, S]):
-    """Collects ahead; every method but ``on_trainer`` belongs to the thread that trains.
+    """Collects batches ahead; the training thread calls every method except ``on_trainer``.
 
     Args:
-        collector: Whose state is kept.
-        collect: Collects the batch that begins to train at a step, under the settings given for it.
+        collector: Its state is kept.
+        collect: Collects the batch that starts to train at a step, with the settings given for it.
         pace: How far ahead.
-        hand_over: Gives the engine the present weights.
-        settings: Returns the settings under which a batch is collected; asked when it may begin, not when it does, so
-            that they do not depend on time.
+        hand_over: Syncs the current weights to the engine.
+        settings: Returns the settings of a batch; called when the batch may start, not when it does, so that they do
+            not depend on time.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Prefetch(Generic[B, S]):
         self._hand_over, self._settings = hand_over, settings
         self._work = Stoppable()
         self._thread: threading.Thread | None = None
-        self._next: int | None = None  # the step of the first batch that may not begin yet
+        self._next: int | None = None  # the step of the first batch that may not start yet
         self._state: Any = None
         # The condition guards everything below.
         self._change = threading.Condition()
@@ -116,13 +117,13 @@ class Prefetch(Generic[B, S]):
         self._stopped = False
 
     def take(self, step: int) -> B:
-        """Return the batch that begins to train at a step; hands weights over where that is due.
+        """Return the batch that starts to train at a step; syncs weights if a sync is due.
 
         Args:
-            step: Optimizer steps that are done.
+            step: Number of optimizer steps so far.
 
         Raises:
-            Exception: Collecting it failed.
+            Exception: Collecting the batch failed.
         """
         pace = self._pace
         if self._next is None:
@@ -141,12 +142,12 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, version: int) -> Iterator[None]:
-        """Hand the present weights over; what they allow to begin begins at the end of the block.
+        """Sync the current weights; at the end of the block, start the batches for which they are new enough.
 
         With ``drain`` nothing is collected within the block.
 
         Args:
-            version: Their version: the optimizer steps that are done.
+            version: Version of the weights: the number of optimizer steps so far.
 
         Raises:
             Exception: Collecting a batch that had to end first failed.
@@ -157,22 +158,22 @@ class Prefetch(Generic[B, S]):
         self._permit(version)
 
     def drain(self) -> None:
-        """Unless episodes are carried over, wait until every batch that may begin is collected.
+        """Unless episodes are carried over, wait until every batch that may start is collected.
 
         Raises:
-            Exception: Collecting one failed.
+            Exception: Collecting a batch failed.
         """
         if not (self._pace.carry or self._stopped):
             self._wait(lambda: not self._open and self._now is None)
 
     def on_trainer(self, work: Callable[[], T]) -> T:
-        """Have the thread that trains do something when it waits for the batch that is being collected.
+        """Run a function in the training thread, while that thread waits for the batch that is being collected.
 
-        Batches of all processes ask in the same order, so what is done may be a collective call of theirs.
+        The batches of all processes do this in the same order, so the function may make collective calls.
 
         Raises:
             StoppedError: ``stop`` was called.
-            Exception: It failed.
+            Exception: The function failed.
         """
         if threading.current_thread() is not self._thread:
             return work()
@@ -183,14 +184,14 @@ class Prefetch(Generic[B, S]):
             self._change.wait_for(lambda: call.done or self._stopped)
             if not call.done:
                 self._call = None
-                raise StoppedError("The run ended before it was done.")
+                raise StoppedError("The run ended before the call was made.")
         if call.error is not None:
             raise call.error
         result: T = call.result
         return result
 
     def stop(self) -> None:
-        """Abandon what is being collected, and end the thread."""
+        """Abandon the batch that is being collected, and end the thread."""
         with self._change:
             self._stopped = True
             self._change.notify_all()
@@ -199,16 +200,16 @@ class Prefetch(Generic[B, S]):
             self._thread.join(LEAVE_S)
 
     def state_dict(self) -> dict[str, Any]:
-        """The collector's state after the last batch that was taken."""
+        """Return the collector's state after the last batch that was taken."""
         state: dict[str, Any] = self._collector.state_dict() if self._next is None else self._state
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; before the first batch is taken."""
+        """Restore a state, before the first batch is taken."""
         self._collector.load_state_dict(state)
 
     def _permit(self, version: int) -> None:
-        """Let the batches begin for which weights of a version are new enough."""
+        """Start the batches for which weights of a version are new enough."""
         pace = self._pace
         if self._next is None or self._stopped:
             return
@@ -218,18 +219,18 @@ class Prefetch(Generic[B, S]):
                 self._next += pace.every
             self._change.notify_all()
         if self._thread is None:
-            # A daemon: where another process is gone, its calls may never return.
+            # A daemon: if another process is gone, its calls may never return.
             self._thread = threading.Thread(target=self._run, name="rstar2-collect-ahead", daemon=True)
             self._thread.start()
 
     def _wait(self, until: Callable[[], bool]) -> None:
-        """Wait for something, and do what the thread asks for meanwhile.
+        """Wait for a condition, and run the calls of the collecting thread meanwhile.
 
-        Batches are collected one after the other, so what is asked for while a batch is waited for is of that batch or
-        of one before it, on every process.
+        Batches are collected in order, so a call made while a batch is awaited belongs to that batch or to an earlier
+        one, in every process.
 
         Args:
-            until: Whether to wait no longer; a batch that could not be collected ends the wait too.
+            until: The condition; a batch that could not be collected ends the wait too.
 
         Raises:
             Exception: Collecting a batch failed.
@@ -262,7 +263,7 @@ class Prefetch(Generic[B, S]):
                 self._change.notify_all()
 
     def _run(self) -> None:
-        """Collect one batch after the other; the thread's own."""
+        """Collect one batch after the other; runs in the collecting thread."""
         with self._work.here():
             while (order := self._take_order()) is not None:
                 found: _Found[B] = _Found()
@@ -279,7 +280,7 @@ class Prefetch(Generic[B, S]):
 
     def _take_order(self) -> tuple[int, S] | None:
         with self._change:
-            # What may begin is begun even after ``stop``, to fail there at once: other processes may wait in it.
+            # Batches that may start are started even after ``stop``, to fail at once: other processes may wait in them.
             self._change.wait_for(lambda: bool(self._open) or self._stopped)
             if not self._open:
                 return None

@@ -1,7 +1,7 @@
-"""What the folder of a run says of the problem of each episode: its source, its difficulty and its gold answer.
+"""Facts about the problem of each episode in a run's folder: its source, its difficulty and its gold answer.
 
-It is looked up when an episode is written, for whoever reads the folder. An ``Episode`` does not have it, so neither
-the policy nor a reward, a selector or a sampler finds it there.
+They are looked up when an episode is written, for readers of the folder. An ``Episode`` does not contain them, so they
+cannot reach the policy, a reward, a selector or a sampler.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rstar2_env.evaluation.figures.tally import difficulty_of
 from rstar2_env.problems import ProblemSource, UnknownProblemError
 
 MOST_GOLD = 4000
-"""Characters of the longest gold answer that is recorded. A longer one, such as a list of test cases, is left out and
-not cut, since what reads it may grade with it or compare it (``rstar2 reverify``, ``rstar2 compare``)."""
+"""Maximum number of characters of a recorded gold answer. A longer one, such as a list of test cases, is omitted, not
+cut, because readers may grade with it or compare it (``rstar2 reverify``, ``rstar2 compare``)."""
 _REMEMBERED = 4096
-"""Problems that are looked up once: those of a step's groups, and of the held-out ones that come again."""
+"""Size of the cache of problems: those of a step's groups, and held-out ones that recur."""
 _LOG = logging.getLogger(__name__)
 
 
 def about_problems(source: ProblemSource | None) -> Beside:
-    """What is known of an episode's problem, by the names that ``rstar2 eval`` writes it under.
+    """Return a function from an episode to facts about its problem, with the keys that ``rstar2 eval`` writes.
 
-    An episode of a problem that the source does not have (one that the policy posed, for example), and any episode
-    where there is no source, has none of these keys.
+    The facts are empty without a source, and for a problem that is not in the source, such as one that the policy
+    proposed.
 
     Args:
         source: The problems of the environment that played the episodes.
 
     Returns:
-        ``problem_source`` and ``difficulty``, each empty where the problem does not say, and ``gold``, which is
-        ``None`` where it is longer than ``MOST_GOLD``.
+        ``problem_source`` and ``difficulty``, each empty if the problem does not have it, and ``gold``, which is
+        ``None`` if it is longer than ``MOST_GOLD``.
     """
 
     @functools.lru_cache(_REMEMBERED)
@@ -49,8 +49,8 @@ def about_problems(source: ProblemSource | None) -> Beside:
         except UnknownProblemError:
             return {}
         except Exception:
-            # Source code of one's own may fail in any way; what is recorded for readers must not end the training.
-            _LOG.warning("Nothing is recorded of the problem %r: it could not be read.", problem_id, exc_info=True)
+            # A user's source may fail in any way; recording facts for readers must not end the training.
+            _LOG.warning("No facts about the problem %r are recorded: it could not be read.", problem_id, exc_info=True)
             return {}
 
     def about(episode: Episode) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What a trainer adds to the scores of components (``rstar2_env.rewards.scoring``): judges, problems, turns."""
+"""A trainer's additions to the scores of components (``rstar2_env.rewards.scoring``): judges, problems, turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..advantages.tokens import on_tokens, on_turns
 def scorer_of(
     components: Sequence[Component], judge: RewardJudge | None, problems: ProblemSource | None
 ) -> RewardScorer:
-    """The scorer of a trainer's reward.
+    """Return the scorer of a trainer's reward.
 
     Args:
         components: The components.
@@ -30,20 +30,21 @@ def scorer_of(
     """
     lacking: dict[Need, str] = {}
     if judge is None:
-        lacking["judge"] = f"and this trainer has none: give the run one (rollout.judge), or {OWN_JUDGE}"
+        lacking["judge"] = f"and this trainer has none: set rollout.judge, or {OWN_JUDGE}"
     if problems is None:
         lacking["problem"] = (
-            "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
+            "and this environment has no source of problems: choose an environment that has one, such as "
+            "rstar2/MathTool-v0."
         )
     return RewardScorer(components, lacking=lacking, judge=judge, problem=None if problems is None else problems.get)
 
 
 def paid_by_turn(groups: Sequence[Sequence[Episode]], values: Advantages) -> Advantages:
-    """Add what turns earned by themselves to the advantages of their tokens.
+    """Add the scores of turns to the advantages of their tokens.
 
     Args:
         groups: The episodes.
-        values: Their advantages; where no component scores turns, they are returned as they are.
+        values: Their advantages; returned unchanged if no component scores turns.
     """
     return [
         [

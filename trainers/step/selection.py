@@ -1,4 +1,4 @@
-"""Selection of one group: the selector's choice, checked, and the reason why each other episode does not train."""
+"""Selection of one group: the checked choice of the selector, and the reason why each other episode does not train."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ def select(
 
     Args:
         group: The episodes of the group, scored.
-        selector: Chooses.
-        keep: Largest number of episodes to choose.
+        selector: Chooses the episodes.
+        keep: Maximum number of episodes to choose.
         rng: Source of the selector's draws.
-        least: Smallest number of episodes with which the group trains.
-        apart: Positions of episodes that train by themselves, which the selector is not shown.
+        least: Minimum number of episodes with which the group trains.
+        apart: Positions of episodes that train separately and are not shown to the selector.
 
     Returns:
-        The positions of those that train, ascending, and the reason of every episode that does not ("" for the others).
+        The positions of episodes that train, ascending; and for each episode the reason why it does not train ("" if it
+        does).
 
     Raises:
-        ConfigurationError: The selector chose what it must not.
+        ConfigurationError: The selector made an invalid choice.
     """
     if apart:
         shown = [position for position in range(len(group)) if position not in set(apart)]
-        own, said = select([group[position] for position in shown], selector, keep, rng, least)
+        own, own_reasons = select([group[position] for position in shown], selector, keep, rng, least)
         reasons = [""] * len(group)
-        for position, reason in zip(shown, said, strict=True):
+        for position, reason in zip(shown, own_reasons, strict=True):
             reasons[position] = reason
         return [shown[place] for place in own], reasons
     chosen = [int(position) for position in selector(group, keep, rng)]
     _check(group, selector, keep, chosen)
     if isinstance(selector, Reasons):
-        told = selector.reasons(group, keep, chosen)
+        given = selector.reasons(group, keep, chosen)
     else:
-        told = plain_reasons(group, chosen, "unselected")
-    reasons = [told.get(position, "unselected") for position in range(len(group))]
+        given = plain_reasons(group, chosen, "unselected")
+    reasons = [given.get(position, "unselected") for position in range(len(group))]
     for position in chosen:
         reasons[position] = "" if group[position].policy_tokens else NO_TOKENS
     kept = [position for position in chosen if not reasons[position]]
@@ -66,19 +67,19 @@ def select(
 def weigh(
     group: Sequence[Episode], selector: Selector, keep: int, apart: Sequence[int] = ()
 ) -> dict[int, Mapping[str, float]]:
-    """The numbers by which a selector chooses in a group, by position; none where it does not tell them.
+    """Return the numbers by which a selector chooses in a group, by position; none if it does not report them.
 
     Args:
         group: The episodes of the group, scored.
-        selector: Chooses.
-        keep: Largest number of episodes to choose.
-        apart: Positions that the selector is not shown.
+        selector: Chooses the episodes.
+        keep: Maximum number of episodes to choose.
+        apart: Positions that are not shown to the selector.
     """
     if not isinstance(selector, Weighs):
         return {}
     shown = [position for position in range(len(group)) if position not in set(apart)]
-    told = selector.weighed([group[position] for position in shown], keep)
-    return {shown[place]: numbers for place, numbers in told.items() if numbers}
+    weighed = selector.weighed([group[position] for position in shown], keep)
+    return {shown[place]: numbers for place, numbers in weighed.items() if numbers}
 
 
 def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequence[int]) -> None:
@@ -91,6 +92,6 @@ def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequ
         raise ConfigurationError(f"The selector {name} must return ascending positions, not {list(chosen)}.")
     if lost := [position for position in chosen if not group[position].available]:
         raise ConfigurationError(
-            f"The selector {name} chose the episodes {lost}, which ended as unavailable or cancelled: choose from "
-            "those that are `available`."
+            f"The selector {name} chose the episodes {lost}, which ended as unavailable or cancelled: choose "
+            "only episodes that are `available`."
         )

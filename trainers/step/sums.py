@@ -1,4 +1,4 @@
-"""``Sums``: metrics as sums and counts, added up over steps and processes, and divided only when shown."""
+"""``Sums``: metrics as sums and counts over steps and processes, divided only when they are shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ranks import ONE, Ranks
 
 
 class Sums:
-    """Adds up metrics over an interval; a rate is the sum over everything by the count over everything."""
+    """Sums metrics over an interval; a rate is the total sum divided by the total count."""
 
     def __init__(self) -> None:
         self._totals: dict[str, tuple[float, float]] = {}
