@@ -60,12 +60,12 @@ class InFlight:
         self._ended, self._draining = None, False
 
     def look(self, loads: Sequence[EngineStats], *, playing: int, ended: int) -> int:
-        """Take in the present load, and return the number of episodes that may be in flight.
+        """Update the number of episodes that may be in flight from the current load, and return it.
 
         Args:
-            loads: Of every engine, always in the same order; empty where nothing is known.
+            loads: Loads of all engines, always in the same order; empty if they are unknown.
             playing: Episodes in flight.
-            ended: Episodes that ended so far.
+            ended: Episodes ended so far.
         """
         since, self._ended = ended - (self._ended or 0), ended
         if not loads:

@@ -37,8 +37,8 @@ class Lengths:
             ``h`` more buckets.
         mean_table: (2 * BUCKETS, BUCKETS); the sums over the episodes in each bucket of their prompt lengths, followed
             by those of their maximum lengths, times this matrix are the expected numbers of tokens at each ``h``.
-        variance_table: (3 * BUCKETS, BUCKETS); likewise for the variance, from the sums of the squared prompt lengths,
-            of the products of prompt length and maximum, and of the squared maxima.
+        variance_table: (3 * BUCKETS, BUCKETS); the corresponding table for the variance, from the sums of the squared
+            prompt lengths, of the products of prompt length and maximum, and of the squared maxima.
     """
 
     def __init__(self, memory: float = 4096.0) -> None:

@@ -41,52 +41,52 @@ _F, _W, _I = Severity.FATAL, Severity.WARN, Severity.INFO
 ROW_CHECKS: Mapping[str, TokenCheck] = {
     "no_prompt_ids": TokenCheck(_F, "the row has no prompt"),
     "empty_response": TokenCheck(_F, "the row has no token after the prompt"),
-    "length_mismatch": TokenCheck(_F, "mask, advantages or ratios have another length than the completion"),
+    "length_mismatch": TokenCheck(_F, "mask, advantages or ratios differ in length from the completion"),
     "no_logprobs": TokenCheck(_F, "the row has no log-probabilities"),
-    "logprob_misalign": TokenCheck(_F, "the log-probabilities have another length than the completion"),
+    "logprob_misalign": TokenCheck(_F, "the log-probabilities differ in length from the completion"),
     "invalid_token_id": TokenCheck(_F, "a token id is negative, or beyond the vocabulary"),
-    "invalid_loss_mask": TokenCheck(_F, "the mask has something else than 0 and 1"),
+    "invalid_loss_mask": TokenCheck(_F, "the mask has values other than 0 and 1"),
     "nothing_trainable": TokenCheck(_F, "the mask marks no token of the policy"),
-    "invalid_logprob": TokenCheck(_F, "a log-probability of the policy's is not a finite number"),
-    "positive_logprob": TokenCheck(_F, "a log-probability of the policy's is above 0"),
-    "masked_has_logprob": TokenCheck(_F, "a token of the environment's has a log-probability"),
+    "invalid_logprob": TokenCheck(_F, "a log-probability of a policy token is not a finite number"),
+    "positive_logprob": TokenCheck(_F, "a log-probability of a policy token is above 0"),
+    "masked_has_logprob": TokenCheck(_F, "an environment token has a log-probability"),
     "no_turns": TokenCheck(_F, "the episode of the row has no turn"),
     "turn_spans": TokenCheck(_F, "the mask is not 1 on exactly the episode's turns"),
-    "text_mismatch": TokenCheck(_F, "the tokens of a turn decode to another text than the conversation has"),
-    "prompt_mismatch": TokenCheck(_F, "the prompt is not what the chat template writes for the conversation"),
-    "environment_tokens": TokenCheck(_F, "the environment's tokens are not those of its text in the chat template"),
+    "text_mismatch": TokenCheck(_F, "the tokens of a turn do not decode to the text in the conversation"),
+    "prompt_mismatch": TokenCheck(_F, "the prompt differs from the chat template's output for the conversation"),
+    "environment_tokens": TokenCheck(_F, "the environment's tokens differ from the chat template's output"),
     "empty_completion": TokenCheck(_W, "a turn has no token"),
-    "truncated_turn": TokenCheck(_W, "a turn that others follow was cut: it does not end with an end of turn"),
+    "truncated_turn": TokenCheck(_W, "a turn before the last one was cut: it does not end with an end-of-turn token"),
     "degenerate_rollout": TokenCheck(_W, "a turn repeats two tokens or fewer, sixteen times or more"),
-    "no_sampled_ids": TokenCheck(_W, "the run kept no tokens (keep_tokens): only its episodes' texts can be checked"),
+    "no_sampled_ids": TokenCheck(_W, "the run kept no tokens (keep_tokens), so only texts can be checked"),
     "ratio_drift": TokenCheck(
         _W, "the trainer's probabilities differ from the engine's by more than a tenth on average"
     ),
-    "no_tokenizer": TokenCheck(_W, "no tokenizer was found: texts, prompts and the vocabulary were not checked"),
+    "no_tokenizer": TokenCheck(_W, "no tokenizer was found, so texts, prompts and the vocabulary were not checked"),
     "certain_tokens": TokenCheck(_I, "the policy drew a token with probability 1"),
     "not_canonical": TokenCheck(
-        _I, "a turn's tokens are not those of its text tokenized: joining ids is what keeps them"
+        _I, "a turn's tokens differ from its re-tokenized text; training on the sampled ids avoids this drift"
     ),
 }
 """Checks of rows."""
 
 TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
-    "no_chat_template": TokenCheck(_F, "there is no chat template that can be read"),
+    "no_chat_template": TokenCheck(_F, "there is no readable chat template"),
     "no_stop_token": TokenCheck(_F, "no token ends a turn"),
     "turn_not_closed": TokenCheck(_F, "a turn does not end with a token that stops an engine"),
-    "joined_ids": TokenCheck(_F, "ids joined turn by turn do not read as the conversation"),
+    "joined_ids": TokenCheck(_F, "ids joined turn by turn do not decode to the conversation"),
     "wrong_mask": TokenCheck(_F, "the mask is not 1 on exactly the policy's turns"),
-    "injection": TokenCheck(_F, "a special token that a tool printed becomes one in the prompt"),
+    "injection": TokenCheck(_F, "a special token in a tool's output becomes a special token in the prompt"),
     "invalid_token_id": TokenCheck(_F, "the tokenizer has ids beyond the model's vocabulary"),
     "lossy_text": TokenCheck(_W, "a text does not survive tokenizing"),
-    "no_system_role": TokenCheck(_W, "the template takes no system message: play without one (dialect_options.system)"),
+    "no_system_role": TokenCheck(_W, "the template accepts no system message: remove it (dialect_options.system)"),
     "not_a_stop": TokenCheck(_W, "the model's generation_config does not stop at the template's end of turn"),
-    "changes_by_day": TokenCheck(_W, "the template writes today's date: fix it with chat_template_options"),
+    "changes_by_day": TokenCheck(_W, "the template writes today's date: set a fixed date with chat_template_options"),
     "rewrites_history": TokenCheck(
-        _I, "a later message changes how earlier ones are rendered: rendering anew would drift"
+        _I, "a later message changes how earlier ones are rendered, so rendering again would drift"
     ),
     "strips_text": TokenCheck(_I, "the template strips white space around texts"),
-    "default_system": TokenCheck(_I, "the template writes a system message of its own where there is none"),
+    "default_system": TokenCheck(_I, "the template adds a default system message"),
 }
 """Checks of a tokenizer with its template."""
 
@@ -149,7 +149,7 @@ class Findings:
         if fatal:
             return f"Not fit for training: {', '.join(fatal)}."
         if not self.looked_at:
-            return f"Nothing was there to check{f': {warnings[0]}' if warnings else ''}."
+            return f"There was nothing to check{f': {warnings[0]}' if warnings else ''}."
         if warnings:
             return f"Fit for training, with warnings: {', '.join(warnings)}."
-        return "Fit for training: no check found anything amiss."
+        return "Fit for training: all checks passed."

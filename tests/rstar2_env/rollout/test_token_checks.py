@@ -222,8 +222,8 @@ def test_the_verdict_follows_the_severest_finding() -> None:
         findings.add(TokenFinding(check, "here") for check in checks)
         return findings.fit, findings.verdict
 
-    assert verdict() == (True, "Fit for training: no check found anything amiss.")
-    assert verdict("certain_tokens") == (True, "Fit for training: no check found anything amiss.")
+    assert verdict() == (True, "Fit for training: all checks passed.")
+    assert verdict("certain_tokens") == (True, "Fit for training: all checks passed.")
     assert verdict("truncated_turn") == (True, "Fit for training, with warnings: truncated_turn.")
     assert verdict("truncated_turn", "no_logprobs") == (False, "Not fit for training: no_logprobs.")
     assert {check.severity for check in ROW_CHECKS.values()} == set(Severity)
@@ -255,7 +255,7 @@ class TestCommand:
 
         done = run("check-tokens", write("right"))
         assert done.exit_code == 0, done.output
-        assert "1 rows: Fit for training: no check found anything amiss." in " ".join(done.output.split())
+        assert "1 rows: Fit for training: all checks passed." in " ".join(done.output.split())
         wrong = run("check-tokens", write("wrong", prompt_ids=[1, 2, 3]), "--json")
         assert wrong.exit_code == 1
         assert [one["check"] for one in json.loads(wrong.stdout)["rows"]["findings"]] == ["prompt_mismatch"]

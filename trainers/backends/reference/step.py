@@ -1,7 +1,7 @@
-"""One optimizer step, as simply as it can be written: what the other backends must equal.
+"""One optimizer step in the simplest form: the reference for the other backends.
 
 Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
-the loss of a list of rows and its gradients. Not covered: everything that makes it fast (micro-batches, several
+the loss of a list of rows and its gradients. Not covered: optimizations (micro-batches, several
 processes, mixed precision, recomputation), and playing episodes.
 """
 
@@ -36,24 +36,24 @@ Gradients = dict[str, Tensor]
 
 
 def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
-    """Logarithms of the probabilities of every token of the vocabulary at each completion token.
+    """Log-probabilities of all tokens of the vocabulary at each completion token.
 
     Args:
         model: A causal language model.
         row: The row; its prompt holds at least one token.
-        temperature: What the logits are divided by: the policy is the distribution that was sampled from.
+        temperature: Divisor of the logits: the policy is the distribution that was sampled from.
 
     Returns:
         (completion tokens, vocabulary).
     """
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     logits: Tensor = model(input_ids=ids).logits[0] / temperature
-    # The logits at one position are about the token at the next.
+    # The logits at one position predict the token at the next position.
     return logits[len(row.prompt_ids) - 1 : -1].log_softmax(-1)
 
 
 def embedding(model: PreTrainedModel, row: Row) -> Tensor:
-    """Mean of the last layer over the policy's tokens, (hidden,); zeros where there is none."""
+    """Mean of the last layer over the policy's tokens, (hidden,); zeros if there are none."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     hidden: Tensor = model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, len(row.prompt_ids) :]
     chosen = hidden[torch.tensor(row.mask, dtype=torch.bool, device=model.device)]
@@ -88,11 +88,11 @@ def gradients(
         aggregation: How tokens are averaged.
         correction: Weights of tokens in the terms that are policy gradients.
         temperature: Temperature of the sampling.
-        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; without them, the
+        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` means the
             policy's own.
-        old_means: Mean over the vocabulary of the log-probabilities at each token, as ``old``.
+        old_means: Like ``old``, the mean over the vocabulary of the log-probabilities at each token.
         reference: Log-probabilities of each row under the reference model.
-        rng: For terms that draw; each optimizer step of a run has its own.
+        rng: Random generator for terms; each optimizer step of a run has its own.
         embeddings: Embedding of each row under the weights that sampled it, (hidden,), for terms that compare rows.
 
     Returns:
@@ -142,7 +142,7 @@ def gradients(
 def _tokens(
     row: Row, every: Tensor, *, old: Tensor | None, old_mean: Tensor | None, reference: Tensor | None
 ) -> Tokens:
-    """What the terms see of one row, (1, completion tokens)."""
+    """Return the inputs of the terms for one row, (1, completion tokens)."""
     logp = _chosen(every, row)
 
     def numbers(values: object) -> Tensor:
@@ -168,7 +168,7 @@ def _tokens(
 
 
 def _chosen(every: Tensor, row: Row) -> Tensor:
-    """The column of the token that stands there, of each row of (completion tokens, vocabulary)."""
+    """Select the entry of each completion token from (completion tokens, vocabulary)."""
     ids = torch.tensor(row.completion_ids, device=every.device)
     return every.gather(1, ids[:, None])[:, 0]
 

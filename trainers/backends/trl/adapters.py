@@ -1,12 +1,12 @@
-"""LoRA adapters of a policy: made new, taken up from a cold start, or merged into the weights.
+"""LoRA adapters of a policy: created, continued from a cold start, or merged into the weights.
 
-What becomes of a model whose folder holds an adapter:
+If the folder of a model holds an adapter, the options decide:
 
-- the options ask for the same adapter (``lora_rank``, and ``lora_alpha`` and ``lora_targets`` where they are given): it
-  goes on training, and computes what it computed;
+- the same adapter (``lora_rank``, and ``lora_alpha`` and ``lora_targets`` if they are set): its training continues from
+  its current values;
 - ``lora_rank=0``: it is merged into the weights, which train;
-- another adapter: it is merged, the result is written to ``start`` in the run's folder, and a new adapter is put on it.
-  The saved results then name that folder as their base, so that the cold start is part of them.
+- another adapter: it is merged, the result is written to ``start`` in the run's folder, and a new adapter is added to
+  it. Saved results name that folder as their base model, so they include the cold start.
 
 Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several in one folder.
 """
@@ -28,14 +28,14 @@ from rstar2_env.core.errors import ConfigurationError
 from ...options.config import ModelOptions
 
 START_DIR = "start"
-"""Folder, in that of a run, of the merged model that a new adapter stands on."""
+"""Subfolder of a run's folder for the merged model that is the base of a new adapter."""
 ALL_LINEAR = "all-linear"
 
 PolicyModel: TypeAlias = PreTrainedModel | PeftModel
 
 
 def base_of(policy: nn.Module) -> PreTrainedModel:
-    """Return the model below the adapter, or the model itself if it has none."""
+    """Return the base model of the adapter, or the model itself if it has no adapter."""
     return cast(PreTrainedModel, policy.get_base_model() if isinstance(policy, PeftModel) else policy)
 
 
@@ -43,7 +43,7 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     """Return the configuration of the adapter that a folder or a model on the hub holds, or ``None``.
 
     Raises:
-        ConfigurationError: It is no LoRA adapter, or its configuration cannot be read.
+        ConfigurationError: It is not a LoRA adapter, or its configuration cannot be read.
     """
     found = find_adapter_config_file(name, revision=revision)
     if found is None:
@@ -55,18 +55,18 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     _only_lora(name, config)
     if os.path.isfile(os.path.join(name, "config.json")):
         raise ConfigurationError(
-            f"{name} holds both a model and an adapter: put them into folders of their own.", option="model"
+            f"{name} holds both a model and an adapter: move them to separate folders.", option="model"
         )
     base = config.base_model_name_or_path
     if base and os.path.isabs(base) and not os.path.isdir(base):
         raise ConfigurationError(
-            f"The adapter {name} belongs to the model {base}, which is not there: put it back, or write where it is "
-            "into base_model_name_or_path of adapter_config.json.",
+            f"The adapter {name} belongs to the model {base}, which does not exist: restore it, or correct "
+            "base_model_name_or_path in adapter_config.json.",
             option="model",
         )
     if not base:
         raise ConfigurationError(
-            f"The adapter {name!r} does not say which model it belongs to: its adapter_config.json has no "
+            f"The adapter {name!r} does not name its base model: its adapter_config.json has no "
             "base_model_name_or_path.",
             option="model",
         )
@@ -81,15 +81,15 @@ def adapted(
     keep: Callable[[PreTrainedModel], str],
     seed: int,
 ) -> PolicyModel:
-    """Take up an adapter that was trained before, as the options say; see the module's docstring.
+    """Continue or merge a trained adapter, depending on the options; see the module's docstring.
 
     Args:
-        base: The model that the adapter belongs to; changed in place. Where it waits for its weights (it is on the
-            device "meta"), so does the policy: the adapter's are not read.
+        base: The base model of the adapter; changed in place. If it waits for its weights (it is on the device "meta"),
+            the adapter's weights are not read either.
         name: Folder or hub name of the adapter.
-        options: What the policy is to be.
+        options: Options of the policy.
         found: The adapter's configuration.
-        keep: Keeps a merged model that gets a new adapter; returns the name under which it can be loaded again.
+        keep: Saves a merged model that gets a new adapter; returns the name under which it can be loaded again.
         seed: Seed of a new adapter.
 
     Raises:
@@ -99,7 +99,7 @@ def adapted(
     if same and options.lora_dropout:
         found.lora_dropout = options.lora_dropout
     if base.device.type == "meta":
-        # However the adapter began, its values are on the way: without them, it can only begin as an ordinary one.
+        # The adapter's values will be received later, so a special initialization is neither possible nor needed.
         found.inference_mode, found.init_lora_weights = not same, True
         empty: Any = get_peft_model(base, found)
         return cast(PolicyModel, empty) if same else _merged(empty, options, keep, seed)
@@ -117,14 +117,14 @@ def adapted(
 def readapted(
     policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int
 ) -> PolicyModel:
-    """Take up the adapter of a loaded model, as the options say.
+    """Continue or merge the adapter of a loaded model, depending on the options.
 
     Raises:
-        ConfigurationError: It is no LoRA adapter, or there are several.
+        ConfigurationError: It is not a LoRA adapter, or there are several adapters.
     """
     if list(policy.peft_config) != ["default"]:
         raise ConfigurationError(
-            f"The loaded model has the adapters {', '.join(policy.peft_config)}; one, named 'default', can be trained."
+            f"The loaded model has the adapters {', '.join(policy.peft_config)}; it must have one, named 'default'."
         )
     found = policy.peft_config["default"]
     _only_lora("the loaded model", found)
@@ -135,7 +135,7 @@ def readapted(
 
 
 def continues(found: LoraConfig, options: ModelOptions) -> bool:
-    """Whether an adapter is the one that the options ask for, so that it goes on training."""
+    """Whether an adapter matches the options, so that its training continues."""
     given = options.lora_targets
     return (
         options.lora_rank == found.r
@@ -145,15 +145,15 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PeftModel:
-    """Put a new adapter on a model; it changes nothing before its first step.
+    """Add a new adapter to a model; it changes nothing before its first step.
 
     Args:
         base: The model; changed in place.
-        options: What the adapter is.
-        seed: Seed of its random half.
+        options: Options of the adapter.
+        seed: Seed of its random factor.
 
     Raises:
-        ConfigurationError: The model has no module of the targets' names.
+        ConfigurationError: The model has no module with one of the targets' names.
     """
     config = LoraConfig(
         r=options.lora_rank,
@@ -170,16 +170,16 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
         raise ConfigurationError(f"lora_targets={options.lora_targets!r}: {error}", option="lora_targets") from error
     found = policy.peft_config["default"]
     if os.path.isdir(str(found.base_model_name_or_path)):
-        # The saved adapter must find its model from any folder.
+        # An absolute path, so that the saved adapter finds its model from any working directory.
         found.base_model_name_or_path = os.path.abspath(found.base_model_name_or_path)
     return policy
 
 
 def without_dropout(policy: nn.Module) -> None:
-    """Switch dropout off for good, in training mode too.
+    """Disable dropout permanently, even in training mode.
 
-    The gradient's pass computes log-probabilities as well. With dropout, the ratio of a token whose probability did not
-    change would be noise around 1, and so would the weights that correct for the engine.
+    The pass with gradients also computes log-probabilities. With dropout, the probability ratio of a token would be
+    noise around 1 even if its probability did not change, and so would the correction weights for the engine.
     """
     for module in policy.modules():
         if isinstance(module, nn.Dropout):
@@ -191,7 +191,7 @@ def without_dropout(policy: nn.Module) -> None:
 
 def _merged(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> PolicyModel:
     with torch.no_grad():
-        # The check of a safe merge needs values.
+        # A safe merge checks values, which a model on the device "meta" does not have.
         merged: PreTrainedModel = policy.merge_and_unload(safe_merge=policy.device.type != "meta")
     for weights in merged.parameters():
         weights.requires_grad_(True)
@@ -205,8 +205,8 @@ def _only_lora(name: str, config: Any) -> None:
     if not isinstance(config, LoraConfig):
         kind = getattr(config, "peft_type", None)
         raise ConfigurationError(
-            f"{name} holds an adapter of the kind {getattr(kind, 'value', kind)}; only LoRA adapters can be trained on "
-            "or merged here. Merge it with peft, and give the merged model.",
+            f"{name} holds an adapter of the kind {getattr(kind, 'value', kind)}; only LoRA adapters can be trained or "
+            "merged here. Merge it with peft, and use the merged model.",
             option="model",
         )
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import Split
 from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, SamplingParams
 from rstar2_env.wrappers.make import make_env
 
 from ...options.config import TrainConfig
 from ...samplers.base import problems_of
-
-Split = Literal["train", "eval"]
 
 
 def make_player(

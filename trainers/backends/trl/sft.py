@@ -1,12 +1,11 @@
 """The cold start: supervised fine-tuning on tool-use traces with TRL's ``SFTTrainer``, on the policy's tokens only.
 
-A trace is tokenized exactly as a rollout of the same conversation would be, so that reinforcement learning continues
-on the token sequences that the cold start taught. Not covered: packing several traces into one row.
+A trace is tokenized exactly like a rollout of the same conversation, so that reinforcement learning continues on the
+token sequences of the cold start. Not covered: packing several traces into one row.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +27,7 @@ from ...options.config import ModelOptions
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
 from ...record.model_card import write_cards
 from ...record.resume import checkpoint_to_resume
+from .arguments import quiet
 from .model import codec, load_policy, precision_options, processes
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
@@ -91,9 +91,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         alone=state.num_processes == 1,
         speaks=state.is_main_process,
     )
-    with warnings.catch_warnings():
-        # transformers warns about arguments that TRL itself sets.
-        warnings.simplefilter("ignore", FutureWarning)
+    with quiet():
         arguments = SFTConfig(
             output_dir=options.output_dir,
             seed=options.seed,
@@ -109,7 +107,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             train_sampling_strategy="group_by_length",
             logging_steps=10,
             save_strategy="no" if options.save_every == 0 else "steps",
-            # A fraction is of all steps, which are known when the traces are counted.
+            # A fraction refers to all steps, whose number is known once the traces are counted.
             save_steps=options.save_every or 0.1,
             report_to=options.report_to,
             disable_tqdm=True,
@@ -129,8 +127,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     files.begin(asdict(options), resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
     with stopping.listening():
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)
+            with quiet():
                 trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         finally:
             console.close()
@@ -151,24 +148,24 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
 
     Args:
         batch: Rows of the batch.
-        most: Most rows of one pass.
+        most: Maximum number of rows in one pass.
 
     Returns:
-        Rows of a pass, and passes; their product is the batch.
+        The number of rows in a pass, and the number of passes; their product is the batch.
     """
     passes = next(count for count in range(-(-batch // most), batch + 1) if batch % count == 0)
     return batch // passes, passes
 
 
 class _Trainer(SFTTrainer):
-    """Marks its checkpoints once they are whole, so that nothing is resumed that a kill left half done."""
+    """Marks checkpoints as complete, so that a run never resumes from one whose writing was interrupted."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         run = Path(self._get_output_dir(trial))
         folder = run / f"checkpoint-{self.state.global_step}"
         if self.accelerator.is_main_process:
             mark_unfinished(folder)
-        Trainer._save_checkpoint(self, model, trial)  # TRL's own adds a model card that knows nothing of the run
+        Trainer._save_checkpoint(self, model, trial)  # TRL's own method adds a generic model card
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             mark_whole(folder, self.accelerator.num_processes)
@@ -176,38 +173,36 @@ class _Trainer(SFTTrainer):
 
 
 def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
-    """The checkpoint to go on from, or ``None`` for a new run.
+    """Return the checkpoint to resume from, or ``None`` for a new run.
 
     Raises:
-        ConfigurationError: There is none to resume, or there is one and ``resume`` is off.
+        ConfigurationError: There is no checkpoint to resume from, or there is one and ``resume`` is off.
     """
     if options.resume:
         return checkpoint_to_resume(
             folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
         )
     if newest_checkpoint(folder) is not None:
-        raise ConfigurationError(
-            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
-        )
+        raise ConfigurationError(f"{folder} holds a run already: choose another folder, or resume it.", option="resume")
     return None
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:
-    """Tokenize traces and leave out those that are too long.
+    """Tokenize traces, without those that are too long.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them. A message of the policy with ``"train":
-            false`` is context alone; a trace of which nothing is learned is left out.
+            false`` is only context; a trace without other messages of the policy is dropped.
         chat: The codec that a rollout of the model would use.
-        max_length: Longest trace to keep, in tokens.
+        max_length: Maximum length of a trace, in tokens.
 
     Returns:
         One row per trace: ``input_ids`` and ``assistant_masks`` of the same length; the mask is 1 on the policy's
         tokens.
 
     Raises:
-        ProblemFormatError: A record is not a trace; the message says which.
-        ConfigurationError: Every trace is too long, or there is none.
+        ProblemFormatError: A record is not a trace; the message gives its number.
+        ConfigurationError: There is no trace, or all of them are too long.
     """
     rows: list[dict[str, Any]] = []
     count = 0
@@ -224,8 +219,8 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
             rows.append({"input_ids": ids, "assistant_masks": mask})
     if not rows:
         raise ConfigurationError(
-            f"None of the {count} traces has a turn to learn from and at most {max_length} tokens; raise max_length."
+            f"None of the {count} traces has a turn to train on and at most {max_length} tokens; raise max_length."
             if count
-            else "There is no trace to learn from."
+            else "There is no trace to train on."
         )
     return rows

@@ -44,7 +44,7 @@ class ShardedTrainer(GRPOTrainer):
     """TRL's GRPO trainer on weights that may be sharded.
 
     Args:
-        sharding: What the processes divide.
+        sharding: The sharding of the weights and the optimizer state.
         reference: The reference model, if there is one.
         teacher: The teacher, if there is one; it is placed and sharded like the reference model, and never changes.
         begin_from: A checkpoint of an earlier run whose optimizer state to load, unless the run resumes from its own

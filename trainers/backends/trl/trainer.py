@@ -51,7 +51,7 @@ class CollectorTrainer(ShardedTrainer):
         shape: How rows are divided into optimizer steps and micro-batches.
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
-        sharding: What the processes divide among them.
+        sharding: The sharding of the weights and the optimizer state.
         begin_from: See ``ShardedTrainer``.
         stateful: Further parts whose state goes into checkpoints, by name, on each process: the collector, hooks.
         keep_checkpoints: Number of checkpoints to keep.

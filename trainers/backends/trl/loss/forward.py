@@ -35,7 +35,8 @@ class TokenScores:
         entropy: Entropy of the distribution it was drawn from, in nats.
         mean_logp: Mean log-probability over the vocabulary, without a gradient; ``None`` if the head does not compute
             it.
-        sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` likewise.
+        sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` if the head
+            does not compute it.
         embedding: Mean of the last layer over the policy's tokens of each row, (B, H); ``None`` if not requested.
         balance: Load-balancing loss of a mixture of experts; ``None`` for other models.
     """

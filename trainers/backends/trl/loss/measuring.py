@@ -105,6 +105,6 @@ class PolicyMeasurer:
 
 
 def _given(prompt: list[int], ids: list[int]) -> Row:
-    """A row of tokens that nobody drew; with an advantage it is one of those that are computed."""
+    """A row of given tokens; rows without an advantage would not be computed."""
     zeros: list[Any] = [0.0] * len(ids)
     return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

@@ -28,7 +28,7 @@ from .forward import Autocast, Reference
 from .micro_batches import MicroBatch, completion_values
 
 SELF = "self"
-Look = Callable[[Sequence[Row], Callable[[Any, MicroBatch], Tensor]], "list[tuple[MicroBatch, Tensor]]"]
+ScoreRows = Callable[[Sequence[Row], Callable[[Any, MicroBatch], Tensor]], "list[tuple[MicroBatch, Tensor]]"]
 
 
 class Teacher(Reference):
@@ -54,17 +54,17 @@ class Teacher(Reference):
         super().__init__(model, dtype, temperature, copied=copied)
         self._prompt = prompt
 
-    def add_column(self, rows: Sequence[Row], look: Look, autocast: Autocast) -> None:
+    def add_column(self, rows: Sequence[Row], score_rows: ScoreRows, autocast: Autocast) -> None:
         """Add the column ``teacher``, the log-probability of each completion token, to every row; collective.
 
         Args:
             rows: The rows of this process.
-            look: Scores rows in micro-batches.
+            score_rows: Scores rows in micro-batches.
             autocast: Precision of the computation.
         """
         prompt = self._prompt
         seen = list(rows) if prompt is None else [replace(row, prompt_ids=prompt(row)) for row in rows]
-        for batch, logp in look(seen, lambda model, batch: self.score(model, batch, autocast)):
+        for batch, logp in score_rows(seen, lambda model, batch: self.score(model, batch, autocast)):
             for place, values in zip(batch.rows, completion_values(logp, batch, seen), strict=True):
                 rows[place].columns["teacher"] = values
 

@@ -32,7 +32,7 @@ class RunSetup:
         name: Name of the recipe.
         config: Options of the run.
         parts: Parts of the recipe.
-        sharding: What the processes divide.
+        sharding: The sharding of the weights and the optimizer state.
         ranks: The processes.
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
         begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.

@@ -89,7 +89,7 @@ def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None
     Args:
         checkpoint: The checkpoint of the earlier run.
         now: The optimizer of this run.
-        sharding: What the processes of this run divide.
+        sharding: The sharding of the weights and the optimizer state.
 
     Raises:
         ConfigurationError: The state does not fit; the message describes the difference.

@@ -26,7 +26,7 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
     """Return fields of transformers' ``TrainingArguments`` for a run with this sharding; none without ZeRO.
 
     Args:
-        sharding: What the processes divide.
+        sharding: The sharding of the weights and the optimizer state.
         processes: Number of processes; a single one has nothing to divide and does not use DeepSpeed.
 
     Raises:

@@ -96,7 +96,7 @@ def cache_for_vllm(
         options: Options of the engine, ``dtype`` included.
         room: The memory of the device.
         processes: Number of training processes.
-        sharding: What the processes divide.
+        sharding: The sharding of the weights and the optimizer state.
 
     Raises:
         ConfigurationError: The remaining memory does not hold one conversation.

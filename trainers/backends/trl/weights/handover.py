@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.row import FloatArray
 from rstar2_env.rollout import ChatCodec, Engine, Generation, SamplingParams, VllmServerEngine
 
 TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
@@ -30,8 +30,6 @@ _TOKENS = 16
 _SEED = 20_231
 _MOST_PROMPT = 48
 _QUESTION = "Name a number that you like, and say why."
-
-FloatArray = NDArray[np.float64]
 
 
 class HandoverError(Rstar2Error, RuntimeError):
