@@ -109,7 +109,7 @@ def test_an_option_of_a_part_may_be_written_in_several_ways(pairs):
         ({"trl_options": {"adam_beta1": "abc"}}, "optim.trl_options.adam_beta1 must be a number, not 'abc'"),
         ({"trl_options": {"beta": 0.1}}, "optim.trl_options.beta is not supported.*Use loss.kl.coef"),
         ({"trl_options": {"num_generations": 4}}, "Use rollout.group_size"),
-        ({"trl_options": {"scale_rewards": "none"}}, "rewards and advantages are those of the parts"),
+        ({"trl_options": {"scale_rewards": "none"}}, "rewards and advantages come from the recipe's parts"),
         ({"trl_options": {"use_vllm": True}}, 'Use rollout.engine="vllm"'),
         ({"report_to": ["tensorbord"]}, "no tracker 'tensorbord'. Did you mean 'tensorboard'"),
         ({"report_to": ["neptune"]}, "package of the tracker 'neptune' is not installed"),

@@ -102,7 +102,7 @@ def test_a_loaded_model_of_peft_is_taken_up_like_its_folder(cold_start, tiny_mod
 
 def test_an_adapter_inside_a_model_of_transformers_is_refused(cold_start, tmp_path):
     loaded = AutoModelForCausalLM.from_pretrained(cold_start[0])
-    with pytest.raises(ConfigurationError, match="give the adapter's folder"):
+    with pytest.raises(ConfigurationError, match="pass the adapter's folder"):
         load_policy(ModelOptions(loaded, lora_rank=4), tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_an_adapter_whose_model_is_gone_is_told_by_name(cold_start, tmp_path):
     config = json.loads((folder / "adapter_config.json").read_text())
     config["base_model_name_or_path"] = str(tmp_path / "gone")
     (folder / "adapter_config.json").write_text(json.dumps(config))
-    with pytest.raises(ConfigurationError, match=r"belongs to the model .*/gone, which is not there"):
+    with pytest.raises(ConfigurationError, match=r"belongs to the model .*/gone, which does not exist"):
         load(folder, tmp_path, lora_rank=4)
 
 
