@@ -1,27 +1,48 @@
-"""Episodes with their tokens as JSON can hold them, for what keeps some in a checkpoint.
+"""Pack episodes for checkpoints: whole episodes as JSON, and the part of an episode that losses read.
 
-Not covered: the rows of a step that was cut (``backends/trl/pending``), and the run's folder.
+Not covered: the token arrays of rows (``backends/trl/loss/pending_rows``), and the run's folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.turn import Turn
 
 _TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
-"""What an episode's own record leaves out."""
+"""The token fields, which are not in an episode's own record."""
+_READ_BY_LOSSES = ("group", "task", "correct", "source")
 
 
-def packed(episode: Episode) -> dict[str, Any]:
-    """An episode with its tokens as JSON can hold it; what a trainer measured of it is left out."""
+def pack_episode(episode: Episode) -> dict[str, Any]:
+    """Return an episode with its tokens as JSON can hold it, without a trainer's measurements."""
     return {**episode.record(), **{name: list(getattr(episode, name)) for name in _TOKENS}}
 
 
-def unpacked(record: Mapping[str, Any]) -> Episode:
-    """The episode that was packed."""
+def unpack_episode(record: Mapping[str, Any]) -> Episode:
+    """Return the episode that was packed."""
     episode = Episode.from_record(record, beside=_TOKENS)
     for name in _TOKENS:
         setattr(episode, name, list(record.get(name, ())))
     return episode
+
+
+def pack_for_losses(episode: Episode) -> dict[str, Any]:
+    """Return the part of an episode that losses read: its group, and its turns without texts and infos."""
+    turns = [
+        {**asdict(turn), "statuses": [str(status) for status in turn.statuses], "observation": "", "info": {}}
+        for turn in episode.steps
+    ]
+    return {**{name: getattr(episode, name) for name in _READ_BY_LOSSES}, "turns": turns}
+
+
+def unpack_for_losses(record: Mapping[str, Any]) -> Episode:
+    """Return the episode of a record of ``pack_for_losses``, which may have further keys."""
+    steps = [
+        Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
+    ]
+    return Episode(**{name: record[name] for name in _READ_BY_LOSSES}, steps=steps)

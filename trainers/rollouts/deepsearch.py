@@ -21,7 +21,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.core.packed_episodes import packed, unpacked
+from rstar2_env.core.packed_episodes import pack_episode, unpack_episode
 from rstar2_env.search import Node
 
 from ..samplers.base import Start
@@ -85,7 +85,7 @@ class DeepSearch(CheckedOptions, Rollout):
             return None
         right = [episode for episode in counted if episode.correct]
         share = len(right) / len(counted)
-        trace = packed(right[0]) if 0 < share <= self.hard else None
+        trace = pack_episode(right[0]) if 0 < share <= self.hard else None
         return {"problem": counted[0].problem_id, "share": share, "trace": trace}
 
     def update(self, reports: Sequence[Mapping[str, Any]]) -> None:
@@ -150,7 +150,7 @@ class _Search:
     async def reuse(self, trace: Mapping[str, Any]) -> list[Episode]:
         """Return a kept episode together with fresh ones."""
         fresh = await self._fresh(self.size - 1)
-        old = unpacked(trace)
+        old = unpack_episode(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None
         return [*fresh, old]
 

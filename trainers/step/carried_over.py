@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.packed_episodes import packed, unpacked
+from rstar2_env.core.packed_episodes import pack_episode, unpack_episode
 
 from ..samplers.base import Start
 from .group_play import EpisodeKey, GroupPlace
@@ -51,8 +51,8 @@ class CarriedOver:
             "start": {**asdict(self.start), "options": dict(self.start.options)},
             "drawn": list(self.drawn),
             "steps": self.steps,
-            "ended": [[list(key), packed(episode)] for key, episode in self.ended.items()],
-            "begun": [[list(key), packed(episode)] for key, episode in self.begun.items()],
+            "ended": [[list(key), pack_episode(episode)] for key, episode in self.ended.items()],
+            "begun": [[list(key), pack_episode(episode)] for key, episode in self.begun.items()],
         }
 
     @classmethod
@@ -69,4 +69,4 @@ class CarriedOver:
 
 
 def _episodes(states: Iterable[Any]) -> dict[EpisodeKey, Episode]:
-    return {tuple(map(int, key)): unpacked(record) for key, record in states}
+    return {tuple(map(int, key)): unpack_episode(record) for key, record in states}

@@ -1,13 +1,14 @@
-"""Where checks play an environment: instances, seeds, players, and the record of every episode.
+"""``Bench``: the environment under test, its instances and seeds, and a record of every episode played on it.
 
-Covered: ``Bench``, what a scripted player sees (``View``), and the record (``Played``), which is kept so that checks
-share the episodes of a player. Not covered: the players (``players``, ``exploits``) and the checks.
+Covered: the input of a scripted player (``View``), and the record of an episode (``BenchEpisode``). It keeps the
+unchanged values of ``step``, even malformed ones, which ``core.Episode`` would reject; checks share the episodes of a
+player. Not covered: the players (``players``, ``exploits``) and the checks.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -29,11 +30,12 @@ _SHOWN = 400
 
 @dataclass(frozen=True)
 class Bounds(CheckedOptions):
-    """What an author may declare, after RFC 008; ``--set bounds.NAME=VALUE``.
+    """Bounds that an author may declare, after RFC 008; ``--set bounds.NAME=VALUE``.
 
     Attributes:
         oracle_tolerance: How far below 1 the reference player's mean reward may be.
-        floor_margin: How far above the players who know nothing it must be; also the most that a wrong answer earns.
+        floor_margin: Least distance to the rewards of players without knowledge; also the most that a wrong answer
+            earns.
         variance_tolerance: Largest standard deviation of the reference player's reward.
         exploit_margin: How far above the random player's the mean reward of an exploit may be.
         headroom: How far below 1 the random player must be.
@@ -61,12 +63,12 @@ class EndlessEpisodeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StepRecord:
     """One turn of an episode.
 
     Attributes:
-        action: What was played.
-        text: What the environment showed next.
+        action: The player's action.
+        text: The environment's next text.
         reward: Its reward, before a mixture's scale.
         terminated: As ``step`` returned it.
         truncated: As ``step`` returned it.
@@ -81,12 +83,12 @@ class Turn:
     info: Mapping[str, Any]
 
     def comparable(self) -> tuple[Any, ...]:
-        """The same for turns that went the same."""
+        """Values that are equal for equal turns."""
         return self.text, self.reward, self.terminated, self.truncated, canonical(self.info)
 
 
 @dataclass(slots=True)
-class Played:
+class BenchEpisode:
     """One episode.
 
     Attributes:
@@ -103,7 +105,7 @@ class Played:
     question: str
     info: Mapping[str, Any]
     gold: str | None
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[StepRecord] = field(default_factory=list)
 
     @property
     def reward(self) -> float:
@@ -117,25 +119,25 @@ class Played:
 
     @property
     def correct(self) -> bool:
-        """Whether the environment says that it was solved."""
+        """Whether the environment reports a correct answer."""
         return bool(self.last.get("correct", False))
 
     @property
     def unavailable(self) -> bool:
-        """Whether it ended by a failure of the environment's own machinery."""
+        """Whether a failure of the environment's infrastructure ended it."""
         return self.last.get("end") == "unavailable"
 
     @property
     def actions(self) -> list[str]:
-        """What was played."""
+        """The actions."""
         return [turn.action for turn in self.turns]
 
     def graded(self) -> tuple[Any, ...]:
-        """What the verifier decided."""
+        """The verifier's decision."""
         return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
 
     def comparable(self) -> list[tuple[Any, ...]]:
-        """The same for episodes that went the same."""
+        """Values that are equal for equal episodes."""
         return [(self.question, canonical(self.info)), *(turn.comparable() for turn in self.turns)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,17 +155,17 @@ class Played:
 
 @dataclass(slots=True)
 class View:
-    """What a scripted player sees. ``env`` is for players that are told everything; no agent may look into it.
+    """Input of a scripted player. Only players with full knowledge may use ``env``.
 
     Attributes:
         env: The environment.
         question: The text of ``reset``.
         info: The ``info`` of ``reset``.
-        shown: The text that was shown last.
+        shown: The last text shown.
         turn: Number of the turn, from 0.
         seed: Seed of the episode.
         draw: Number of the draw from the same start.
-        rng: Draws of the player, from seed and draw alone: two players that guess make the same guess.
+        rng: Random generator, seeded by seed and draw only: two players that guess make the same guess.
     """
 
     env: TextEnv
@@ -205,15 +207,15 @@ ScriptedPlayer = Callable[[View], str]
 
 
 class Bench:
-    """An environment on which checks are made.
+    """The environment under test.
 
     Args:
-        env: The environment that was found.
+        env: The environment.
         make: Makes a new instance.
         plays: Episodes of each player.
         seed: The first seed of episodes.
-        bounds: What the author declared.
-        contract: Whether the whole contract is checked too.
+        bounds: The bounds that the author declared.
+        contract: Whether to check the whole contract too.
         stop: Once it is requested, no check begins.
     """
 
@@ -234,7 +236,7 @@ class Bench:
         self.contract, self.stop = contract, stop or Stop()
         self._env: TextEnv | None = None
         self._more: list[TextEnv] = []
-        self._kept: dict[str, list[Played]] = {}
+        self._kept: dict[str, list[BenchEpisode]] = {}
 
     @property
     def env(self) -> TextEnv:
@@ -260,8 +262,8 @@ class Bench:
                 env.close()
         self._more, self._env = [], None
 
-    def episodes(self, name: str, player: ScriptedPlayer, count: int | None = None) -> list[Played]:
-        """The episodes of a player, one for each seed; they are played once and kept.
+    def episodes(self, name: str, player: ScriptedPlayer, count: int | None = None) -> list[BenchEpisode]:
+        """The episodes of a player, one for each seed; they are played once and cached.
 
         Args:
             name: Its name.
@@ -283,43 +285,38 @@ class Bench:
         env: TextEnv | None = None,
         options: Mapping[str, Any] | None = None,
         draw: int = 0,
-    ) -> Played:
+    ) -> BenchEpisode:
         """Play one episode.
 
         Args:
             name: Name of the player.
             player: The player.
             seed: Of ``reset`` and of the player's draws.
-            env: Another instance than the shared one.
+            env: An instance other than the shared one.
             options: Of ``reset``.
             draw: Another draw of the same player from the same start.
 
         Raises:
             EndlessEpisodeError: It did not end within ``bounds.turns`` turns.
         """
-        env = self.env if env is None else env
-        text, info = env.reset(seed=seed, options=None if options is None else dict(options))
-        problem = problem_of(env)
-        played = Played(name, seed, text, info, None if problem is None else problem.answer)
         rng = Random(f"{seed} {draw}")
-        for number in range(self.bounds.turns):
-            view = View(env, played.question, played.info, text, number, seed, draw, rng)
-            action = player(view)
-            text, reward, terminated, truncated, info = env.step(action)
-            earned = float(info.get("source_reward", reward))
-            played.turns.append(Turn(action, text, earned, terminated, truncated, info))
-            if terminated or truncated:
-                return played
-        raise EndlessEpisodeError(
-            f"seed {seed}, played by {name!r}, did not end within {self.bounds.turns} turns (bounds.turns)."
-        )
 
-    def again(self, played: Played, env: TextEnv, options: Mapping[str, Any] | None = None) -> Played:
+        def turns(played: BenchEpisode, env: TextEnv) -> Iterator[str]:
+            for number in range(self.bounds.turns):
+                shown = played.turns[-1].text if played.turns else played.question
+                yield player(View(env, played.question, played.info, shown, number, seed, draw, rng))
+            raise EndlessEpisodeError(
+                f"seed {seed}, played by {name!r}, did not end within {self.bounds.turns} turns (bounds.turns)."
+            )
+
+        return _play(self.env if env is None else env, name, seed, turns, options)
+
+    def again(self, played: BenchEpisode, env: TextEnv, options: Mapping[str, Any] | None = None) -> BenchEpisode:
         """Play the same actions again.
 
         Args:
-            played: What was played.
-            env: In which instance.
+            played: The episode.
+            env: The instance.
             options: Of ``reset``.
         """
         return replayed(env, played.player, played.seed, played.actions, options)
@@ -327,8 +324,8 @@ class Bench:
 
 def replayed(
     env: TextEnv, name: str, seed: int, actions: Sequence[str], options: Mapping[str, Any] | None = None
-) -> Played:
-    """Play given actions, as far as the episode lasts.
+) -> BenchEpisode:
+    """Play given actions until the episode ends.
 
     Args:
         env: The environment.
@@ -337,13 +334,24 @@ def replayed(
         actions: The turns.
         options: Of ``reset``.
     """
+    return _play(env, name, seed, lambda played, env: iter(actions), options)
+
+
+def _play(
+    env: TextEnv,
+    name: str,
+    seed: int,
+    turns: Callable[[BenchEpisode, TextEnv], Iterator[str]],
+    options: Mapping[str, Any] | None,
+) -> BenchEpisode:
+    """Play the actions of an iterator until the episode, or the iterator, ends."""
     text, info = env.reset(seed=seed, options=None if options is None else dict(options))
     problem = problem_of(env)
-    played = Played(name, seed, text, info, None if problem is None else problem.answer)
-    for action in actions:
+    played = BenchEpisode(name, seed, text, info, None if problem is None else problem.answer)
+    for action in turns(played, env):
         text, reward, terminated, truncated, info = env.step(action)
         earned = float(info.get("source_reward", reward))
-        played.turns.append(Turn(action, text, earned, terminated, truncated, info))
+        played.turns.append(StepRecord(action, text, earned, terminated, truncated, info))
         if terminated or truncated:
             break
     return played
@@ -355,13 +363,13 @@ def problem_of(env: TextEnv) -> Problem | None:
     return found if isinstance(found, Problem) else None
 
 
-def mean(episodes: Sequence[Played]) -> float:
+def mean(episodes: Sequence[BenchEpisode]) -> float:
     """Mean return of the episodes that count: those that are ``unavailable`` are left out."""
     counted = [played.reward for played in episodes if not played.unavailable]
     return statistics.fmean(counted) if counted else 0.0
 
 
-def deviation(episodes: Sequence[Played]) -> float:
+def deviation(episodes: Sequence[BenchEpisode]) -> float:
     """Standard deviation of the returns that count."""
     counted = [played.reward for played in episodes if not played.unavailable]
     return statistics.pstdev(counted) if counted else 0.0

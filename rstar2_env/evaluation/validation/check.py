@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.evaluation.validation.bench import Bench, Played
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode
 
 Level: TypeAlias = Literal[1, 2, 3, 4]
 LEVELS: Mapping[int, str] = MappingProxyType({1: "static", 2: "runtime", 3: "semantic", 4: "statistical"})
@@ -45,7 +45,7 @@ class CheckResult:
     ok: bool
     said: str
     figures: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Sequence[Played] = ()
+    evidence: Sequence[BenchEpisode] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Result:
     outcome: str
     said: str
     figures: Mapping[str, Any]
-    evidence: tuple[Played, ...]
+    evidence: tuple[BenchEpisode, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""

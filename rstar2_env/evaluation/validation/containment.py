@@ -15,7 +15,7 @@ from random import Random
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.validation.bench import Bench, Turn, View, problem_of
+from rstar2_env.evaluation.validation.bench import Bench, StepRecord, View, problem_of
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, code_turn, takes_code
 from rstar2_env.problems import Problem
@@ -175,7 +175,7 @@ def _started(bench: Bench) -> tuple[View, str]:
     raise NotApplicableError("no tool of it runs code, or its gold answers are too short to be searched for")
 
 
-def _run(bench: Bench, code: str) -> Turn:
+def _run(bench: Bench, code: str) -> StepRecord:
     """One program, in the first episode in which a tool takes code."""
     env = bench.env
     for seed in bench.seeds:
@@ -186,15 +186,15 @@ def _run(bench: Bench, code: str) -> Turn:
     raise NotApplicableError("no tool of it runs code")
 
 
-def _stepped(view: View, code: str) -> Turn:
+def _stepped(view: View, code: str) -> StepRecord:
     try:
         action = code_turn(view, code)
     except ConfigurationError as error:
         raise NotApplicableError(str(error)) from error
     text, reward, terminated, truncated, info = view.env.step(action)
-    return Turn(action, text, float(reward), terminated, truncated, info)
+    return StepRecord(action, text, float(reward), terminated, truncated, info)
 
 
-def _status(turn: Turn) -> str:
+def _status(turn: StepRecord) -> str:
     calls = turn.info.get("tool_calls") or ()
     return str(calls[0]["status"]) if calls else NO_ANSWER

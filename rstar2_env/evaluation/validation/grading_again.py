@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rstar2_env.evaluation.validation.bench import Bench, Played
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, need_oracle
 
@@ -57,7 +57,7 @@ def verifier_portability(bench: Bench) -> CheckResult:
     return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
 
 
-def _episodes(bench: Bench) -> list[Played]:
+def _episodes(bench: Bench) -> list[BenchEpisode]:
     names = ["guesser", "canary", "noise"]
     with suppress(NotApplicableError):
         need_oracle(bench)
@@ -65,7 +65,7 @@ def _episodes(bench: Bench) -> list[Played]:
     return [played for name in names for played in bench.episodes(name, PLAYERS[name], _EACH)]
 
 
-def _compared(episodes: Sequence[Played], ways: Mapping[str, Any]) -> CheckResult:
+def _compared(episodes: Sequence[BenchEpisode], ways: Mapping[str, Any]) -> CheckResult:
     figures: dict[str, Any] = {"episodes": len(episodes)}
     for way, grade in ways.items():
         try:
@@ -81,7 +81,7 @@ def _compared(episodes: Sequence[Played], ways: Mapping[str, Any]) -> CheckResul
     return CheckResult(True, f"{len(episodes)} episodes graded the same {', '.join(ways)}", figures)
 
 
-def _in_thread(bench: Bench, episodes: Sequence[Played]) -> list[tuple[Any, ...]]:
+def _in_thread(bench: Bench, episodes: Sequence[BenchEpisode]) -> list[tuple[Any, ...]]:
     env = bench.fresh()
     found: list[tuple[Any, ...]] = []
     errors: list[BaseException] = []
@@ -101,7 +101,7 @@ def _in_thread(bench: Bench, episodes: Sequence[Played]) -> list[tuple[Any, ...]
 
 
 def _in_process(
-    bench: Bench, episodes: Sequence[Played], variables: Mapping[str, str], arguments: Sequence[str] = ()
+    bench: Bench, episodes: Sequence[BenchEpisode], variables: Mapping[str, str], arguments: Sequence[str] = ()
 ) -> list[tuple[Any, ...]]:
     try:
         made = pickle.dumps(bench.make)

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rstar2_env.env.reference import playing, reference_of
-from rstar2_env.evaluation.validation.bench import Bench, Played, ScriptedPlayer, View, mean
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, ScriptedPlayer, View, mean
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.containment import marker_problem
 from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
-Leak: TypeAlias = tuple[str, int, list[Played]]
+Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 """A rule, how many episodes it serves, and which."""
 _BEFORE = 12
 """Characters before an answer that make a rule."""
@@ -56,7 +56,7 @@ def no_solution_leakage(bench: Bench) -> CheckResult:
     return CheckResult(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
 
 
-def _marked(bench: Bench) -> Played | None:
+def _marked(bench: Bench) -> BenchEpisode | None:
     problem = marker_problem(bench, bench.seed)
     if problem is None:
         return None
@@ -65,7 +65,7 @@ def _marked(bench: Bench) -> Played | None:
     return played
 
 
-def _holding(played: Played) -> str:
+def _holding(played: BenchEpisode) -> str:
     """Where the marker stands; "" where it does not."""
     gold = str(played.gold)
     places = [("the text of reset", played.question), ("the info of reset", canonical(played.info))]
@@ -74,11 +74,11 @@ def _holding(played: Played) -> str:
     return next((place for place, text in places if gold in text), "")
 
 
-def _before_the_end(played: Played) -> Sequence[Any]:
+def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
     return [turn for turn in played.turns if not (turn.terminated or turn.truncated)]
 
 
-def _rule_of_text(bench: Bench, episodes: Sequence[Played]) -> Leak | None:
+def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
     """Words after which the gold answer always comes."""
     # A mixture has a reference player itself, whatever the source of its running episode.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
@@ -101,14 +101,14 @@ def _follower(rule: str, which: int) -> ScriptedPlayer:
     return player
 
 
-def _rules(episodes: Sequence[Played]) -> Iterator[tuple[str, int, Leak]]:
+def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
     texts = [[played.question, *(turn.text for turn in _before_the_end(played))] for played in episodes]
     rules: Counter[str] = Counter()
     for played, shown in zip(episodes, texts, strict=True):
         rules.update({before for text in shown for before in _befores(text, played.gold)})
     for rule, _ in rules.most_common(20):
         for which, name in ((0, "first"), (-1, "last")):
-            hit: list[Played] = []
+            hit: list[BenchEpisode] = []
             tried = 0
             for played, shown in zip(episodes, texts, strict=True):
                 after = [text[match.end() :] for text in shown for match in re.finditer(re.escape(rule), text)]
@@ -121,7 +121,7 @@ def _rules(episodes: Sequence[Played]) -> Iterator[tuple[str, int, Leak]]:
                 yield rule, which, (f"what follows the {name} {rule!r}", len(hit), hit)
 
 
-def _place_of_info(episodes: Sequence[Played]) -> Leak | None:
+def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
     """A place in ``info`` that holds the gold answer of its episode, and not those of others as well."""
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):
@@ -140,7 +140,7 @@ def _place_of_info(episodes: Sequence[Played]) -> Leak | None:
     return None
 
 
-def _holds(hit: Sequence[Played], tried: int, count: int) -> bool:
+def _holds(hit: Sequence[BenchEpisode], tried: int, count: int) -> bool:
     """Whether a rule is one: it serves enough episodes, nearly always, and not because all answers are the same."""
     enough = len(hit) >= min(_LEAST, count) and len(hit) >= _SURE * tried
     return enough and len({played.gold for played in hit}) > 1

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rstar2_env.evaluation.validation.bench import Played
+from rstar2_env.evaluation.validation.bench import BenchEpisode
 from rstar2_env.evaluation.validation.check import FAILED, LEVELS, Result
 from rstar2_env.evaluation.validation.levels import Report
 
@@ -70,7 +70,7 @@ def _row(result: Result) -> str:
     )
 
 
-def _episode(played: Played) -> str:
+def _episode(played: BenchEpisode) -> str:
     shown = played.to_dict()
     turns = "".join(
         f"<p>Turn {number}, reward {turn['reward']:g}</p><pre>{_text(turn['action'])}</pre>"

@@ -17,7 +17,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.reference import playing
-from rstar2_env.evaluation.validation.bench import Bench, Played, TextEnv, Turn
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, StepRecord, TextEnv
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS, fitting_call
 from rstar2_env.testing.conformance import check_text_env
@@ -243,7 +243,7 @@ def pickled_state(bench: Bench) -> CheckResult:
     finally:
         twin.close()
     earned = float(info.get("source_reward", reward))
-    same = Turn("", text, earned, terminated, truncated, info).comparable() == played.turns[-1].comparable()
+    same = StepRecord("", text, earned, terminated, truncated, info).comparable() == played.turns[-1].comparable()
     return CheckResult(same, f"after {len(played.turns) - 1} turns", evidence=[played])
 
 
@@ -267,7 +267,7 @@ def contract(bench: Bench) -> CheckResult:
     return CheckResult(True, f"{len(made)} clauses", {"clauses": len(made)})
 
 
-def recorded(played: Played) -> Episode:
+def recorded(played: BenchEpisode) -> Episode:
     """The record of an episode, as evaluation and training keep it."""
     episode = Episode(seed=played.seed).begin(played.question, played.info)
     for turn in played.turns:
@@ -275,7 +275,7 @@ def recorded(played: Played) -> Episode:
     return episode
 
 
-def _episodes(bench: Bench) -> list[Played]:
+def _episodes(bench: Bench) -> list[BenchEpisode]:
     return [played for name in _PLAYERS for played in bench.episodes(name, PLAYERS[name], _FEW)]
 
 
@@ -299,7 +299,9 @@ def _many_problems(env: TextEnv) -> bool:
     return not hasattr(source, "__len__") or len(source) > 1
 
 
-def _interleaved(bench: Bench, played: Played, other: Played, env: TextEnv, beside: TextEnv) -> Played:
+def _interleaved(
+    bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
+) -> BenchEpisode:
     """An episode, with a turn of another in another instance between every two of its own."""
 
     def player(view: Any) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.validation.bench import Bench, Played, mean
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, mean
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, caller, need_oracle
 from rstar2_env.evaluation.validation.runtime import recorded
@@ -158,20 +158,20 @@ def problems(bench: Bench) -> CheckResult:
     return CheckResult(not faults, said, figures)
 
 
-def _oracle(bench: Bench) -> list[Played]:
+def _oracle(bench: Bench) -> list[BenchEpisode]:
     need_oracle(bench)
     return bench.episodes("oracle", PLAYERS["oracle"])
 
 
-def _with(played: Played, actions: list[str]) -> Played:
+def _with(played: BenchEpisode, actions: list[str]) -> BenchEpisode:
     turns = [
         type(turn)(action, turn.text, turn.reward, turn.terminated, turn.truncated, turn.info)
         for action, turn in zip(actions, played.turns, strict=True)
     ]
-    return Played(played.player, played.seed, played.question, played.info, played.gold, turns)
+    return BenchEpisode(played.player, played.seed, played.question, played.info, played.gold, turns)
 
 
-def _difference(one: Played, other: Played) -> str:
+def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
     if (one.question, canonical(one.info)) != (other.question, canonical(other.info)):
         return "another start"
     for number, (here, there) in enumerate(zip(one.turns, other.turns, strict=False), 1):

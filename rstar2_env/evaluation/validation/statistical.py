@@ -10,7 +10,7 @@ import math
 import statistics
 from typing import Any
 
-from rstar2_env.evaluation.validation.bench import Bench, Played, deviation, mean
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, deviation, mean
 from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
 from rstar2_env.evaluation.validation.exploits import EXPLOITS, Exploit, attacks, commonest
 from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracle, skilled
@@ -163,7 +163,7 @@ def gameability_gap(bench: Bench) -> CheckResult:
     return CheckResult(gap >= bench.bounds.gap, f"{gap:.3g} above {best}", figures, paid)
 
 
-def exploited(bench: Bench) -> dict[str, list[Played]]:
+def exploited(bench: Bench) -> dict[str, list[BenchEpisode]]:
     """The episodes of every exploit that applies; they are played once."""
     found = {}
     for name, exploit in _all(bench).items():
@@ -184,7 +184,7 @@ def _all(bench: Bench) -> dict[str, Exploit]:
     return {**EXPLOITS, **({} if own is None else {"commonest": own})}
 
 
-def _error(one: list[Played], other: list[Played]) -> float:
+def _error(one: list[BenchEpisode], other: list[BenchEpisode]) -> float:
     """Standard error of the difference of two means over the same starts, paired."""
     pairs = [
         here.reward - there.reward

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import torch
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.packed_episodes import pack_for_losses, unpack_for_losses
 from rstar2_env.core.row import FloatArray, Row
-from rstar2_env.core.status import ToolStatus
-from rstar2_env.core.turn import Turn
 
 from .micro_batches import MicroBatch, completion_values, row_embeddings
 
@@ -203,17 +202,8 @@ class PendingRows:
 
 
 def _packed(row: Row) -> dict[str, Any]:
-    turns = []
-    for turn in row.episode.steps:
-        plain = asdict(turn)
-        plain |= {"statuses": [str(status) for status in turn.statuses], "observation": "", "info": {}}
-        turns.append(plain)
     return {
-        "group": row.episode.group,
-        "task": row.episode.task,
-        "correct": row.episode.correct,
-        "source": row.episode.source,
-        "turns": turns,
+        **pack_for_losses(row.episode),
         "prompt_ids": torch.tensor(row.prompt_ids),
         "completion_ids": torch.tensor(row.completion_ids),
         "mask": torch.tensor(row.mask, dtype=torch.uint8),
@@ -225,12 +215,8 @@ def _packed(row: Row) -> dict[str, Any]:
 
 
 def _unpacked(record: Mapping[str, Any], number: int, episodes: dict[int, Episode]) -> Row:
-    steps = [
-        Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
-    ]
-    known = {name: record[name] for name in ("group", "task", "correct", "source")}
     return Row(
-        episode=episodes.setdefault(number, Episode(**known, steps=steps)),
+        episode=episodes.setdefault(number, unpack_for_losses(record)),
         prompt_ids=record["prompt_ids"].tolist(),
         completion_ids=record["completion_ids"].tolist(),
         mask=record["mask"].tolist(),
