@@ -35,7 +35,7 @@ from rstar2_env.trainers.options.slots import given_to
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by
 from rstar2_env.trainers.selectors.base import SELECTORS, Observes
-from rstar2_env.trainers.step.batch import Group
+from rstar2_env.trainers.step.batch import PlayedGroup
 from rstar2_env.trainers.step.problem_facts import about_problems
 from rstar2_env.trainers.step.selection import select, weigh
 from rstar2_env.trainers.step.step_figures import names_in, step_figures
@@ -121,10 +121,10 @@ class MadeTraining:
             self.step(step)
         self.end()
 
-    def step(self, step: int) -> list[Group]:
+    def step(self, step: int) -> list[PlayedGroup]:
         """Play and write a step, from 1; with what follows it: figures, a checkpoint, an evaluation."""
         made, rng = self.made, Random(f"{self.made.seed}/{self._rank}/{step}")
-        skill, groups, wanted = made.skill(step), list[Group](), made.problems_per_step
+        skill, groups, wanted = made.skill(step), list[PlayedGroup](), made.problems_per_step
         stands = told_by(self.sampler)
         for number in range(made.refill + 1):
             starts = self.sampler.draw(wanted - sum(bool(group.kept) for group in groups))
@@ -164,7 +164,7 @@ class MadeTraining:
         if self.made.end:
             self.writer.event(self.made.end, self.made.steps, **more)
 
-    def _group(self, number: int, round: int, step: int, start: Start, skill: Skill, rng: Random) -> Group:
+    def _group(self, number: int, round: int, step: int, start: Start, skill: Skill, rng: Random) -> PlayedGroup:
         problem = self.problems[start.problem_id]
         size = 2 * self.made.size
         played = [
@@ -173,9 +173,9 @@ class MadeTraining:
         draws = np.random.default_rng([self.made.seed, self._rank, step, number])
         kept, reasons = select(played, self.selector, self.made.size, draws, 2)
         weighed = weigh(played, self.selector, self.made.size)
-        return Group(number, round, start, played, kept, reasons, weighed=weighed)
+        return PlayedGroup(number, round, start, played, kept, reasons, weighed=weighed)
 
-    def _figures(self, step: int, groups: Sequence[Group], stands: Mapping[str, float], rng: Random) -> None:
+    def _figures(self, step: int, groups: Sequence[PlayedGroup], stands: Mapping[str, float], rng: Random) -> None:
         found = step_figures(groups, 0, names_in(groups), first=True)
         figures = {name: total / count for name, (total, count) in found.items() if count} | dict(stands)
         tokens = sum(one.policy_tokens for group in groups for one in group.episodes)
@@ -275,7 +275,7 @@ def _sampler(part: Mapping[str, Any], problems: Sequence[Problem], seed: int) ->
     return make(**given, **{name: value for name, value in part.items() if name != "name"})
 
 
-def _tokens(step: int, groups: Sequence[Group], rng: Random) -> Iterator[TokensEntry]:
+def _tokens(step: int, groups: Sequence[PlayedGroup], rng: Random) -> Iterator[TokensEntry]:
     for group in groups:
         for position, advantage in zip(group.kept, group.advantages, strict=True):
             episode = group.episodes[position]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-Key = tuple[int, int]
+RequestKey = tuple[int, int]
 """An episode: the process that requested it, and its number there."""
 
 
@@ -30,8 +30,8 @@ class Desk:
         self.limit = size * most
         self.ended = 0
         self._most = most
-        self._waiting: list[OrderedDict[Key, None]] = [OrderedDict() for _ in range(size)]
-        self._at: dict[Key, int] = {}
+        self._waiting: list[OrderedDict[RequestKey, None]] = [OrderedDict() for _ in range(size)]
+        self._at: dict[RequestKey, int] = {}
         self._playing = [0] * size
         self._present: set[int] = set()
 
@@ -49,15 +49,15 @@ class Desk:
         """Let a process play from now on."""
         self._present.add(rank)
 
-    def offer(self, key: Key) -> None:
+    def offer(self, key: RequestKey) -> None:
         """Queue an episode."""
         self._waiting[key[0]][key] = None
 
-    def where(self, key: Key) -> int | None:
+    def where(self, key: RequestKey) -> int | None:
         """Return the process that plays an episode; ``None`` if none does."""
         return self._at.get(key)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: RequestKey) -> None:
         """Remove an episode that has ended, or that is no longer needed."""
         self._waiting[key[0]].pop(key, None)
         rank = self._at.pop(key, None)
@@ -65,14 +65,14 @@ class Desk:
             self._playing[rank] -= 1
             self.ended += 1
 
-    def withdraw_all(self) -> list[Key]:
+    def withdraw_all(self) -> list[RequestKey]:
         """Remove all waiting episodes and return them."""
         keys = [key for queue in self._waiting for key in queue]
         for queue in self._waiting:
             queue.clear()
         return keys
 
-    def assign(self) -> list[tuple[Key, int]]:
+    def assign(self) -> list[tuple[RequestKey, int]]:
         """Assign episodes to processes while there is room; return each with its process."""
         given = []
         while self.playing < self.limit and (found := self._next()) is not None:
@@ -83,7 +83,7 @@ class Desk:
             given.append(found)
         return given
 
-    def _next(self) -> tuple[Key, int] | None:
+    def _next(self) -> tuple[RequestKey, int] | None:
         share = min(self._most, max(1, -(-self.limit // max(1, len(self._present)))))
         free = [rank for rank in self._present if self._playing[rank] < share]
         if not free:

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 from rstar2_env.core.episode import Episode
 
-from .desk import Desk, Key
+from .desk import Desk, RequestKey
 from .requests import EpisodePlayer, PlayRequest, Unfinished, perform
 
 T = TypeVar("T")
-Result = Episode | Unfinished | BaseException
+PlayResult = Episode | Unfinished | BaseException
 """The result of a request: an episode, part of one, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
@@ -74,9 +74,9 @@ class LocalRound:
         self.halted = False
         self._player, self._groups, self._rank, self._size = player, groups, rank, size
         self._numbers = itertools.count()
-        self._requests: dict[Key, PlayRequest] = {}
-        self._results: dict[Key, asyncio.Future[Episode | Unfinished]] = {}
-        self._tasks: dict[Key, asyncio.Task[Episode]] = {}
+        self._requests: dict[RequestKey, PlayRequest] = {}
+        self._results: dict[RequestKey, asyncio.Future[Episode | Unfinished]] = {}
+        self._tasks: dict[RequestKey, asyncio.Task[Episode]] = {}
         self._working: asyncio.Task[Any] | None = None
         self._error: Exception | None = None
         self._desk = Desk(size, player.max_in_flight)
@@ -123,7 +123,7 @@ class LocalRound:
 
     # What a process does.
 
-    def _hand_out(self, key: Key, rank: int) -> None:
+    def _hand_out(self, key: RequestKey, rank: int) -> None:
         """Let a process play an episode of this one."""
         request = self._requests.get(key)
         if request is None:
@@ -133,7 +133,7 @@ class LocalRound:
         else:
             self._call(0, self._forward, key, rank, request)
 
-    def _start(self, key: Key, request: PlayRequest) -> None:
+    def _start(self, key: RequestKey, request: PlayRequest) -> None:
         """Play an episode, and report its result to the desk."""
         if self.halted:
             self._call(0, self._end, key, Unfinished())
@@ -142,7 +142,7 @@ class LocalRound:
 
         def report(task: asyncio.Task[Episode]) -> None:
             del self._tasks[key]
-            result: Result
+            result: PlayResult
             if task.cancelled():
                 result = Unfinished(record if request.carries and record.turns else None)
             elif (error := task.exception()) is not None:
@@ -154,12 +154,12 @@ class LocalRound:
         task = self._tasks[key] = asyncio.create_task(perform(request, self._player, record))
         task.add_done_callback(report)
 
-    def _stop(self, key: Key) -> None:
+    def _stop(self, key: RequestKey) -> None:
         """Stop an episode that this process plays."""
         if (task := self._tasks.get(key)) is not None:
             task.cancel()
 
-    def _deliver(self, key: Key, result: Result) -> None:
+    def _deliver(self, key: RequestKey, result: PlayResult) -> None:
         """Return the result of a request to the caller of ``play``."""
         future = self._results.get(key)
         if future is None or future.done():
@@ -177,7 +177,7 @@ class LocalRound:
 
     # What the desk of the first process does.
 
-    def _offer(self, key: Key) -> None:
+    def _offer(self, key: RequestKey) -> None:
         """Queue an episode."""
         if self.halted:
             self._call(key[0], self._deliver, key, Unfinished())
@@ -185,7 +185,7 @@ class LocalRound:
             self._desk.offer(key)
             self._give_out()
 
-    def _withdraw(self, key: Key) -> None:
+    def _withdraw(self, key: RequestKey) -> None:
         """Drop an episode, or stop it."""
         rank = self._desk.where(key)
         if rank is None:
@@ -198,14 +198,14 @@ class LocalRound:
         for key, rank in () if self.halted else self._desk.assign():
             self._call(key[0], self._hand_out, key, rank)
 
-    def _forward(self, key: Key, rank: int, request: PlayRequest) -> None:
+    def _forward(self, key: RequestKey, rank: int, request: PlayRequest) -> None:
         """Let a process play an episode of another one."""
         if self.halted:
             self._end(key, Unfinished())
         else:
             self._call(rank, self._start, key, request)
 
-    def _end(self, key: Key, result: Result) -> None:
+    def _end(self, key: RequestKey, result: PlayResult) -> None:
         """Return the result of an episode to its process, and use the free room."""
         self._desk.forget(key)
         self._call(key[0], self._deliver, key, result)

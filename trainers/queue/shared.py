@@ -28,7 +28,7 @@ class SilentProcessError(Rstar2Error, TimeoutError):
     """The other processes sent no message for too long."""
 
 
-class AbandonedError(Rstar2Error, RuntimeError):
+class AbandonedRoundError(Rstar2Error, RuntimeError):
     """Another process failed during the round, so that it cannot end."""
 
 
@@ -73,7 +73,7 @@ class SharedQueue(LocalQueue):
         """Play a round; all processes call this together. See ``LocalQueue.run``.
 
         Raises:
-            AbandonedError: Another process failed.
+            AbandonedRoundError: Another process failed.
             SilentProcessError: This process was idle, and the others sent no message for ``patience_s``.
         """
         self._rounds += 1
@@ -132,7 +132,7 @@ class SharedRound(LocalRound):
                 raise self._error
             return result
         except Exception as error:
-            if not isinstance(error, AbandonedError):
+            if not isinstance(error, AbandonedRoundError):
                 self._wire.fail(f"{type(error).__name__}: {error}")
             raise
 
@@ -185,6 +185,6 @@ class SharedRound(LocalRound):
             name, arguments = message
             getattr(self, name)(*arguments)
         elif not self._over.is_set():
-            self._fail(AbandonedError(f"Process {sender} of {self._size} failed: {message.why}"))
+            self._fail(AbandonedRoundError(f"Process {sender} of {self._size} failed: {message.why}"))
             if self._rank == 0:
                 self._wire.fail(message.why)

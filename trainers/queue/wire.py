@@ -22,7 +22,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 from ..ranks import Ranks
 
-Handler = Callable[[int, Any], None]
+MessageHandler = Callable[[int, Any], None]
 """Called with the sender's number and the message."""
 
 
@@ -116,7 +116,7 @@ class Wire:
         for other in self._connections:
             self.send(other, -1, Gone(why))
 
-    def open(self, number: int, handler: Handler) -> None:
+    def open(self, number: int, handler: MessageHandler) -> None:
         """Handle the messages of a round in the running event loop, including those that arrived earlier."""
         loop = asyncio.get_running_loop()
         with self._lock:

@@ -1,7 +1,7 @@
-"""What a rollout part is: it plays the episodes of each group, through what ``Play`` offers.
+"""``Rollout``: the base class of rollout parts, which play the episodes of each group through ``Play``.
 
-A part decides which episodes are played, which are branched off others, and in which order; it neither scores nor
-selects. Not covered: how an episode is played, which is the player's.
+A part decides which episodes are played, which of them branch off others, and in which order; it neither scores nor
+selects. Not covered: how an episode is played, which is the player's task.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _T = TypeVar("_T")
 
 
 class Play(Protocol):
-    """What a rollout part plays with; made anew for every call of the part.
+    """Plays episodes for a rollout part; every call of the part gets a new one.
 
     Attributes:
         rng: Source of the part's random draws; different for every step, round of refill and process.
         step: Number of optimizer steps so far.
-        judge: The model that ``rollout.judge`` names; ``None`` where none is named.
+        judge: The model that ``rollout.judge`` names; ``None`` if it names none.
     """
 
     rng: np.random.Generator
@@ -41,11 +41,11 @@ class Play(Protocol):
     judge: RewardJudge | None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """A source of draws about one group, the same on any number of processes and in whatever step it ends.
+        """Return a random generator for a group, the same on any number of processes and in whatever step it ends.
 
         Args:
             group: Position of the group among the starts of this call.
-            *words: Tell apart what is drawn; the same words give the same draws.
+            *words: Key of the draws; the same words give the same draws.
         """
         ...
 
@@ -55,14 +55,15 @@ class Play(Protocol):
         """Play one episode to its end. A failure ends it as ``unavailable`` and raises nothing.
 
         Args:
-            start: Where it starts.
+            start: Start of the episode.
             group: Position of its group among the starts of this call.
             member: Number of the episode in its group; with the group, it seeds the policy's draws.
-            shown: Text that the policy is shown in place of the user's message, in which the first ``{question}``
-                (``rstar2_env.rollout.request.QUESTION``) stands for that message. The episode trains under the message
-                itself: ``prompt_ids`` and ``messages`` are those without help, ``shown_ids`` and ``shown`` those that
-                it was played under, and its ``source`` is ``refined``. A text that changes nothing is no help.
-            manner: How it is played; in chunks, for example, after which it is left ``OPEN`` until it is branched off.
+            shown: Text shown to the policy in place of the user's message; its first ``{question}``
+                (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode trains under the
+                message itself: ``prompt_ids`` and ``messages`` are those without help, ``shown_ids`` and ``shown``
+                those with help, and its ``source`` is ``refined``. A text equal to the message is not help.
+            manner: How the episode is played; in chunks, for example, after which it is ``OPEN`` until it is branched
+                off.
         """
         ...
 
@@ -72,53 +73,52 @@ class Play(Protocol):
         Args:
             text: The user's message.
             group: Position of its group among the starts of this call.
-            member: Its number in the group, in one series with those of ``episode``.
+            member: Its number in the group; ``episode``, ``reply`` and ``given`` share one series.
             system: The system message; empty for none.
 
         Raises:
-            ConfigurationError: The player cannot do that.
+            ConfigurationError: The player does not support it.
         """
         ...
 
     async def given(self, start: Start, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """Play an episode whose turns somebody else wrote: its ``source`` is ``expert``, and the environment grades it.
+        """Play an episode with given turns: its ``source`` is ``expert``, and the environment grades it.
 
-        Turns that do not bring the episode to its end make it ``unavailable``.
+        If the turns do not end the episode, it is ``unavailable``.
 
         Args:
             start: Where it starts.
             turns: The turns as text.
             group: Position of its group among the starts of this call.
-            member: Its number in the group, in one series with those of ``episode``.
+            member: Its number in the group; ``episode``, ``reply`` and ``given`` share one series.
 
         Raises:
-            ConfigurationError: The player cannot do that.
+            ConfigurationError: The player does not support it.
         """
         ...
 
     def problem(self, problem_id: str) -> Problem | None:
-        """The problem of that id, with its gold answer and its ``meta``; ``None`` where the environment has none.
+        """Return the problem of an id, with its gold answer and its ``meta``; ``None`` if the environment has none.
 
-        What a part takes from it must not reach the prompt that an episode trains under.
+        Its answer and ``meta`` must not reach the prompt that an episode trains under.
         """
         ...
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
-        """Play ``n`` episodes that begin as ``episode`` did and go on differently.
+        """Play ``n`` episodes that start with tokens of ``episode`` and continue differently.
 
-        The environment is brought to the same place by replaying the turns before that token, which demands that it is
-        deterministic for its seed and actions, as its contract says.
+        The turns before that token are replayed, so that the environment reaches the same state. This requires that it
+        is deterministic for its seed and actions, as its contract says.
 
         Args:
             episode: An episode of this call.
-            token: Number of tokens of ``completion_ids`` that the branches share with it. It must lie in or right
-                before a turn of the policy, or be the end of an episode that is ``OPEN``.
+            token: Number of tokens of ``completion_ids`` that the branches share with it; within or right before a
+                policy turn, or the end of an ``OPEN`` episode.
             n: Number of branches.
-            manner: How they are played from there on.
+            manner: How the branches are played after these tokens.
 
         Raises:
-            BranchError: There is no turn of the policy at that token, or the replay shows something else than the
-                episode did.
+            BranchError: There is no policy turn at that token, or the replay shows other text than the episode did.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""``Batch``: the rows, groups and metrics that a collector returns for one step; ``Group``: one group of it."""
+"""``Batch``: the rows, groups and metrics that a collector returns for one step; ``PlayedGroup``: one group of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..samplers.base import GroupResult, Start
 
 
 @dataclass(slots=True)
-class Group:
+class PlayedGroup:
     """One group of a step, with its episodes and the choice among them.
 
     Attributes:

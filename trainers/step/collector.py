@@ -29,12 +29,12 @@ from rstar2_env.core.row import FloatArray, Row
 
 from ..advantages.base import as_number, check_advantages
 from ..queue.local import LocalQueue, LocalRound
-from ..queue.shared import AbandonedError, make_queue
+from ..queue.shared import AbandonedRoundError, make_queue
 from ..ranks import ONE, Together
 from ..rollouts.base import as_rollout
 from ..samplers.base import Start, told_by
 from ..selectors.base import Observes, Settles
-from .batch import Batch, Group
+from .batch import Batch, PlayedGroup
 from .carried_over import MOST_STEPS, CarriedOver
 from .clock import Clock
 from .collector_parts import CollectorParts, StepOptions, StepServices, check_parts
@@ -178,12 +178,12 @@ class Collector:
         named |= {f"reward.{component.name}": component.score for component in parts.rewards}
         return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
 
-    def _play_rounds(self, step: _Step) -> tuple[list[Group], int]:
+    def _play_rounds(self, step: _Step) -> tuple[list[PlayedGroup], int]:
         """Play until there are enough groups; return those of this process, and the number missing over all."""
         options, ranks = self._options, step.ranks
         target = options.problems_per_step
         enough = target if options.replace is None else options.replace * target
-        groups: list[Group] = []
+        groups: list[PlayedGroup] = []
         begun, kept = 0, 0
         for number in range(options.refill + 1):
             carried = self._carried if number == 0 else []
@@ -241,12 +241,12 @@ class Collector:
             )
         return self._queue
 
-    def _play_round(self, step: _Step, number: int, own: Sequence[_Begun], enough: int | None) -> list[Group]:
+    def _play_round(self, step: _Step, number: int, own: Sequence[_Begun], enough: int | None) -> list[PlayedGroup]:
         """Play groups of this process; when ``enough`` have ended over all processes, stop the others."""
         queue = self._connected(step.ranks)
         try:
             play, episodes = run_blocking(lambda: queue.run(partial(self._play_and_score, step, own), groups=enough))
-        except AbandonedError:
+        except AbandonedRoundError:
             step.ranks.gather(None)  # raises the error of the process that failed
             raise
         groups, carried = [], []
@@ -260,7 +260,7 @@ class Collector:
                     carried.append(CarriedOver(begun.start, place.drawn, begun.steps + 1, place.ended, place.begun))
                 else:
                     reasons = ["cancelled" if episode.cancelled else TAIL for episode in group]
-                    groups.append(Group(begun.place.number, number, begun.start, group, [], reasons))
+                    groups.append(PlayedGroup(begun.place.number, number, begun.start, group, [], reasons))
         if carries and number == 0:
             # The same in every process, so that a run can resume with another number of processes.
             self._carried = list(chain.from_iterable(step.ranks.gather(carried)))
@@ -307,7 +307,7 @@ class Collector:
         assert isinstance(selector, Settles)  # check_parts
         return selector.settled(group, self._options.group_size)
 
-    def _selected(self, step: int, number: int, begun: _Begun, group: list[Episode]) -> Group:
+    def _selected(self, step: int, number: int, begun: _Begun, group: list[Episode]) -> PlayedGroup:
         # A generator of its own, so that the draws for one group do not affect the others.
         entropy = np.random.SeedSequence([self._options.seed, step, begun.place.number], spawn_key=(2,))
         keep, selector = self._options.group_size, self.parts.selector
@@ -315,9 +315,11 @@ class Collector:
         apart = self._rollout.apart(group)
         kept, reasons = select(group, selector, keep, np.random.default_rng(entropy), least, apart)
         weighed = weigh(group, selector, keep, apart)
-        return Group(begun.place.number, number, begun.start, group, kept, reasons, apart=apart, weighed=weighed)
+        return PlayedGroup(begun.place.number, number, begun.start, group, kept, reasons, apart=apart, weighed=weighed)
 
-    def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
+    def _advantages(
+        self, groups: Sequence[PlayedGroup], missing: int, ranks: Together
+    ) -> list[list[float | FloatArray]]:
         """Return the advantages of each group's kept episodes. All processes call the part, even without a group."""
         part = self.parts.advantage
         training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
@@ -340,7 +342,7 @@ class Collector:
             ]
         return [found.get(group.number, []) for group in groups]
 
-    def _rows(self, group: Group, advantages: Sequence[float | FloatArray]) -> list[Row]:
+    def _rows(self, group: PlayedGroup, advantages: Sequence[float | FloatArray]) -> list[Row]:
         rows = [
             row
             for episode, advantage in zip(group.chosen, advantages, strict=True)

@@ -47,7 +47,7 @@ class Stateful(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PrefetchPace:
     """How far ahead batches are collected; all numbers but ``staleness`` in optimizer steps.
 
     Attributes:
@@ -97,7 +97,7 @@ class Prefetch(Generic[B, S]):
         self,
         collector: Stateful,
         collect: Callable[[int, S], B],
-        pace: Pace,
+        pace: PrefetchPace,
         *,
         hand_over: Callable[[], object],
         settings: Callable[[], S],

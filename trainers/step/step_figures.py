@@ -12,13 +12,13 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.figures import ENDS, STEP_FIGURES, MetricSums, figure_sums
 from rstar2_env.core.status import ToolStatus
 
-from .batch import Group
+from .batch import PlayedGroup
 
 FigureNames = set[tuple[str, str]]
 """Parts of figures' names that are not known in advance, each with its kind: ``end``, ``component`` or ``reason``."""
 
 
-def names_in(groups: Sequence[Group]) -> FigureNames:
+def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
     """The names that occur in some groups; processes exchange them, so that each reports the same figures."""
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
@@ -26,7 +26,7 @@ def names_in(groups: Sequence[Group]) -> FigureNames:
 
 
 def step_figures(
-    groups: Sequence[Group], missing: int, names: Collection[tuple[str, str]], *, first: bool, left: int = 0
+    groups: Sequence[PlayedGroup], missing: int, names: Collection[tuple[str, str]], *, first: bool, left: int = 0
 ) -> dict[str, tuple[float, float]]:
     """Sum and count of each metric.
 

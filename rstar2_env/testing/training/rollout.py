@@ -1,4 +1,4 @@
-"""``check_rollout``: does it play every group, all at once, and stop when it is told to?"""
+"""``check_rollout``: checks that a rollout part plays every group, all at the same time, and stops when cancelled."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class RolloutHarness:
     """One rollout part under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new object of the part.
     """
 
     make: Callable[[], Any]
 
     def starts(self, count: int = _GROUPS) -> list[Any]:
-        """Where the groups start."""
+        """Return the starts of the groups."""
         start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
         return [start(seed=100 + number, options={"problem_id": f"problem-{number}"}) for number in range(count)]
 
     def play(self, play: PlainPlay, starts: Sequence[Any], size: int = _SIZE) -> Any:
-        """What a new part plays."""
+        """Return the groups that a new object of the part plays."""
         return asyncio.run(asyncio.wait_for(self.make()(starts, size, play), _PATIENCE_S))
 
 

@@ -13,7 +13,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.queue.requests import PlayRequest
-from rstar2_env.trainers.queue.shared import AbandonedError, SilentProcessError, make_queue
+from rstar2_env.trainers.queue.shared import AbandonedRoundError, SilentProcessError, make_queue
 
 
 class Waits(SmallPlayer):
@@ -107,7 +107,7 @@ def test_a_limit_that_cannot_be_found_ends_the_round():
         raise OSError("no answer")
 
     errors = in_each(2, lambda ranks: played(ranks, SmallPlayer(delay_s=lambda rng: 1000.0), [3, 3], limits))
-    assert [type(error) for error in errors] == [OSError, AbandonedError]
+    assert [type(error) for error in errors] == [OSError, AbandonedRoundError]
     assert "no answer" in str(errors[1])
 
 
@@ -182,7 +182,7 @@ def test_nobody_waits_for_a_process_that_fails():
         raise OSError("no device")
 
     errors = in_each(3, lambda ranks: failing(ranks, fail))
-    assert [type(error) for error in errors] == [AbandonedError, OSError, AbandonedError]
+    assert [type(error) for error in errors] == [AbandonedRoundError, OSError, AbandonedRoundError]
     assert all("OSError: no device" in str(error) for error in errors[::2])
 
 
@@ -194,7 +194,7 @@ def test_nobody_waits_for_a_process_that_is_gone():
         raise KilledError
 
     errors = in_each(3, lambda ranks: failing(ranks, vanish))
-    assert [type(error) for error in errors] == [AbandonedError, KilledError, AbandonedError]
+    assert [type(error) for error in errors] == [AbandonedRoundError, KilledError, AbandonedRoundError]
     assert "process 1 is gone" in str(errors[0])
 
 

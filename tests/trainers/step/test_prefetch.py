@@ -16,7 +16,7 @@ from rstar2_env.core.blocking import StoppedError
 from rstar2_env.core.turn import Turn
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.ranks import OtherProcessError
-from rstar2_env.trainers.step.prefetch import Pace, Prefetch
+from rstar2_env.trainers.step.prefetch import Prefetch, PrefetchPace
 
 
 @dataclass
@@ -103,7 +103,7 @@ def slow(seed):
     ],
 )
 def test_drained_batches_come_from_weights_that_depend_on_the_step_alone(staleness, every, last, handed, drawn, seed):
-    run = Run(Pace(staleness, every, last), **slow(seed))
+    run = Run(PrefetchPace(staleness, every, last), **slow(seed))
     found = run.play()
     assert run.handed == handed
     assert list(found) == list(range(0, last, every))
@@ -117,7 +117,7 @@ def test_drained_batches_come_from_weights_that_depend_on_the_step_alone(stalene
 @pytest.mark.parametrize(("staleness", "every"), [(2, 1), (3, 1), (2, 2)])
 def test_carried_episodes_are_never_older_than_allowed(staleness, every, seed):
     last = 12 * every
-    run = Run(Pace(staleness, every, last, carry=True), **slow(seed))
+    run = Run(PrefetchPace(staleness, every, last, carry=True), **slow(seed))
     found = run.play()
     assert run.handed == list(range(0, last, every)), "before every batch"
     for step, (settings, turns, _) in found.items():
@@ -137,7 +137,7 @@ def test_an_episode_that_is_carried_over_a_hand_over_goes_on_with_the_new_weight
                 episode.steps[1].version = self.version
             return episode
 
-    run = Run(Pace(2, 1, 3, carry=True), player=Waits())
+    run = Run(PrefetchPace(2, 1, 3, carry=True), player=Waits())
     run.take()
     wait_for(lambda: len(run.player.played) == 3 * 16)
     run.take()
@@ -150,7 +150,7 @@ def test_an_episode_that_is_carried_over_a_hand_over_goes_on_with_the_new_weight
 
 
 def test_the_batches_are_those_of_a_run_that_does_not_play_ahead():
-    ahead = Run(Pace(2, 1, 6), refill=1, **slow(0)).play()
+    ahead = Run(PrefetchPace(2, 1, 6), refill=1, **slow(0)).play()
     one = collector(TwoTurns(), refill=1)
     for step, (_, _, batch) in ahead.items():
         alone = one.collect(step)
@@ -159,7 +159,7 @@ def test_the_batches_are_those_of_a_run_that_does_not_play_ahead():
 
 
 def test_it_plays_while_the_trainer_trains_and_not_further_than_allowed():
-    run = Run(Pace(2, 1, 10))
+    run = Run(PrefetchPace(2, 1, 10))
     run.take()
     wait_for(lambda: len(run.player.played) >= 3 * 16)
     time.sleep(0.1)
@@ -168,7 +168,7 @@ def test_it_plays_while_the_trainer_trains_and_not_further_than_allowed():
 
 
 def test_the_state_is_that_after_the_last_batch_that_was_taken():
-    run = Run(Pace(2, 1, 10))
+    run = Run(PrefetchPace(2, 1, 10))
     fresh = collector(TwoTurns())
     assert run.ahead.state_dict() == fresh.state_dict()
     for step in range(3):
@@ -176,7 +176,7 @@ def test_the_state_is_that_after_the_last_batch_that_was_taken():
         fresh.collect(step)
         assert run.ahead.state_dict() == fresh.state_dict()
     run.ahead.stop()
-    later = Run(Pace(1, 1, 10))
+    later = Run(PrefetchPace(1, 1, 10))
     later.ahead.load_state_dict(run.ahead.state_dict())
     later.step = 3
     _, batch = later.take()
@@ -185,7 +185,7 @@ def test_the_state_is_that_after_the_last_batch_that_was_taken():
 
 
 def test_within_an_update_nothing_is_collected_and_later_batches_may_begin_after_it():
-    run = Run(Pace(3, 1, 20), **slow(0))
+    run = Run(PrefetchPace(3, 1, 20), **slow(0))
     run.take()
     with run.ahead.updated(run.step):
         assert run.handed == [0, 1]
@@ -205,7 +205,7 @@ def test_a_batch_that_fails_raises_when_it_is_taken_and_not_before():
             raise OSError("no device")
         return coin(problem, group, rng)
 
-    run = Run(Pace(2, 1, 9), player=TwoTurns(earns))
+    run = Run(PrefetchPace(2, 1, 9), player=TwoTurns(earns))
     run.take()
     run.take()
     with pytest.raises(OSError, match="no device"):
@@ -214,7 +214,7 @@ def test_a_batch_that_fails_raises_when_it_is_taken_and_not_before():
 
 
 def test_stopping_abandons_the_episodes_that_run():
-    run = Run(Pace(1, 1, 9))
+    run = Run(PrefetchPace(1, 1, 9))
     run.player.delay_s = lambda draws: 600.0 if len(run.player.played) > 16 else 0.0
     run.take()
     wait_for(lambda: run.player.in_flight == 16)
@@ -224,7 +224,7 @@ def test_stopping_abandons_the_episodes_that_run():
 
 
 def test_a_run_that_ends_leaves_nothing_to_collect():
-    run = Run(Pace(3, 2, 6))
+    run = Run(PrefetchPace(3, 2, 6))
     for _ in range(3):
         run.take()
     time.sleep(0.1)
@@ -247,14 +247,14 @@ def test_what_needs_the_trainer_is_done_by_it_when_it_waits_for_that_batch():
 
             self.collector.collect = collect
 
-    Asks(Pace(2, 1, 6), **slow(0)).play()
+    Asks(PrefetchPace(2, 1, 6), **slow(0)).play()
     assert [(step, at) for step, at, _ in done] == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]
     assert {thread for _, _, thread in done} == {threading.current_thread()}
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_the_trainer_could_not_do_fails_the_batch(fails):
-    run = Run(Pace(1, 1, 6))
+    run = Run(PrefetchPace(1, 1, 6))
     plain = run.collector.collect
 
     def measure():
@@ -277,10 +277,10 @@ def test_what_the_trainer_could_not_do_fails_the_batch(fails):
 
 def test_two_processes_collect_ahead_what_one_does():
     def work(ranks):
-        found = Run(Pace(2, 1, 6), ranks=ranks, **slow(ranks.rank)).play()
+        found = Run(PrefetchPace(2, 1, 6), ranks=ranks, **slow(ranks.rank)).play()
         return [[row.completion_ids for row in batch.rows] for _, _, batch in found.values()]
 
-    one = [[row.completion_ids for row in batch.rows] for _, _, batch in Run(Pace(2, 1, 6)).play().values()]
+    one = [[row.completion_ids for row in batch.rows] for _, _, batch in Run(PrefetchPace(2, 1, 6)).play().values()]
     first, second = in_processes(2, work)
     assert [a + b for a, b in zip(first, second, strict=True)] == one
 
@@ -292,7 +292,7 @@ def test_a_process_that_fails_ahead_ends_all():
                 raise OSError("no device")
             return coin(problem, group, rng)
 
-        run = Run(Pace(1, 1, 9), player=TwoTurns(earns), ranks=ranks)
+        run = Run(PrefetchPace(1, 1, 9), player=TwoTurns(earns), ranks=ranks)
         return run.play()
 
     first, second = in_each(2, work)
@@ -305,7 +305,7 @@ def test_processes_that_stop_at_the_same_step_wait_for_nobody(behind):
     def work(ranks):
         # One plays on and on; the other waits for it where both agree.
         slow_one = ranks.rank == behind
-        run = Run(Pace(1, 1, 9), ranks=ranks)
+        run = Run(PrefetchPace(1, 1, 9), ranks=ranks)
         run.player.delay_s = lambda draws: 600.0 if slow_one and len(run.player.played) > 8 else 0.0
         run.take()
         begun = time.monotonic()
@@ -320,7 +320,7 @@ def test_a_process_enters_what_another_has_begun_before_it_stops():
     begun = threading.Event()
 
     def work(ranks):
-        run = Run(Pace(2, 1, 9), ranks=ranks)
+        run = Run(PrefetchPace(2, 1, 9), ranks=ranks)
         plain = run.collector.state_dict
 
         def held():

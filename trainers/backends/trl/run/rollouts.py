@@ -18,7 +18,7 @@ from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
 from ....step.batch import Batch
-from ....step.prefetch import Pace, Prefetch
+from ....step.prefetch import Prefetch, PrefetchPace
 from ....step.sums import Sums
 from ..trainer import CollectorTrainer
 from ..weights.engine_figures import add_engine_figures, stats_of
@@ -71,7 +71,7 @@ class Rollouts:
         self._prefetch: Prefetch[CollectedBatch, Settings] | None = None
         config = setup.config
         if config.rollout.max_staleness:
-            pace = Pace(
+            pace = PrefetchPace(
                 config.rollout.max_staleness,
                 every=config.optim.updates_per_rollout * config.optim.minibatches,
                 last=config.run.steps,
