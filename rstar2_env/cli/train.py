@@ -125,8 +125,9 @@ def train_command(
     folder = Path(trainer.config.run.output_dir)
     try:
         result = trainer.train()
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted. {_resume_hint(folder)}", err=True)
+    except KeyboardInterrupt as interrupt:
+        if not getattr(interrupt, "printed", False):  # the backend has printed how to resume
+            typer.echo(f"Interrupted. {_resume_hint(folder)}", err=True)
         raise typer.Exit(130) from None
     finally:
         trainer.close()

@@ -50,13 +50,13 @@ _ABSENT = "absent"
 
 
 class TrainingStopped(KeyboardInterrupt):
-    """Ctrl-C ended a run after a checkpoint; its message says how to go on.
+    """Ctrl-C ended a run after a checkpoint; its message explains how to resume.
 
     Attributes:
-        told: Whether the message was printed.
+        printed: Whether the message was printed.
     """
 
-    told = True
+    printed = True
 
 
 def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
