@@ -127,7 +127,7 @@ class TestAHipBuild:
         assert forked == [0]
 
     def test_is_what_the_doctor_is_told_by_torch(self, tmp_path: Path) -> None:
-        from rstar2_env.doctor.record_devices import _ASK_TORCH
+        from rstar2_env.doctor.record import _TORCH_QUERY
 
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "__init__.py").write_text(
@@ -140,7 +140,7 @@ class TestAHipBuild:
         )
         (tmp_path / "torch" / "version.py").write_text("hip, cuda = '7.2.53211', None\n")
         done = subprocess.run(
-            [sys.executable, "-c", _ASK_TORCH], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", _TORCH_QUERY], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
         )
         found = json.loads(done.stdout)
         assert (found["hip"], found["cuda"], found["bf16"]) == ("7.2.53211", "", True)

@@ -10,8 +10,8 @@ import typer
 from rstar2_env.cli._options import Json
 
 if TYPE_CHECKING:
-    from rstar2_env.doctor.finding import Checked
     from rstar2_env.doctor.machine import MachineState
+    from rstar2_env.doctor.results import CheckResult
 
 
 def doctor_command(
@@ -54,7 +54,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _write(file: Path, state: MachineState, checked: list[Checked], folder: Path) -> None:
+def _write(file: Path, state: MachineState, checked: list[CheckResult], folder: Path) -> None:
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.doctor.report import report
 
@@ -62,7 +62,7 @@ def _write(file: Path, state: MachineState, checked: list[Checked], folder: Path
     file.write_text(report(state, checked, run), encoding="utf-8")
 
 
-def _show(checked: list[Checked]) -> None:
+def _show(checked: list[CheckResult]) -> None:
     import shutil
     import textwrap
 

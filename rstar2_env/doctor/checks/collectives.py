@@ -1,26 +1,26 @@
-"""Checks of what several accelerators do together: RCCL's settings, and torch's allocator against vLLM's all-reduce."""
+"""Checks of collective communication: RCCL's settings, and torch's allocator with vLLM's all-reduce."""
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import at_least
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _WITHOUT_MSCCL = "7.13"
-"""From this ROCm on, RCCL has no MSCCL (its usage tips, 7.13)."""
+"""First ROCm whose RCCL does not have MSCCL (RCCL usage tips, 7.13)."""
 
 
 def rccl(machine: MachineState) -> CheckResult:
-    """The settings of RCCL."""
+    """Settings of RCCL."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     if len(machine.driver.devices) < 2:
-        return skipped("One accelerator: nothing is communicated.")
+        return skipped("One accelerator: no communication.")
     found = machine.variables
     if machine.is_enabled("NCCL_P2P_DISABLE"):
         return warning(
-            "NCCL_P2P_DISABLE=1: accelerators talk through main memory, which is many times slower.",
+            "NCCL_P2P_DISABLE=1: accelerators communicate through main memory, which is many times slower.",
             "Unset it, unless your board is known to need it (then start vLLM with --disable-custom-all-reduce too).",
         )
     if not machine.is_enabled("HSA_NO_SCRATCH_RECLAIM"):
@@ -29,27 +29,27 @@ def rccl(machine: MachineState) -> CheckResult:
             "export HSA_NO_SCRATCH_RECLAIM=1",
         )
     if "RCCL_MSCCL_ENABLE" in found and at_least(machine.driver.rocm, _WITHOUT_MSCCL):
-        return note(f"RCCL_MSCCL_ENABLE does nothing with ROCm {machine.driver.rocm}.", "Unset it.")
+        return note(f"RCCL_MSCCL_ENABLE has no effect with ROCm {machine.driver.rocm}.", "Unset it.")
     if found.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
-        return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} writes a great deal.", "export NCCL_DEBUG=WARN once it works")
-    return ok("RCCL's settings are in order.")
+        return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} logs very much.", "export NCCL_DEBUG=WARN after debugging")
+    return ok("RCCL's settings are fine.")
 
 
 def allocator(machine: MachineState) -> CheckResult:
-    """Expandable segments in torch's allocator against vLLM's own all-reduce."""
+    """Conflict of expandable segments in torch's allocator with vLLM's custom all-reduce."""
     if not machine.driver.vendor:
         return skipped("No accelerator.")
     for name in _ALLOCATOR:
         if "expandable_segments:true" in machine.variables.get(name, "").replace(" ", "").casefold():
             if not machine.vllm.version:
-                return ok(f"{name} has expandable segments, and there is no vLLM that they could disturb.")
+                return ok(f"{name} enables expandable segments; vLLM, which they would break, is not installed.")
             several = len(machine.driver.devices) > 1
             return (problem if several else warning)(
-                f"{name} has expandable_segments:True, with which vLLM's custom all-reduce cannot share its buffers: "
-                "a server over several accelerators fails or returns garbage.",
+                f"{name} has expandable_segments:True, which prevents vLLM's custom all-reduce from sharing buffers: "
+                "a server on several accelerators fails or returns garbage.",
                 f"Set {name} for the trainer only; start servers without it, or with --disable-custom-all-reduce.",
             )
-    return ok("torch's allocator has no expandable segments.")
+    return ok("torch's allocator does not use expandable segments.")
 
 
 CHECKS = (rccl, allocator)

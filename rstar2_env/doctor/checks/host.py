@@ -1,21 +1,20 @@
-"""Checks of the host and the container: shared memory, limits of the user, control groups, the sandbox."""
+"""Checks of the host and the container: shared memory, user limits, control groups, the sandbox."""
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
 
 _GIB = 1 << 30
 _SHM = 8 * _GIB
-"""Shared memory that RCCL, vLLM's workers and weights in /dev/shm need at the least; AMD's examples give 8 GiB to
-128 GiB."""
+"""Minimum shared memory for RCCL, vLLM's workers and weights in /dev/shm; AMD's examples use 8 to 128 GiB."""
 _FILES = 4096
 _STACK = 64 << 20
 _PROCESSES = 4096
 
 
 def shared_memory(machine: MachineState) -> CheckResult:
-    """Shared memory, through which processes of one machine hand tensors to one another."""
+    """Shared memory, through which processes of one machine exchange tensors."""
     size = machine.bounds.shm_bytes
     if not size:
         return skipped("There is no /dev/shm.")
@@ -31,11 +30,11 @@ def shared_memory(machine: MachineState) -> CheckResult:
 
 
 def user_limits(machine: MachineState) -> CheckResult:
-    """Limits of this user: open files, locked memory, stack, processes."""
+    """User limits: open files, locked memory, stack, processes."""
     bounds = machine.bounds
     low = []
     if 0 <= bounds.files < _FILES:
-        low.append(f"{bounds.files} open files (a step may have hundreds of environments and connections)")
+        low.append(f"{bounds.files} open files (a step can use hundreds of environments and connections)")
     if 0 <= bounds.processes < _PROCESSES:
         low.append(f"{bounds.processes} processes")
     if len(machine.driver.devices) > 1:
@@ -44,7 +43,7 @@ def user_limits(machine: MachineState) -> CheckResult:
         if 0 <= bounds.stack_bytes < _STACK:
             low.append(f"a stack of {_bytes(bounds.stack_bytes)}")
     if not low:
-        return ok("Open files, locked memory, stack and processes are not short.")
+        return ok("The limits on open files, locked memory, stack and processes are sufficient.")
     fix = "In /etc/security/limits.conf, or before the run: ulimit -n 1048576 -u unlimited -l unlimited -s 65536"
     if machine.system.container:
         fix = "docker run --ulimit nofile=1048576 --ulimit memlock=-1 --ulimit stack=67108864 --pids-limit -1"
@@ -52,10 +51,10 @@ def user_limits(machine: MachineState) -> CheckResult:
 
 
 def control_groups(machine: MachineState) -> CheckResult:
-    """What the control group allows, against what the machine has."""
+    """Limits of the control group, compared with the resources of the machine."""
     bounds, system = machine.bounds, machine.system
     if not bounds.cgroup:
-        return note("There are no control groups: the sandbox bounds memory by other means.")
+        return note("There are no control groups: the sandbox limits memory by other means.")
     held = []
     if 0 <= bounds.cgroup_memory_bytes < system.memory_bytes:
         held.append(f"{_bytes(bounds.cgroup_memory_bytes)} of memory")
@@ -67,28 +66,28 @@ def control_groups(machine: MachineState) -> CheckResult:
     if not held:
         return ok(f"{line}, without limits for this process.")
     return note(
-        f"{line} hold this process to {', '.join(held)}.",
-        "Give the container more (--memory, --cpus, --pids-limit) if the run needs it.",
+        f"{line} limit this process to {', '.join(held)}.",
+        "Raise the limits of the container (--memory, --cpus, --pids-limit) if the run needs more.",
     )
 
 
 def sandbox_layers(machine: MachineState) -> CheckResult:
-    """What the local sandbox isolates here."""
+    """Layers of isolation of the local sandbox."""
     sandbox = machine.sandbox
     if sandbox.error:
         return problem(f"The local sandbox does not start: {sandbox.error}", _ELSEWHERE)
     missing = [layer for layer in sandbox.layers if layer.required and not layer.active]
     if missing:
         shown = "; ".join(f"{layer.name} ({layer.detail})" if layer.detail else layer.name for layer in missing)
-        return problem(f"The local sandbox lacks {shown}, and refuses to start (isolation=strict).", _ELSEWHERE)
+        return problem(f"The local sandbox lacks {shown}; with isolation=strict it refuses to start.", _ELSEWHERE)
     if not sandbox.layers:
-        return note("It was not recorded what the local sandbox isolates.", "rstar2 sandbox check")
-    return ok(f"The local sandbox has all of its {sum(one.required for one in sandbox.layers)} required layers.")
+        return note("The layers of the local sandbox were not recorded.", "rstar2 sandbox check")
+    return ok(f"The local sandbox has all of its {sum(layer.required for layer in sandbox.layers)} required layers.")
 
 
 _ELSEWHERE = (
-    "Serve one from a machine or container that has them (rstar2 sandbox serve) and use the provider remote, or give "
-    "the container --security-opt seccomp=unconfined --cap-add SYS_ADMIN; `rstar2 sandbox check` tells more."
+    "Run `rstar2 sandbox serve` on a machine or in a container that has them and use the provider remote, or start the "
+    "container with --security-opt seccomp=unconfined --cap-add SYS_ADMIN; `rstar2 sandbox check` shows details."
 )
 
 CHECKS = (shared_memory, user_limits, control_groups, sandbox_layers)

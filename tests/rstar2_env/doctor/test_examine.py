@@ -16,8 +16,8 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.doctor.checks import accelerators
 from rstar2_env.doctor.examine import FAMILIES, checks, examine
-from rstar2_env.doctor.finding import Checked
 from rstar2_env.doctor.machine import MachineState
+from rstar2_env.doctor.results import CheckResult
 
 MACHINES = Path(__file__).parent / "machines"
 FAULTS: dict[str, dict[str, Any]] = json.loads((MACHINES / "mi300x_faults.json").read_text())
@@ -46,7 +46,7 @@ def changed(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def results(found: dict[str, Any]) -> dict[str, Checked]:
+def results(found: dict[str, Any]) -> dict[str, CheckResult]:
     return {one.name: one for one in examine(MachineState.from_record(found))}
 
 

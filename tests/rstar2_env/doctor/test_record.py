@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.doctor import record_devices
+from rstar2_env.doctor import record as recording
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.record import _limit, record, variables
-from rstar2_env.doctor.record_devices import arch_name, vllm_build
+from rstar2_env.doctor.record import _limit, arch_name, record, variables, vllm_build
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def test_a_torch_that_crashes_is_an_error_and_not_the_end(tmp_path: Path, monkey
     pytest.importorskip("torch", reason="this is about a machine with torch")
     (tmp_path / "torch.py").write_text("raise OSError('libamdhip64.so.7: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = record_devices.torch()
+    found = recording._torch()
     assert found.version
     assert "libamdhip64.so.7" in found.error
 
@@ -98,7 +97,7 @@ def test_amds_topology_is_read_from_its_files(tmp_path: Path) -> None:
     node(0, "cpu_cores_count 96\nsimd_count 0\ngfx_target_version 0\n", "heap_type 0\nsize_in_bytes 1000\n")
     node(2, "simd_count 1216\ngfx_target_version 90402\ndevice_id 29857\n", "heap_type 1\nsize_in_bytes 206141652992\n")
     node(10, "simd_count 1024\ngfx_target_version 90500\ndevice_id 4660\n", "heap_type 1\nsize_in_bytes 7\n")
-    found = [(one.name, one.arch, one.memory_bytes) for one in record_devices._amd_devices(tmp_path)]
+    found = [(one.name, one.arch, one.memory_bytes) for one in recording._amd_devices(tmp_path)]
     assert found == [
         ("AMD Instinct MI300X", "gfx942", 206141652992),
         ("AMD device 0x1234", "gfx950", 7),
@@ -110,7 +109,7 @@ def test_nvidias_devices_are_read_from_its_tool(tmp_path: Path, monkeypatch: pyt
     tool.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3, 81559, 580.95.05, 9.0'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    found = record_devices._nvidia()
+    found = recording._nvidia()
     assert found is not None
     assert (found[0], found[1][0].arch, found[1][0].memory_bytes) == ("580.95.05", "sm_90", 81559 << 20)
 

@@ -25,7 +25,7 @@ def mi300x() -> MachineState:
 def test_the_page_is_the_empty_form() -> None:
     fresh = report()
     assert (DOCS / "gpu-report.md").read_text() == fresh, (
-        'write it anew: python -c "from rstar2_env.doctor.report import report; print(report(), end=str())" '
+        'write it again: python -c "from rstar2_env.doctor.report import report; print(report(), end=str())" '
         "> docs/gpu-report.md"
     )
 
