@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, LeastRequests, Policy, Stay
+from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, LeastRequests, SchedulingPolicy, Stay
 from rstar2_env.rollout.scheduling.kv_aware import KvAware
 
 OVERHEAD_S, WEIGHTS_S, TOKEN_S, CACHE_S = 2e-3, 29.6e9 / 3.2e12, 2 * 14.8e9 / 520e12, 163_840 / 3.2e12
@@ -201,7 +201,7 @@ class Outcome:
 class Simulation:
     """Plays episodes under a policy; in lock-step, an engine's turn waits for all of its episodes."""
 
-    def __init__(self, capacities: Sequence[int], policy: Policy, *, lock_step: bool = False) -> None:
+    def __init__(self, capacities: Sequence[int], policy: SchedulingPolicy, *, lock_step: bool = False) -> None:
         self.engines = [Engine(capacity) for capacity in capacities]
         self.admission = Admission(capacities, policy)
         self._lock_step = lock_step
@@ -308,7 +308,7 @@ class Known(LeastRequests):
         self.tokens_of: Callable[[Stay], float] = lambda stay: stay.tokens
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         engine = min(usable, key=self._sums.__getitem__)
         size = np.array([PROMPT + self.tokens_of(other) for other in (*self._here[engine], stay)], dtype=float)
         left = np.array([self._total[other.number] for other in (*self._here[engine], stay)]) - size
@@ -318,12 +318,12 @@ class Known(LeastRequests):
         return engine if peak <= 0.98 * self._capacities[engine] or not self._here[engine] else None
 
     def enter(self, stay: Stay) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         self._here[stay.engine or 0][stay] = None
         self._sums[stay.engine or 0] += self._total[stay.number]
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """See ``Policy``."""
+        """See ``SchedulingPolicy``."""
         del self._here[stay.engine or 0][stay]
         self._sums[stay.engine or 0] -= self._total[stay.number]
 

@@ -22,7 +22,7 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
-from ..backends.trl.adapters import START_DIR, Policy, adapter_in, base_of
+from ..backends.trl.adapters import START_DIR, PolicyModel, adapter_in, base_of
 from ..backends.trl.model import be_quiet, load_policy, load_tokenizer
 from ..backends.trl.sharding import shards
 from ..backends.trl.sharding.torch_state import TorchState
@@ -85,7 +85,7 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
     return merged, _stored(into)
 
 
-def _loaded(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
+def _loaded(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the weights of a folder in float32; an adapter is merged, since it is loaded without a new rank."""
     options = ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
     return load_policy(options, weights.folder, dropout=True)
@@ -103,7 +103,7 @@ def _trusted(weights: Weights) -> bool:
     return bool(weights.options.get("trust_remote_code"))
 
 
-def _from_shards(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
+def _from_shards(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the policy of a sharded checkpoint: create it as the run did and load the checkpoint's weights."""
     known = {field.name for field in fields(ModelOptions)}
     given = {name: value for name, value in weights.options.items() if name in known}
@@ -118,7 +118,7 @@ def _from_shards(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
     return policy, tokenizer
 
 
-def _save(policy: Policy, into: Path, *, merge: bool, dtype: str | None, below: torch.dtype | None) -> None:
+def _save(policy: PolicyModel, into: Path, *, merge: bool, dtype: str | None, below: torch.dtype | None) -> None:
     if isinstance(policy, PeftModel):
         if not merge:
             policy.save_pretrained(str(into))

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import Split
 from rstar2_env.rollout import ChatCodec, Engine
 from rstar2_env.rollout.engine import longest_conversation
 
 from ....options.config import TrainConfig
-from ..players import Split, env_factory
+from ..players import env_factory
 
 _log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from peft import PeftModel
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.row import FloatArray
 from rstar2_env.rollout import Engine, Generation, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import ENGINES
 
@@ -25,7 +26,7 @@ from ..model import codec, dtype_of, processes
 from ..sharding.choice import check_engine, sharding_of
 from ..sharding.fsdp2 import hold, release
 from .engine_cache import SIZED_BY, CacheSize, cache_for_vllm, device_memory
-from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
+from .handover import TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 
 _ATTEMPTS = 3
