@@ -28,18 +28,18 @@ class EvalResult:
     """The result of an evaluation; ``str()`` gives a table of its figures.
 
     Attributes:
-        run: What was evaluated, as every line of the file has it.
-        tally: What the episodes came to, by problem.
+        run: Environment, player and options, as in every line of the file.
+        tally: Counts by problem.
         ks: The k of the figures.
-        planned: How many episodes there were to be.
-        played: How many episodes were played now, and not taken up from a file.
+        planned: Number of planned episodes.
+        played: Number of episodes played now, without those resumed from a file.
         seconds: Wall-clock seconds of playing.
         interrupted: Whether it was stopped before its end.
-        determinism: How far the same seeds give the same episodes, in a sentence.
-        repeated: How many episodes came out the same when they were played again, if that was asked for.
+        determinism: Whether the same seeds give the same episodes, in a sentence.
+        repeated: How many repeated episodes were the same, if any were repeated.
         boundary: The boundary sets against a baseline, if one was given.
         file: The file of the episodes, if there is one.
-        kept: The episodes, where there is no file; ``None`` where they are not kept.
+        kept: The episodes, if there is no file; ``None`` if they are not kept.
     """
 
     run: Mapping[str, Any]
@@ -62,7 +62,7 @@ class EvalResult:
 
     @property
     def agent(self) -> str:
-        """Name of the agent; of a model ``"policy"``."""
+        """Name of the agent; ``"policy"`` for a model."""
         return str(self.run["agent"])
 
     @property
@@ -77,10 +77,10 @@ class EvalResult:
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
-        """Every episode in the order of the plan, those taken up from a file included; read from the file, if any.
+        """Every episode in the order of the plan, including those resumed from a file; read from the file, if any.
 
         Raises:
-            ConfigurationError: They were neither kept nor written.
+            ConfigurationError: The episodes were neither kept nor written.
         """
         if self.kept is not None:
             return self.kept
@@ -117,7 +117,7 @@ class EvalResult:
         return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())])
 
     def __repr__(self) -> str:
-        """What was evaluated, and the pass rate; the episodes are left out."""
+        """The evaluation's names and its pass rate, without the episodes."""
         return (
             f"EvalResult(env_id={self.env_id!r}, agent={self.agent!r}, problems={self.problems!r}, "
             f"split={self.split!r}, episodes={self.tally.count}, pass_rate={self.summary.pass_rate.value!r})"
@@ -125,7 +125,7 @@ class EvalResult:
 
     @property
     def title(self) -> str:
-        """Who played what, on which problems."""
+        """Player, environment and problems."""
         split = f" ({self.split})" if self.split else ""
         source = f", {self.problems}{split}" if self.problems else ""
         player = self.run.get("model", self.agent)

@@ -1,4 +1,4 @@
-"""What a reward component is: it scores one episode, and says what beside the episode it needs for that.
+"""The protocol of reward components: each scores one episode and declares its needs beyond the episode.
 
 A component that needs nothing scores inside an environment's wrapper, in an evaluation and in a trainer; one that
 needs a judge, where one is named; one that needs the problem, where the environment has a source of problems. One that
@@ -31,7 +31,7 @@ class LanguageModel(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text as it stands."""
+        """The token ids of a text, unchanged."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -71,7 +71,7 @@ class RewardJudge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RewardContext:
-    """What a component may look at beside the episode.
+    """Inputs of a component in addition to the episode.
 
     Attributes:
         info: The ``info`` of the episode's last step.
@@ -162,7 +162,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
 
 
 def needs_of(score: object) -> frozenset[Need]:
-    """What a component needs beside the episode.
+    """The needs of a component in addition to the episode.
 
     Raises:
         ConfigurationError: It declares a need that there is not.

@@ -25,7 +25,7 @@ class Component:
 
     Attributes:
         name: As ``info["reward_components"]`` and ``Episode.rewards`` show it.
-        score: What it is worth.
+        score: Computes the value.
         weight: Factor on it.
         gate: When it counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or what a function says. A
             part whose gate is shut is worth 0.
@@ -44,11 +44,11 @@ class Component:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What its score needs beside the episode, and beside a judge of its own."""
+        """Needs of its score in addition to the episode and its own judge."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
-        """The weighted value; 0 behind a shut gate, ``None`` where there is nothing to score.
+        """The weighted value; 0 behind a closed gate, ``None`` if there is nothing to score.
 
         A score that is a coroutine runs to its end here; in an event loop, await ``avalue`` instead.
 
@@ -189,11 +189,11 @@ async def _result(score: Awaitable[Score]) -> Score:
 
 
 def _unscored(episode: Episode, ctx: RewardContext) -> None:
-    """Stands for a score where only the options beside it matter."""
+    """Placeholder for a score when only the component's own options matter."""
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
-"""Options of every component, beside those of its score."""
+"""Options of every component, in addition to those of its score."""
 
 
 def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:

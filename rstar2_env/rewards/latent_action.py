@@ -34,7 +34,7 @@ class TokenScorer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text as it stands."""
+        """The token ids of a text, unchanged."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What components need, and which of it there is where they are used: in a wrapper, an evaluation, a trainer."""
+"""Needs of components, and the needs that each place meets: a wrapper, an evaluation, a trainer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PLACES: Mapping[Place, frozenset[Need]] = {
     "models": ALL,
     "training": ALL,
 }
-"""What each place can offer; a judge that is named, a source of problems and an engine that scores provided."""
+"""Needs that each place meets, given a named judge, a source of problems and an engine that scores."""
 
 OWN_JUDGE = "name one in its option judge, such as judge=(model:url=http://localhost:8000/v1,model=NAME)."
-"""What to do about a component without a judge."""
+"""Advice for a component without a judge."""
 
 _WORDS: Mapping[Need, str] = {
     "group": "the other episodes of its group",
@@ -36,14 +36,14 @@ _WORDS: Mapping[Need, str] = {
 
 
 def check_needs(component: Component, lacking: Mapping[Need, str]) -> None:
-    """Check that a component needs nothing that is not there.
+    """Check that all needs of a component are met.
 
     Args:
         component: The component.
         lacking: By need, why it is not met and what to do: the end of a sentence on what the component needs.
 
     Raises:
-        ConfigurationError: It does; the message says why that is not there.
+        ConfigurationError: A need is not met; the message has the reason.
     """
     if found := sorted(component.needs & lacking.keys()):
         first = found[0]

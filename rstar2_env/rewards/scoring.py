@@ -28,12 +28,12 @@ class RewardScorer:
 
     Args:
         components: The components.
-        lacking: What cannot be met, as ``check_needs`` takes it.
+        lacking: Needs that are not met, as ``check_needs`` takes them.
         judge: For components that need one and have none of their own.
         problem: The problem of an id, for components that need it.
 
     Raises:
-        ConfigurationError: There is no component, two have the same name, one needs what is not there, or one is paid
+        ConfigurationError: There is no component, two have the same name, a need is not met, or one is paid
             by the step.
     """
 
@@ -76,7 +76,7 @@ class RewardScorer:
 
         Args:
             group: All episodes of the group.
-            policy: The policy; ``None`` where no component needs it.
+            policy: The policy; ``None`` if no component needs it.
             pays: Without it, ``reward`` stays what the environment paid.
         """
         import asyncio  # this module is imported with every reward, by those who list them too

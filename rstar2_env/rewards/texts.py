@@ -1,4 +1,4 @@
-"""What components read of an episode's text: the policy's turns, its answer, its length, and repetitions."""
+"""The parts of an episode's text that components read: the policy's turns, its answer, its length, and repetitions."""
 
 from __future__ import annotations
 

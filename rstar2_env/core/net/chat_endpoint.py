@@ -21,19 +21,19 @@ _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context 
 
 
 class RequestPace(Protocol):
-    """Says when a request may be sent."""
+    """Decides when a request may be sent."""
 
     def wait(self) -> None:
-        """Wait until one may."""
+        """Wait until a request may be sent."""
         ...
 
     def hold(self, seconds: float) -> None:
-        """Send none for so long, since the server asked for that."""
+        """Send no request for so many seconds, as the server asked."""
         ...
 
 
 class ChatEndpoint:
-    """Asks one OpenAI-compatible endpoint for chat completions; any thread may use it, and it may be pickled.
+    """Client of one OpenAI-compatible endpoint for chat completions; threads may share it, and it can be pickled.
 
     Args:
         base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
@@ -43,7 +43,7 @@ class ChatEndpoint:
         retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Longest answer that is read.
         option: Name of the caller's option that holds ``base_url``, for messages.
-        pace: Says when each attempt may be sent; ``None`` sends at once.
+        pace: Decides when each attempt may be sent; ``None`` sends at once.
 
     Attributes:
         url: The address that requests go to.
@@ -97,7 +97,7 @@ class ChatEndpoint:
                 ``temperature``, ``max_tokens``, …
 
         Returns:
-            The text of the first choice; empty where the endpoint gives none.
+            The text of the first choice; empty if the endpoint gives none.
 
         Raises:
             ServiceError: The endpoint did not answer, or refused, or answered something else; the message names it and

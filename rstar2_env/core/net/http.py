@@ -41,7 +41,7 @@ class Attempt:
 
     Attributes:
         answer: The answer: its parsed JSON, else its text.
-        problem: What went wrong; ``None`` if it was answered.
+        problem: Why it failed; ``None`` if it was answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
         wait_s: How long the server asks to wait.
@@ -82,7 +82,7 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
     """Describe an attempt that raised instead of being answered.
 
     Args:
-        error: What httpx raised; other exceptions are raised again.
+        error: The exception of httpx; any other is raised again.
         timeout_s: The time limit.
     """
     import httpx

@@ -1,6 +1,6 @@
-"""Asks the Hugging Face hub, before a library does: whether a model or a data set exists, and what else it answers.
+"""Ask the Hugging Face hub whether a model or data set exists, before a library loads it.
 
-The libraries of the hub retry for half a minute where a name has a typo or there is no network.
+The hub's own libraries retry for half a minute if a name has a typo or there is no network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TIMEOUT_S = 5.0
 
 
 def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
-    """Why the hub does not have a model or data set; ``None`` where it has, or where only loading it can tell.
+    """Return why the hub lacks a model or data set; ``None`` if it has it, or if only loading can tell.
 
     Args:
         kind: Whether it is a model or a data set.
@@ -24,7 +24,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
     try:
         from huggingface_hub import constants, get_token
     except ImportError:
-        return None  # What wants to load it says which extra is missing.
+        return None  # the loader reports the missing extra
     if constants.HF_HUB_OFFLINE:
         return "the Hugging Face hub is not asked (HF_HUB_OFFLINE)"
     try:
@@ -37,7 +37,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
 
 
 def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | None = None) -> str | None:
-    """The commit that a branch or tag of the hub stands for; ``None`` where the hub cannot be asked.
+    """Return the commit of a branch or tag on the hub; ``None`` if the hub cannot be reached.
 
     Args:
         kind: Whether it is a model or a data set.
@@ -59,17 +59,17 @@ def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | N
 
 
 def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
-    """What the hub answers to a GET.
+    """Send a GET to the hub and return its answer.
 
     Args:
-        path: Of its API, such as ``/api/whoami-v2``.
-        token: Sent along; it is in no message.
+        path: Path of its API, such as ``/api/whoami-v2``.
+        token: Sent with the request; it is in no message.
 
     Returns:
-        The status, and the parsed JSON; ``None`` where it is none.
+        The status, and the parsed JSON; ``None`` if the answer is not JSON.
 
     Raises:
-        ServiceError: The hub cannot be reached, or answered nothing in time.
+        ServiceError: The hub cannot be reached, or did not answer in time.
     """
     from huggingface_hub import constants
 
@@ -84,7 +84,7 @@ def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
 
 
 class _SilentError(Exception):
-    """Nothing came that is an answer; the message says why."""
+    """There was no answer; the message has the reason."""
 
 
 def _get(url: str, token: str | None) -> tuple[int, bytes]:

@@ -63,7 +63,7 @@ def join(address: str | None, needed_for: str) -> Any:
     Args:
         address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
             one on this machine only; ``None`` for ``$RAY_ADDRESS``, or else one that runs here, or else a new one.
-        needed_for: What needs Ray, for the error when it is missing.
+        needed_for: The feature that needs Ray, for the error if it is missing.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -94,7 +94,7 @@ def join(address: str | None, needed_for: str) -> Any:
                 _knock(*where)
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-            except Exception as error:  # Ray raises many kinds for an address where nobody answers
+            except Exception as error:  # Ray raises many kinds for an address without a server
                 raise SandboxUnavailableError(f"There is no connection to a Ray cluster: {error}") from error
             _members, _ours = 0, True
         _members += 1

@@ -62,8 +62,8 @@ def failure(request: str, problem: str, attempts: int) -> str:
     """The message about a failed request.
 
     Args:
-        request: What was requested.
-        problem: What failed.
+        request: The request.
+        problem: The failure.
         attempts: Number of attempts.
     """
     return f"{request} failed{f' ({attempts} attempts)' if attempts > 1 else ''}: {problem}"

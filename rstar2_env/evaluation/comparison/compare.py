@@ -120,7 +120,7 @@ class Comparison:
     changed: tuple[Changed, ...]
 
     def record(self) -> dict[str, Any]:
-        """All of it as JSON can hold it."""
+        """Everything as JSON can hold it."""
         figures = {
             name: {
                 "baseline": _ends(figure.baseline),
@@ -156,7 +156,7 @@ def compare(
     Args:
         runs: Two or more runs.
         ks: The k of the figures; ``None`` takes the powers of two that the runs have samples for.
-        seed: Of the draws.
+        seed: Seed of the draws.
         resamples: How many draws.
 
     Raises:
@@ -171,7 +171,7 @@ def compare(
 
 @dataclass(slots=True)
 class _Played:
-    """What a run's episodes came to, with the gold answer of each problem where it is kept."""
+    """Counts of a run's episodes, with the stored gold answer of each problem."""
 
     stored: Stored
     tally: EpisodeTally = field(default_factory=EpisodeTally)
@@ -239,7 +239,7 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
     for name in of_pair[0]:
         if name != "pass_rate" and name in of_pair[1]:  # pass@1 is the same but for other numbers of samples
             columns[name] = _linear(*of_pair[0][name]), _linear(*of_pair[1][name])
-    # What neither says in both runs about any problem is no figure.
+    # Drop figures without data in either run.
     columns = {name: sides for name, sides in columns.items() if np.isfinite(sides[0] + sides[1]).any()}
     both = {name: np.isfinite(a + b) for name, (a, b) in columns.items()}
     masked = {name: [np.where(both[name], side, math.nan) for side in sides] for name, sides in columns.items()}

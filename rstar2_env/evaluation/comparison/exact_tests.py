@@ -1,4 +1,4 @@
-"""Tests of single problems: whether two shares of right samples differ, and how many of many findings are false."""
+"""Tests of single problems: whether two shares of right samples differ, and the rate of false discoveries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def false_shares(p_values: Sequence[float]) -> list[float]:
     (1995), section 3: with the p-values ascending, ``min over j >= i of p_j * m / j``.
 
     Args:
-        p_values: Of the tests, in any order.
+        p_values: p-values of the tests, in any order.
 
     Returns:
         One number a test, in the same order.

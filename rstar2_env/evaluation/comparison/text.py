@@ -1,4 +1,4 @@
-"""A comparison as tables: cells of text, for whoever prints them."""
+"""A comparison as tables of text cells."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """What the tables do not say."""
+    """Facts that the tables do not show."""
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:

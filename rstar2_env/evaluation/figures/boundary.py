@@ -1,4 +1,4 @@
-"""Boundary sets: which problems a model solves that a baseline does not, and the other way round.
+"""Boundary sets: problems that a model solves and a baseline does not, and vice versa.
 
 After MATH-Beyond (Mayilvahanan et al., arXiv 2510.11653): a problem is solved if any of its samples is
 right, so both evaluations should have as many samples of each problem. Not covered: differences of pass rates by
@@ -25,16 +25,16 @@ SETS = ("expansion", "shrinkage", "preservation", "unsolved")
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The problems that two evaluations share, by who solves them.
+    """The problems that two evaluations share, by the evaluations that solved them.
 
     Attributes:
         expansion: Solved by the new one and not by the baseline.
         shrinkage: Solved by the baseline and not by the new one.
         preservation: Solved by both.
         unsolved: Solved by neither.
-        consolidation: Those of ``preservation`` with a higher share of right samples than in the baseline.
+        consolidation: Problems of ``preservation`` with a higher share of right samples than in the baseline.
         samples: Samples of a problem on average, in the baseline and in the new one.
-        baseline: Where the baseline is.
+        baseline: Path of the baseline.
     """
 
     expansion: tuple[Hashable, ...]
@@ -47,11 +47,11 @@ class Boundary:
 
     @property
     def problems(self) -> int:
-        """How many problems both evaluations have."""
+        """Number of problems that both evaluations have."""
         return sum(len(getattr(self, name)) for name in SETS)
 
     def shares(self) -> dict[str, float]:
-        """The share of each set, of the shared problems."""
+        """Share of each set among the shared problems."""
         return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
 
     def record(self) -> dict[str, Any]:
@@ -77,9 +77,9 @@ def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") 
     """Divide the problems that two evaluations share; ``None`` if there is none.
 
     Args:
-        baseline: What the baseline's episodes came to.
-        new: What the new one's came to.
-        name: Where the baseline is.
+        baseline: Counts of the baseline's episodes.
+        new: Counts of the new evaluation's episodes.
+        name: Path of the baseline.
     """
     shared = [
         problem
@@ -111,12 +111,12 @@ def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") 
 
 
 def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, name: str) -> None:
-    """Check before anything is played that a baseline has problems of it.
+    """Check that a baseline has some of the problems that will be played.
 
     Args:
-        baseline: What the baseline's episodes came to.
-        problem_ids: The problems that are to be played; where one is ``None``, only the environment knows them.
-        name: Where the baseline is.
+        baseline: Counts of the baseline's episodes.
+        problem_ids: The problems that are to be played; ``None`` if only the environment knows them.
+        name: Path of the baseline.
 
     Raises:
         ConfigurationError: It has none of them.
@@ -130,10 +130,10 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
 
 
 def tally_of_run(path: str | os.PathLike[str]) -> EpisodeTally:
-    """What the episodes of an evaluation came to, of a run's folder or a file.
+    """Count the episodes of an evaluation, from a run's folder or a file.
 
     Raises:
-        ConfigurationError: It is no evaluation.
+        ConfigurationError: It is not an evaluation.
     """
     run = read_run(path)
     steps = run.evaluated_steps

@@ -36,10 +36,10 @@ class IntervalFigures:
     """Figures by name, with their intervals.
 
     Attributes:
-        problems: How many problems they are over.
-        episodes: How many episodes that count.
+        problems: Number of problems.
+        episodes: Number of episodes that count.
         by_name: The figures; one without data has the value NaN.
-        short: How many problems have too few episodes for the largest k, so that its figures leave them out.
+        short: Number of problems with too few episodes for the largest k; its figures leave them out.
     """
 
     problems: int
@@ -52,11 +52,11 @@ class IntervalFigures:
         return {name: _number(found.value) for name, found in self.by_name.items()}
 
     def intervals(self) -> dict[str, list[float | None]]:
-        """The ends of each interval; ``None`` where there are too few problems for one."""
+        """The ends of each interval; ``None`` if there are too few problems."""
         return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
 
     def record(self) -> dict[str, Any]:
-        """All of it as JSON can hold it."""
+        """Everything as JSON can hold it."""
         return {
             "problems": self.problems,
             "episodes": self.episodes,
@@ -69,9 +69,9 @@ def figures_of(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> Inte
     """The figures of all problems.
 
     Args:
-        tally: What the episodes came to.
+        tally: Counts of the episodes.
         ks: The k of pass@k, avg@k, maj@k and CoT-pass@k. A problem with fewer episodes that count is left out of it.
-        seed: Of the draws of the intervals.
+        seed: Seed of the intervals' random draws.
     """
     return _figures(list(tally.problems.values()), ks, seed, tally.judged)
 
@@ -80,12 +80,12 @@ def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict
     """The figures of the problems of each source and of each difficulty.
 
     Args:
-        tally: What the episodes came to.
+        tally: Counts of the episodes.
         ks: As in ``figures_of``.
-        seed: Likewise.
+        seed: As in ``figures_of``.
 
     Returns:
-        ``{"source": {name: figures}, "difficulty": {name: figures}}``; a kind of which nothing is known is empty.
+        ``{"source": {name: figures}, "difficulty": {name: figures}}``; a kind without known names is empty.
     """
     kinds: dict[str, Callable[[ProblemTally], str]] = {
         "source": lambda problem: problem.source,
@@ -106,14 +106,14 @@ def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict
 
 
 def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
-    """The k of the figures, ascending, each once.
+    """Return the k of the figures, ascending, without duplicates.
 
     Args:
-        ks: What was asked for; ``None`` means 1 and the number of samples.
+        ks: The requested k; ``None`` means 1 and the number of samples.
         samples: Episodes of each start.
 
     Raises:
-        ConfigurationError: One is no number of samples that there are.
+        ConfigurationError: A k is below 1 or above the number of samples.
     """
     chosen = sorted({1, samples} if ks is None else set(ks))
     if wrong := [k for k in chosen if not 1 <= k <= samples]:
@@ -152,7 +152,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
     short = sum(n < max(ks) for n in ns)
     by_name = dict(zip(over, found, strict=True))
     for name, interval in by_name.items():
-        # A bootstrap has no doubt where every problem came out the same.
+        # A bootstrap interval has no width if every problem has the same value.
         if interval.value in (0.0, 1.0) and ("@" in name or name == "pass_rate"):
             by_name[name] = unanimous(interval.value, int(np.count_nonzero(under[name])))
     return IntervalFigures(len(problems), sum(ns), by_name, short)
@@ -161,7 +161,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
 def _cot_pass(problem: ProblemTally, n: int, k: int) -> float:
     """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain and its answer are.
 
-    Samples that no judge replied about are left out.
+    Samples without a judgement are left out.
     """
     judged = n - problem.unjudged
     return pass_at_k(judged, problem.chains, k) if judged >= k else math.nan
@@ -172,7 +172,7 @@ def _number(value: float) -> float | None:
 
 
 def _place(name: Hashable) -> tuple[int, float, str]:
-    """Numbers come before words, by their size."""
+    """Sort key: numbers by size, then words."""
     try:
         return 0, float(str(name)), str(name)
     except ValueError:

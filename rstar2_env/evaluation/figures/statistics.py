@@ -1,9 +1,9 @@
 """Statistics of repeated samples: pass@k, avg@k and maj@k of a problem, and bootstrap intervals over problems.
 
 Covered: unbiased estimates from n samples of one problem, intervals of a mean or of a share over problems, and the
-paired comparison of two runs. Not covered: which figures an evaluation has (``rstar2_env.evaluation.figures.summary``).
+paired comparison of two runs. Not covered: the list of figures (``rstar2_env.core.figures``).
 
-A problem is the unit that is drawn again: samples of one problem are not independent of one another, problems are.
+Intervals resample problems: samples of one problem are not independent of one another, problems are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Interval:
 
     Attributes:
         value: The estimate; NaN when nothing counts.
-        low: Lower end; NaN with fewer than two problems, which say nothing about a third one.
+        low: Lower end; NaN with fewer than two problems, which are too few for an interval.
         high: Upper end; NaN as ``low``.
         level: How often such an interval covers the value that infinitely many such problems would give.
     """
@@ -50,7 +50,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
     Args:
         n: Samples that were drawn.
-        correct: How many of them are right.
+        correct: Number of right samples.
         k: Samples that one may draw, at most n.
 
     Raises:
@@ -69,7 +69,7 @@ def avg_at_k(n: int, correct: int, k: int) -> float:
 
     Args:
         n: Samples that were drawn.
-        correct: How many of them are right.
+        correct: Number of right samples.
         k: Samples of one mean, at most n.
 
     Raises:
@@ -88,7 +88,7 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
     products of polynomials.
 
     Args:
-        answers: The answer of each sample. Equal ones vote together; ``None`` is no answer and has no vote.
+        answers: The answer of each sample. Equal answers vote together; ``None`` is a missing answer without a vote.
         correct: Whether each sample is right. All right answers are equal to the gold answer, hence to one another:
             they vote together however they are written.
         k: Samples that vote, at most n.
@@ -131,9 +131,9 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
 
     Args:
         values: One number a problem, of shape (problems,); NaN where a problem has none, which leaves it out.
-        seed: Of the draws.
-        resamples: How many.
-        level: Of the interval, between 0 and 1.
+        seed: Seed of the draws.
+        resamples: Number of draws.
+        level: Level of the interval, between 0 and 1.
 
     Raises:
         ConfigurationError: ``values`` is not of one dimension, or an option is out of its range.
@@ -151,14 +151,14 @@ def bootstrap_shares(
 ) -> list[Interval]:
     """Ratios of two sums over problems, such as errors over calls, with percentile intervals of the bootstrap.
 
-    All figures are worked out from the same draws of problems.
+    All figures use the same draws of problems.
 
     Args:
         over: Numerators, of shape (problems, figures).
         under: Denominators, of the same shape, none below 0; 0 leaves a problem out of a figure.
-        seed: Of the draws.
-        resamples: How many.
-        level: Of the intervals, between 0 and 1.
+        seed: Seed of the draws.
+        resamples: Number of draws.
+        level: Level of the intervals, between 0 and 1.
 
     Returns:
         One interval a figure.
@@ -194,16 +194,16 @@ def bootstrap_shares(
 
 
 def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
-    """Interval of a share that is 0, or 1, in every problem, of which a bootstrap would say that there is no doubt.
+    """Interval of a share that is 0, or 1, in every problem, for which a bootstrap interval would have no width.
 
     The exact interval of a binomial share at its end (Clopper and Pearson, Biometrika 26, 1934): ``1 - a ** (1 / m)``
-    from there, with a half of what the level leaves. It holds for any values between 0 and 1, as a problem above 0
+    from there, with half of ``1 - level`` as a. It holds for any values between 0 and 1, as a problem above 0
     counts as a whole.
 
     Args:
         value: 0 or 1.
         problems: How many problems, m.
-        level: Of the interval, between 0 and 1.
+        level: Level of the interval, between 0 and 1.
 
     Raises:
         ConfigurationError: The value is neither, there is no problem, or the level is out of its range.
@@ -218,7 +218,7 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
 def paired(
     a: FloatArray, b: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> tuple[Interval, float]:
-    """Difference of two runs by problem, and how likely so large a one is by chance.
+    """Difference of two runs by problem, and the probability of one as large by chance.
 
     The test flips the sign of each problem's difference (the permutation test of matched pairs: Good, Permutation,
     Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7): every combination of signs if there are no
@@ -226,13 +226,13 @@ def paired(
 
     Args:
         a: One number a problem, of shape (problems,).
-        b: The same of the other run, in the same order of problems. A problem with NaN in either is left out.
-        seed: Of the draws.
-        resamples: How many, for the interval and for the test.
-        level: Of the interval, between 0 and 1.
+        b: The numbers of the other run, in the same order of problems. A problem with NaN in either is left out.
+        seed: Seed of the draws.
+        resamples: Number of draws, for the interval and for the test.
+        level: Level of the interval, between 0 and 1.
 
     Returns:
-        The mean of ``b - a`` over problems with its bootstrap interval, and the two-sided p-value: 1.0 where no problem
+        The mean of ``b - a`` over problems with its bootstrap interval, and the two-sided p-value: 1.0 if no problem
         differs.
 
     Raises:
@@ -306,7 +306,7 @@ def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
 
 
 def _draws(problems: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """How often each problem is drawn, in pieces of shape (some, problems) that add up to ``resamples`` rows."""
+    """How often each problem is drawn, in chunks of shape (some, problems) that add up to ``resamples`` rows."""
     for rows in _chunks(problems, resamples):
         counts = np.empty((rows, problems))
         for row in range(rows):

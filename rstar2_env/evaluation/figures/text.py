@@ -1,6 +1,6 @@
 """The figures of an evaluation as text: rows of a table, with names and units that need no explanation.
 
-Covered: what ``print(result)`` and ``rstar2 eval`` show. Not covered: how the figures are worked out
+Covered: the output of ``print(result)`` and ``rstar2 eval``. Not covered: computing the figures
 (``rstar2_env.evaluation.figures.summary``).
 """
 

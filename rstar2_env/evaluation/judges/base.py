@@ -1,4 +1,4 @@
-"""What a judge of chains of thought is, and the registry of judges.
+"""The protocol and the registry of judges of chains of thought.
 
 CoT-pass@k (Wen et al., Reinforcement Learning with Verifiable Rewards Implicitly Incentivizes Correct Reasoning in Base
 LLMs, arXiv 2506.14245) counts a sample as right only if its answer and its chain of thought are. A judge is
@@ -20,11 +20,11 @@ from rstar2_env.core.options.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a judge is shown.
+    """Input of a judge.
 
     Attributes:
         question: The problem, or the first message of the episode where only the environment knows it.
-        gold: The gold answer; ``None`` where nobody knows it.
+        gold: The gold answer; ``None`` if it is unknown.
         episode: The episode, with the whole conversation and the status of every call.
     """
 
@@ -37,7 +37,7 @@ class ChainJudge(Protocol):
     """Judges chains of thought; several threads ask it at once."""
 
     def __call__(self, chain: Chain) -> bool | None:
-        """Whether every step of the chain holds; ``None`` if that cannot be said."""
+        """Return whether every step of the chain holds; ``None`` if undecided."""
         ...
 
 
@@ -50,10 +50,10 @@ JUDGES: Registry[Callable[..., ChainJudge]] = Registry(
 
 
 def make_judge(written: PartSpec) -> ChainJudge:
-    """Make the judge that is written.
+    """Make a judge from its specification.
 
     Args:
-        written: A name of ``JUDGES`` or one's own code, with or without options.
+        written: A name of ``JUDGES`` or the user's own code, with or without options.
 
     Raises:
         UnknownNameError: There is no judge of that name.
@@ -70,11 +70,11 @@ def make_judge(written: PartSpec) -> ChainJudge:
 
 
 def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episode) -> bool | None:
-    """What a judge says of an episode; ``None`` without asking where its answer is not right.
+    """Ask a judge about an episode; ``None``, without asking, if its answer is not right.
 
     Args:
         judge: The judge.
-        question: The problem; empty where only the environment knows it.
+        question: The problem; empty if only the environment knows it.
         gold: The gold answer.
         episode: The episode.
     """

@@ -13,8 +13,8 @@ class Statuses(CheckedOptions):
     """A call with the status of an error is a wrong step.
 
     Attributes:
-        errors: Most errors of a chain that is right.
-        last: Require that the last call is none, however many errors came before it.
+        errors: Maximum number of errors in a right chain.
+        last: Require that the last call is not an error, whatever the number of errors before it.
 
     Raises:
         ConfigurationError: A number is out of its range.

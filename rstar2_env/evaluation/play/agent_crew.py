@@ -1,6 +1,6 @@
 """Agents as players of an evaluation: one environment and one agent to each worker thread.
 
-The sandbox and the verifier are shared by all threads of the process. Not covered: what an agent is
+The sandbox and the verifier are shared by all threads of the process. Not covered: agents
 (``rstar2_env.env.agent``).
 """
 
@@ -162,7 +162,7 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
 
     Args:
         agent: As in ``AgentCrew``.
-        options: What was given.
+        options: The given options.
 
     Raises:
         ConfigurationError: There are options for an agent that is a function, or they do not fit.
@@ -177,5 +177,5 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
 
 
 def agent_name(agent: str | Callable[[], AnyAgent]) -> str:
-    """What an agent is called in results."""
+    """Name of an agent in results."""
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)

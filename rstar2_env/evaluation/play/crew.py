@@ -1,4 +1,4 @@
-"""Who plays an evaluation's episodes, many at a time, and the loop that takes what they played.
+"""Players of an evaluation's episodes, many at a time, and the loop that collects the episodes.
 
 Covered: results arrive in the caller's thread, one by one, in the order in which they end; an error or Ctrl-C stops
 what has not begun. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
@@ -21,7 +21,7 @@ from rstar2_env.evaluation.play.scores import EpisodeScores
 from rstar2_env.rewards.base import Need
 
 Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
-"""What threads of a crew put: an episode, an error, or ``None`` when a thread ends."""
+"""Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
 """Says whether the chain of an episode is right; called outside the caller's thread, by several threads at once."""
@@ -45,12 +45,12 @@ class Crew(Protocol):
 
     @property
     def env(self) -> gym.Env[str, str]:
-        """An environment, for whoever asks what is played; not to be played."""
+        """An environment to read specifications from; it must not be played."""
         ...
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What it is (``agent`` is its name), as JSON can hold it; an evaluation of another is not resumed."""
+        """The player as JSON can hold it (``agent`` is its name); a resumed evaluation must have the same."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Crew(Protocol):
 
     @property
     def lacking(self) -> Mapping[Need, str]:
-        """What it cannot offer to scores, and why, as ``check_needs`` takes it."""
+        """Needs of scores that it cannot meet, with reasons, as ``check_needs`` takes them."""
         ...
 
     def threads(
@@ -69,7 +69,7 @@ class Crew(Protocol):
         """Threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
 
         Args:
-            tasks: What to play.
+            tasks: The tasks to play.
             count: How many they are.
             results: Takes the episodes, and errors.
             stop: Once it is requested nothing new begins.
@@ -92,11 +92,11 @@ def drive(
 ) -> None:
     """Let a crew play tasks; returns when all are played, or when it was stopped and what was in flight has ended.
 
-    Ctrl-C stops, where nobody else handles it; a second one does not wait for what is in flight.
+    Ctrl-C stops, unless the caller handles it; a second Ctrl-C does not wait for episodes in flight.
 
     Args:
         crew: Plays them.
-        tasks: What to play.
+        tasks: The tasks to play.
         count: How many they are.
         take: Called in this thread with every episode that was played.
         stop: A request to stop.

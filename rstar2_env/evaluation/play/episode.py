@@ -1,6 +1,6 @@
 """Plays one episode: an agent and an environment, turn by turn, through ``reset`` and ``step`` alone.
 
-Covered: the loop, its record, and how to write a call of a tool in a dialect. Not covered: what an agent is
+Covered: the loop, its record, and how to write a call of a tool in a dialect. Not covered: agents
 (``rstar2_env.env.agent``), many episodes at once (``rstar2_env.evaluation.run``), policies that are trained
 (``rstar2_env.rollout``).
 """
@@ -21,7 +21,7 @@ from rstar2_env.problems import Problem
 
 
 class StopPlayingError(Exception):
-    """Raised between two turns of an episode that was told to stop."""
+    """Raised between two turns of an episode after a request to stop."""
 
 
 def play_episode(
@@ -41,10 +41,10 @@ def play_episode(
     Args:
         env: Any text environment.
         agent: Plays it.
-        seed: Of the environment's ``reset`` and of the agent.
+        seed: Seed of the environment's ``reset`` and of the agent.
         problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
-        draws: Seed of the agent, where it is not that of the environment.
+        draws: Seed of the agent, if it differs from the environment's.
         stopped: Called before every turn; once it returns true, the episode is abandoned.
 
     Raises:

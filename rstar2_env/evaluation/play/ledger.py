@@ -1,6 +1,6 @@
-"""What is known of an evaluation while it runs: which episodes are there, their tally, and their lines in the file.
+"""The state of a running evaluation: its finished episodes, their counts, and their lines in the file.
 
-Covered: bounded memory, since episodes are kept only where the caller wants them and no file holds them. Not covered:
+Covered: bounded memory, since episodes are kept only if the caller asks for it and no file holds them. Not covered:
 the file itself (``rstar2_env.evaluation.play.log``).
 """
 
@@ -18,18 +18,18 @@ PolicyTexts = tuple[str, ...]
 
 
 class Ledger:
-    """Takes the episodes of an evaluation.
+    """Collects the episodes of an evaluation.
 
     Args:
         plan: The episodes of the evaluation.
         judged: Whether a judge is asked about chains of thought.
         keep: Keep the episodes in memory.
-        mark: Keep the words of the first so many episodes, to compare them with what is played again.
+        mark: Number of first episodes whose texts are kept, to compare them with repeated ones.
 
     Attributes:
         tally: Their counts.
         count: How many are there.
-        first: By number, what the player said in each of the first episodes.
+        first: The player's texts in each of the first episodes, by number.
     """
 
     def __init__(self, plan: EvaluationPlan, *, judged: bool = False, keep: bool = True, mark: int = 0) -> None:
@@ -43,7 +43,7 @@ class Ledger:
 
     @property
     def episodes(self) -> tuple[Episode, ...] | None:
-        """The episodes in the order of the plan; ``None`` where they are not kept."""
+        """The episodes in the order of the plan; ``None`` if they are not kept."""
         return None if self._kept is None else tuple(self._kept[index] for index in sorted(self._kept))
 
     def write_to(self, log: EvalLog) -> None:
@@ -51,11 +51,11 @@ class Ledger:
         self._log = log
 
     def missing(self) -> Iterator[Task]:
-        """What is still to play."""
+        """The tasks that remain."""
         return (self._plan[index] for index in range(len(self._plan)) if not self._done[index])
 
     def take_up(self, episode: Episode, about: About) -> None:
-        """Count an episode that the file held already."""
+        """Count an episode that the file already had."""
         self._add(episode, about)
 
     def take(self, played: PlayedEpisode) -> None:
@@ -84,5 +84,5 @@ class Ledger:
 
 
 def words_of(episode: Episode) -> PolicyTexts:
-    """What the player said, turn by turn."""
+    """The player's texts, turn by turn."""
     return tuple(message.content for message in episode.messages if message.role == "assistant")

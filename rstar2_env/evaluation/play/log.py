@@ -33,41 +33,41 @@ from rstar2_env.evaluation.figures.tally import About
 from rstar2_env.evaluation.play.plan import EvaluationPlan, Task
 
 _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
-"""What a line has beside the episode's record."""
+"""Keys of a line in addition to the episode's record."""
 
 Taken: TypeAlias = Callable[[Episode, About], None]
-"""Told of an episode that a file held already."""
+"""Called with each episode that a file already had."""
 
 
 class EvalLog:
     """Writes episodes to a file, or to the folder of a run.
 
-    A path without a suffix, or of a folder, is a run's folder, which has options, events and figures beside the
-    episodes; ``read_run`` reads both.
+    A path without a suffix, or of a folder, is a run's folder, which has options, events and figures in addition to
+    the episodes; ``read_run`` reads both.
 
     Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``start`` and
     ``sample`` (which episode of which start it is), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer,
-    when known), ``seconds`` (wall clock), ``chain`` (what a judge said, when one was asked) and ``run`` (what was
-    evaluated, the same in every line).
+    when known), ``seconds`` (wall clock), ``chain`` (the judge's verdict, if one was asked) and ``run`` (the
+    evaluation, the same in every line).
 
     Args:
         path: The file, whose folder is made, or the folder.
-        run: What is evaluated; a file of another run is not resumed.
+        run: Environment, player and options; a file of another run is not resumed.
         plan: The episodes of the evaluation.
-        resume: Take up a file that exists: keep its episodes, except ``unavailable`` ones and a broken last line. One
-            that does not exist is begun.
+        resume: Continue an existing file: keep its episodes, except ``unavailable`` ones and a broken last line. A
+            missing file is created.
         overwrite: Replace a file that exists.
-        taken: Called for each episode of the plan that the file held already; they are not kept in memory.
-        whole: The samples of a start, where they were scored together: of a start that lacks some, none is kept.
+        taken: Called for each episode of the plan that the file already had; they are not kept in memory.
+        whole: Number of samples of a start that are scored together; incomplete starts are not resumed.
 
     Attributes:
         path: The file of the episodes.
         folder: The folder of the run, if it is one.
-        done: For each episode of the plan, whether the file held it already.
+        done: For each episode of the plan, whether the file already had it.
 
     Raises:
-        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written; or
-            another process writes it.
+        ConfigurationError: The file exists without ``resume`` or ``overwrite``, belongs to another run, cannot be
+            written, or is written by another process.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class EvalLog:
         Args:
             episode: The episode.
             task: Its place in the plan.
-            about: What is known beside it.
+            about: Further facts.
             seconds: Wall-clock seconds of playing it.
         """
         about = About() if about is None else about
@@ -133,8 +133,8 @@ class EvalLog:
         """Note the figures of all episodes so far in the run's folder, if there is one.
 
         Args:
-            figures: By name; ``None`` where there was no data.
-            summary: All that is known, for ``summary.json``.
+            figures: The figures by name; ``None`` without data.
+            summary: Contents of ``summary.json``.
             interrupted: Whether episodes are missing.
         """
         if self._writer is not None and self.folder is not None:
@@ -156,7 +156,7 @@ class EvalLog:
         self.close()
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
-        """The lines that stay, one by one."""
+        """The lines to keep, one by one."""
         run = {**_LATER, **self._run}
         broken = _broken(self.path, whole) if whole > 1 else frozenset()
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
@@ -186,7 +186,7 @@ class EvalLog:
 
 
 def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
-    """Check that an ``EvalLog`` may write there, before anything is loaded that takes time.
+    """Check that an ``EvalLog`` may write there, before slow loading begins.
 
     Raises:
         ConfigurationError: As ``EvalLog``.
@@ -223,7 +223,7 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
 
 
 _LATER = {"n": 1}
-"""Options that files of earlier versions lack, with what they were."""
+"""Options that files of earlier versions lack, with their values then."""
 
 
 def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
@@ -238,13 +238,13 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:
-    """The starts of which a file lacks samples that count."""
+    """The starts for which a file lacks samples that count."""
     held: dict[int, set[int]] = {}
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         try:
             episode = episode_of(record)
         except ValueError:
-            continue  # whoever reads it again says so
+            continue  # the next reader reports it
         held.setdefault(episode.group // whole, set()).update([episode.group] if episode.available else [])
     return frozenset(start for start, samples in held.items() if len(samples) < whole)
 

@@ -1,4 +1,4 @@
-"""Which episodes an evaluation plays: the starts, in order, with their seeds, and the samples of each.
+"""The episodes that an evaluation plays: the starts, in order, with their seeds, and the samples of each.
 
 A start is what one ``reset`` begins: a problem and a seed. Its samples begin from that same ``reset`` and differ in the
 draws of the player.
@@ -23,7 +23,7 @@ class Task:
     """One episode to play.
 
     Attributes:
-        index: Its place in the evaluation: the start's number times the samples of each, plus the sample's.
+        index: Its number in the evaluation: start * samples + sample.
         seed: Seed of the environment's ``reset``, the same for all samples of a start.
         problem: Its problem; ``None`` leaves the choice to the environment.
         start: Number of its start.
@@ -45,11 +45,11 @@ class Task:
 
 
 class EvaluationPlan:
-    """The episodes of an evaluation, by their index; they are made when they are asked for.
+    """The episodes of an evaluation, by their index, made on demand.
 
     Args:
         problems: The problem of each start; ``None`` leaves the choice to the environment.
-        seed: Of the choice of problems and of every episode.
+        seed: Seed of the choice of problems and of every episode.
         samples: Episodes of each start.
     """
 
@@ -59,7 +59,7 @@ class EvaluationPlan:
 
     @property
     def starts(self) -> int:
-        """How many starts there are."""
+        """Number of starts."""
         return len(self._problems)
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) 
 
     Args:
         env: The environment.
-        problems: What ``load_problems`` takes; ``None`` means the environment's own problems.
+        problems: A source as ``load_problems`` takes it; ``None`` means the environment's own problems.
         split: Split of the problems, where the source has splits.
     """
     if problems is not None:
@@ -96,9 +96,9 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
     """The episodes of an evaluation, in order.
 
     Args:
-        source: Where the problems come from; ``None`` leaves the choice to the environment, by the episode's seed.
-        episodes: How many starts; ``None`` plays every problem of a finite source.
-        seed: Of the choice and of every episode.
+        source: Source of the problems; ``None`` leaves the choice to the environment, by the episode's seed.
+        episodes: Number of starts; ``None`` plays every problem of a finite source.
+        seed: Seed of the choice and of every episode.
         samples: Episodes of each start.
 
     Raises:

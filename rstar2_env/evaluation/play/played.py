@@ -13,10 +13,10 @@ class PlayedEpisode:
     """An episode that was played.
 
     Attributes:
-        task: What was to be played.
-        episode: What came of it; ``episode.group`` is its index.
+        task: The task.
+        episode: The episode; ``episode.group`` is its index.
         seconds: Wall-clock seconds of playing it.
-        chain: What a judge said of its chain of thought; ``None`` where none was asked, or none replied.
+        chain: The judge's verdict on its chain of thought; ``None`` if no judge was asked or none replied.
     """
 
     task: Task

@@ -83,17 +83,17 @@ class PolicyOptions(CheckedOptions):
     chat_template_options: dict[str, Any] = field(default_factory=dict)
 
     def loading(self) -> dict[str, Any]:
-        """What decides how the model is loaded."""
+        """The options that affect loading."""
         sampling = ("temperature", "top_p", "top_k", "max_episode_tokens", "max_turn_tokens", "max_episode_seconds")
         return {name: value for name, value in asdict(self).items() if name not in sampling}
 
     def sampled(self) -> dict[str, Any]:
-        """What decides the tokens of an episode: all but how many are played at once."""
+        """The options that affect an episode's tokens: all except ``max_in_flight``."""
         return {name: value for name, value in asdict(self).items() if name != "max_in_flight"}
 
 
 def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOptions:
-    """The options of a model that plays, of a mapping of their names.
+    """Make ``PolicyOptions`` from a mapping of names.
 
     Raises:
         ConfigurationError: There is no such option, or a value is out of its range.
@@ -106,14 +106,14 @@ def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOpt
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in an engine, which several evaluations may share; whoever opened it closes it.
+    """A model in an engine, which several evaluations may share; the caller that loaded it closes it.
 
     Attributes:
         path: Folder or name of the model.
         engine_name: Name of the engine.
         engine: Generates.
         chat: Renders the conversation as ids.
-        determinism: How far the engine gives the same tokens for the same seeds.
+        determinism: Whether the engine gives the same tokens for the same seeds, in a sentence.
     """
 
     path: str
@@ -173,7 +173,7 @@ class PolicyCrew:
         judge: Judges chains of thought.
 
     Attributes:
-        env: An environment for whoever asks what is played.
+        env: An environment to read specifications from.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class PolicyCrew:
         return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
-        """Raise once nothing at all could be played: the reason is then not in the episodes."""
+        """Raise if all of the first episodes failed: the cause is then outside the episodes."""
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:
@@ -306,7 +306,7 @@ class PolicyCrew:
 
 
 def _usage(episode: Episode) -> dict[str, float]:
-    """What the turns took, in the words of endpoints: tokens that were read, cached or not, and written."""
+    """Token counts of the turns, named as endpoints name them: tokens read, cached or not, and written."""
     prompt = len(episode.prompt_ids)
     return {
         "requests": float(episode.turns),

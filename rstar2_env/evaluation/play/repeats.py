@@ -1,4 +1,4 @@
-"""Plays some episodes a second time: how deterministic a player is, measured rather than promised."""
+"""Plays some episodes a second time: a measurement of the player's determinism."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rstar2_env.evaluation.play.played import PlayedEpisode
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How many episodes came out the same when they were played again from the same seeds.
+    """How many episodes were the same when they were played again from the same seeds.
 
     Attributes:
         episodes: Episodes that were played again.
-        same: Those of them in which the player said the same, character for character.
+        same: Episodes in which the player's texts were identical.
     """
 
     episodes: int
@@ -35,7 +35,7 @@ def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) 
     Args:
         crew: Plays them.
         plan: The episodes of the evaluation.
-        first: By number, what the player said in those to play again.
+        first: The player's texts in the episodes to play again, by number.
     """
     again: dict[int, PolicyTexts] = {}
 

@@ -1,7 +1,7 @@
-"""Scores of an evaluation: reward components that measure each episode beside what the environment paid.
+"""Scores of an evaluation: reward components that measure each episode in addition to the environment's reward.
 
-They are those of training (``rstar2_env.rewards``), scored by the same code, and stand under the same names in the
-``rewards`` of an episode; its ``reward`` and whether it is right stay the environment's. Not covered: their figures
+The components are those of training (``rstar2_env.rewards``), computed by the same code, with the same names in the
+``rewards`` of an episode; its ``reward`` and ``correct`` remain the environment's. Not covered: their figures
 (``rstar2_env.evaluation.figures.summary``).
 """
 
@@ -37,11 +37,11 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
     "which an agent does not have: let a model play (--model), whose engine gives them, or leave the score out.",
 )
-"""What an evaluation of an agent cannot meet, and why."""
+"""Needs that an evaluation of an agent cannot meet, with the reason."""
 
 
 class Limited(Protocol):
-    """What is known of how a model plays; ``PolicyOptions`` is one."""
+    """Limits of a player; ``PolicyOptions`` is one."""
 
     @property
     def max_episode_tokens(self) -> int:
@@ -50,14 +50,14 @@ class Limited(Protocol):
 
 
 def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None) -> list[Component]:
-    """Make the components that are named as scores.
+    """Make the components of scores.
 
     Args:
         written: Each as ``make_component`` takes it; or all in one text, joined by ``+``.
-        model: How the model plays, whose limit of tokens is that of components that take one; ``None`` for an agent.
+        model: Options of the model, whose token limit is passed to components that take one; ``None`` for an agent.
 
     Raises:
-        ConfigurationError: They are no list, an option does not fit, or one needs what no such evaluation has.
+        ConfigurationError: They are not a list, an option is invalid, or a component has a need that is not met.
         UnknownNameError: There is no component of one of the names.
     """
     listed = split_parts(written) if isinstance(written, str) else written
@@ -73,24 +73,24 @@ def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None
 
 
 def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
-    """Scores as a file can keep them; a component that was given itself by its name."""
+    """Scores as a file can hold them; component objects are recorded by name."""
     listed = split_parts(written) if isinstance(written, str) else written
     return [one.name if isinstance(one, Component) else str(read_part(one)) for one in listed]
 
 
 class EpisodeScores:
-    """Scores the episodes of an evaluation as they end: each alone, or where a component compares, each start at once.
+    """Scores an evaluation's episodes as they end: each alone, or all samples of a start if a component compares them.
 
     Threads and coroutines may share it.
 
     Args:
         components: The components.
         samples: Episodes of each start.
-        source: Where the problems come from; ``None`` where the environment chooses.
-        lacking: What whoever plays cannot meet, as ``check_needs`` takes it.
+        source: Source of the problems; ``None`` if the environment chooses.
+        lacking: Needs that the player cannot meet, as ``check_needs`` takes them.
 
     Attributes:
-        together: Episodes that are scored, and taken up from a file, together or not at all.
+        together: Number of episodes that are scored, and resumed from a file, together or not at all.
 
     Raises:
         ConfigurationError: A component needs what this evaluation does not have; see ``RewardScorer``.
@@ -119,7 +119,7 @@ class EpisodeScores:
     async def of(
         self, played: PlayedEpisode, policy: Callable[[Sequence[PlayedEpisode]], Policy] | None = None
     ) -> Sequence[PlayedEpisode]:
-        """Score what can be now that an episode has ended.
+        """Score the episodes that can be scored now that one has ended.
 
         Args:
             played: The episode.
@@ -163,7 +163,7 @@ class OfferedPolicy:
         """See ``Plays``.
 
         Raises:
-            ConfigurationError: The episode is none of the group.
+            ConfigurationError: The episode is not in the group.
         """
         task = self._tasks.get(id(episode))
         if task is None:

@@ -1,7 +1,7 @@
-"""Replay: the actions of a stored episode, given to its environment again, and where that answers otherwise.
+"""Replay the actions of a stored episode in its environment, and find where the environment answers differently.
 
-Covered: what the policy was shown, rewards, ends, statuses and everything else in ``info``. Not covered: which tokens
-the policy would draw (``rstar2_env.rollout.replay`` branches an episode while it is played).
+Covered: the texts shown to the policy, rewards, ends, statuses and everything else in ``info``. Not covered: the tokens
+that the policy would draw (``rstar2_env.rollout.replay`` branches an episode while it is played).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rstar2_env.wrappers.make import make_env
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that the environment said otherwise.
+    """One difference in the environment's answers.
 
     Attributes:
-        turn: After which turn of the policy, from 1; 0 is what ``reset`` returned.
+        turn: The policy's turn before it, from 1; 0 for the result of ``reset``.
         what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
-        stored: What the episode has.
-        replayed: What came.
+        stored: The stored value.
+        replayed: The new value.
     """
 
     turn: int
@@ -39,12 +39,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay went.
+    """The result of a replay.
 
     Attributes:
-        turns: Turns that were played again.
+        turns: Turns replayed.
         turns_stored: Turns that the episode has.
-        differences: Where the environment answered otherwise, in order.
+        differences: Differences in the environment's answers, in order.
     """
 
     turns: int
@@ -53,7 +53,7 @@ class Replayed:
 
     @property
     def same(self) -> bool:
-        """Whether the environment answered as it did before."""
+        """Whether there is no difference."""
         return not self.differences
 
 
@@ -62,9 +62,9 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
 
     Args:
         episode: The episode, as a run keeps it.
-        setting: What it was played in.
-        problem: Its problem, where it was handed to ``reset``.
-        trained: Whether a trainer played it: there ``reset`` gets a seed, and at most the id of a problem.
+        setting: Environment and options of the run.
+        problem: Its problem, if ``reset`` received it.
+        trained: Whether a trainer played it; then ``reset`` receives a seed, and at most the id of a problem.
 
     Raises:
         ConfigurationError: The episode has no turn, its environment cannot be made, or it was given problems that
@@ -113,13 +113,13 @@ _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_te
 def _begin(
     env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
 ) -> tuple[Episode, list[Difference]]:
-    """Reset the environment in the first way that shows the same, else in the first way that there is.
+    """Reset the environment in the first way that shows the same text, else in the first way.
 
     Args:
         env: The environment.
-        episode: What was played.
+        episode: The stored episode.
         ways: Options of ``reset``.
-        lost: The problems that the episodes were given, where they cannot be found again; another problem is no replay.
+        lost: The problems that the episodes were given, if they cannot be found again.
     """
     began: list[tuple[dict[str, Any], list[Difference]]] = []
     failure: Rstar2Error | None = None
@@ -158,7 +158,7 @@ def _reset_differences(episode: Episode, again: Episode) -> list[Difference]:
 
 
 def _first(episode: Episode, role: str) -> str:
-    """What stands in the conversation in that role before the policy's first turn."""
+    """The text of that role before the policy's first turn."""
     for message in episode.messages:
         if message.role == "assistant":
             break
@@ -184,7 +184,7 @@ def _step_differences(episode: Episode, again: Episode, turn: int) -> list[Diffe
 
 
 def _shown(episode: Episode, turn: int) -> tuple[str, str] | None:
-    """Role and text of what the policy was shown after a turn; ``None`` where it was shown nothing."""
+    """Role and text shown to the policy after a turn; ``None`` if nothing was shown."""
     spoken = 0
     for at, message in enumerate(episode.messages):
         spoken += message.role == "assistant"

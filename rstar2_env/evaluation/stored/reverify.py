@@ -1,7 +1,7 @@
-"""Reverify: grade the stored answers of a run again, with the same verifier or another, and say what changed.
+"""Reverify: grade the stored answers of a run again, with the same verifier or another, and report the changes.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
-games), whose episodes have no gold answer and are left out; how an answer was found in its turn.
+games), whose episodes have no gold answer and are left out; extracting an answer from its turn.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Regraded:
 
     Attributes:
         entry: The episode, as the run keeps it.
-        gold: The gold answer; ``None`` where nobody knows it, and nothing was graded.
-        verdict: The new verdict; ``None`` where nothing was graded.
+        gold: The gold answer; ``None`` if it is unknown, and nothing was graded.
+        verdict: The new verdict; ``None`` if nothing was graded.
     """
 
     entry: EpisodeEntry
@@ -45,22 +45,22 @@ class Regraded:
 
     @property
     def changed(self) -> bool:
-        """Whether the verdict is another one than the run keeps."""
+        """Whether the verdict differs from the stored one."""
         return self.graded and self.verdict is not None and self.verdict.correct is not self.entry.episode.correct
 
 
 @dataclass(slots=True)
 class Regrading:
-    """What grading again came to.
+    """The result of grading again.
 
     Attributes:
         graded: Episodes with a new verdict.
-        correct_before: How many of them were right.
-        correct: How many of them are.
-        no_gold: Episodes that were left out since their gold answer is not known.
-        uncounted: Episodes that were left out since they do not count.
+        correct_before: How many of these were right before.
+        correct: How many of these are right now.
+        no_gold: Episodes left out because their gold answer is unknown.
+        uncounted: Episodes left out because they do not count.
         unavailable: Episodes for which the verifier was not available.
-        changes: Those whose verdict changed.
+        changes: Episodes whose verdict changed.
     """
 
     graded: int = 0
@@ -102,7 +102,7 @@ def regrade(
         verifier: Compares answer and gold answer.
         setting: What they were played in: its dialect tells the question apart from the instruction around it.
         source: Their problems, for gold answers that the run does not keep, and for the questions.
-        threads: How many are graded at a time.
+        threads: Number of episodes graded at the same time.
     """
     asked = _question_reader(setting)
 
@@ -130,7 +130,7 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         one: The episode.
-        record: Its line. Where its reward was 1 for a right answer and 0 for another, the reward follows.
+        record: Its line. If its reward was 1 for a right answer and 0 for a wrong one, the reward changes too.
     """
     if not one.changed or one.verdict is None:
         return dict(record)
@@ -144,7 +144,7 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
-    """Finds the question in the user's message, by what the dialect writes around it."""
+    """Extract the question from the user's message, by the dialect's text around it."""
     options = {} if setting is None else setting.env_options
     try:
         dialect = make_dialect(options.get("dialect") or "rstar2", **(options.get("dialect_options") or {}))

@@ -1,7 +1,7 @@
-"""Episodes that a run kept: finding them by how a command names them, and what they were played in.
+"""Find stored episodes by the names that commands use, and the environment in which they were played.
 
-``RUN`` is the folder of a run or an evaluation's file; ``RUN@STEP`` the held-out episodes after a step of training, the
-last ones without it. Not covered: the format (``rstar2_env.core.run_folder``).
+``RUN`` is the folder of a run or an evaluation's file; ``RUN@STEP`` the held-out episodes after a step of training, by
+default the last step. Not covered: the format (``rstar2_env.core.run_folder``).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What episodes were played in.
+    """Environment, options and problems of a run.
 
     Attributes:
         env: The environment, as ``make_env`` takes it.
         env_options: Its options.
-        wrappers: What was around it, the innermost first.
-        problems: Where the problems came from; empty where the environment chose.
-        split: Which part of them.
+        wrappers: Its wrappers, the innermost first.
+        problems: Source of the problems; empty if the environment chose.
+        split: Split of the source.
     """
 
     env: str
@@ -94,7 +94,7 @@ def find_sets(written: str) -> dict[str, Stored]:
         written: As ``find_stored`` takes it, or the folder of a suite of evaluations.
 
     Returns:
-        By the name of the set; of a single run by the empty name.
+        Episodes by the name of the set; a single run has the empty name.
 
     Raises:
         ConfigurationError: There is no such run, or it has no held-out episodes there.
@@ -113,8 +113,8 @@ class OneStored:
 
     Attributes:
         run: The run.
-        entry: The episode, with what its line says beside it.
-        trained: Whether it was played to train; else it is a held-out one.
+        entry: The episode with the further facts of its line.
+        trained: Whether it was played for training; else it is held out.
     """
 
     run: Run
@@ -152,14 +152,14 @@ def find_episode(written: str, place: str) -> OneStored:
 
 
 def setting_of(run: Run, *, trained: bool = False) -> Setting:
-    """What the episodes of a run were played in.
+    """Return the environment, options and problems of a run.
 
     Args:
         run: The run.
-        trained: Whether those that were played to train are meant; else held-out ones.
+        trained: Whether to take those of training; else those of evaluation.
 
     Raises:
-        ConfigurationError: The run does not say, or its environment was an object that has no name.
+        ConfigurationError: The run does not record them, or its environment was an object without a name.
     """
     config = run.config
     rollout, evaluation = _table(config, "rollout"), _table(config, "eval")
@@ -181,15 +181,15 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
 
 
 def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | None = None) -> ProblemSource | None:
-    """The problems that episodes were played on.
+    """Find the problems of stored episodes.
 
     Args:
-        setting: What they were played in.
-        problems: Where the problems are now; ``None`` looks where the run found them.
-        split: Which part of them; ``None`` as the run.
+        setting: Environment and options of the run.
+        problems: Source of the problems now; ``None`` uses the run's.
+        split: Split of the source; ``None`` uses the run's.
 
     Returns:
-        The source; ``None`` where it cannot be found again from what the run says.
+        The source; ``None`` if it cannot be found from the run's record.
     """
     if problems is not None:
         return load_problems(problems, split=split or setting.split or "test")
@@ -208,7 +208,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
 
 
 def problem_of(source: ProblemSource | None, problem_id: str) -> Problem | None:
-    """The problem of an id; ``None`` where the source does not have it."""
+    """The problem of an id; ``None`` if the source does not have it."""
     if source is None or not problem_id:
         return None
     try:

@@ -80,8 +80,8 @@ def validate(
         env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
         level: ``None`` checks problem by problem; 1 (static), 2 (runtime), 3 (semantic) or 4 (statistical) makes the
             checks of docs/validation.md.
-        problems: What ``load_problems`` takes; ``None`` means the environment's own. Of one that has none, such as a
-            mixture of environments, the contract alone is checked.
+        problems: A source as ``load_problems`` takes it; ``None`` means the environment's own. If it has
+            none, such as a mixture of environments, only the contract is checked.
         split: Split of the problems, where the source has splits.
         episodes: Without a level, how many problems, the first ones; ``None`` checks every problem of a finite source,
             and 100 of one that never ends. With a level, how many episodes each player plays; ``None`` means 16.

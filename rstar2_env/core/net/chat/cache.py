@@ -1,4 +1,4 @@
-"""Answers of an endpoint on disk, so that what was asked before is neither paid nor waited for again."""
+"""Answers of an endpoint on disk, so that a repeated request costs neither money nor time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ChatCache:
 
 
 def digest(url: str, body: Mapping[str, Any], sample: Any) -> str:
-    """What identifies a request.
+    """Digest that identifies a request.
 
     Args:
         url: The endpoint.

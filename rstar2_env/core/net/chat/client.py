@@ -23,7 +23,7 @@ class Priced:
 
     Attributes:
         reply: The reply.
-        cost: Money; ``None`` where nobody tells it.
+        cost: Cost; ``None`` if it is unknown.
         cached: Whether it came from the cache.
     """
 
@@ -34,7 +34,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What makes a client; clients with the same options are one.
+    """Options of a client; callers with equal options share a client.
 
     Attributes:
         base_url: The endpoint up to and with its version.
@@ -57,7 +57,7 @@ class ChatClient:
     """Asks an endpoint for replies; any thread may use it. Get one with ``shared_client``.
 
     Args:
-        options: What makes it.
+        options: Its options.
 
     Attributes:
         meter: Tokens and money so far.
@@ -109,7 +109,7 @@ class ChatClient:
             reply = read_reply(answer, self._endpoint.url)
             self._pace.add(reply.usage.tokens or 0)
             cost = self.meter.add(reply.usage)
-        # A reply that cannot be played is asked for again by whoever resumes.
+        # A reply that cannot be played is requested again after a resume.
         if self._cache is not None and reply.trouble is None:
             self._cache.put(name, answer)
         return Priced(reply, cost, False)

@@ -52,9 +52,9 @@ class ChatLimits(CheckedOptions):
 
 
 class Meter:
-    """Counts tokens and money, and says when a budget is spent.
+    """Counts tokens and cost, and enforces budgets.
 
-    A budget is checked before each request, so that it may be exceeded by the requests in flight and no more.
+    A budget is checked before each request, so only requests in flight can exceed it.
 
     Args:
         limits: The budgets and prices.
@@ -81,21 +81,22 @@ class Meter:
         if most_tokens is not None and self.tokens >= most_tokens:
             raise BudgetSpentError(
                 f"{self.tokens} tokens were used at {self._url}, of max_tokens={most_tokens}: raise limits.max_tokens "
-                "to go on."
+                "to continue."
             )
         if most_cost is not None and self.cost >= most_cost:
             raise BudgetSpentError(
-                f"{self.cost:.4g} were spent at {self._url}, of max_cost={most_cost:g}: raise limits.max_cost to go on."
+                f"{self.cost:.4g} were spent at {self._url}, of max_cost={most_cost:g}: raise limits.max_cost to "
+                "continue."
             )
 
     def add(self, usage: Usage) -> float | None:
         """Count a reply.
 
         Args:
-            usage: What it took.
+            usage: Its tokens and cost.
 
         Returns:
-            Its cost; ``None`` where neither the endpoint nor the prices tell it.
+            Its cost; ``None`` if neither the endpoint reports it nor prices are given.
 
         Raises:
             ServiceError: There is a budget, and the endpoint does not say what counts towards it.
@@ -158,7 +159,7 @@ class Pace:
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for so long: the endpoint asked one of the threads to wait."""
+        """Send nothing for so many seconds, as the endpoint asked one of the threads."""
         with self._lock:
             self._held = max(self._held, time.monotonic() + seconds)
 

@@ -1,4 +1,4 @@
-"""What an endpoint replied: the text, native tool calls, why it ended, what it cost, and whether it can be played.
+"""Replies of an endpoint: text, native tool calls, reason of the end, cost, and whether the reply can be played.
 
 Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
 several choices, streaming.
@@ -37,11 +37,11 @@ class NativeCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply took.
+    """Tokens and cost of a reply.
 
     Attributes:
-        prompt_tokens: Tokens that were read; ``None`` where the endpoint does not say.
-        completion_tokens: Tokens that were written, those of its reasoning included; ``None`` likewise.
+        prompt_tokens: Tokens read; ``None`` if the endpoint does not report them.
+        completion_tokens: Tokens written, including reasoning; ``None`` if the endpoint does not report them.
         cost: Money, where the endpoint says it.
     """
 
@@ -51,7 +51,7 @@ class Usage:
 
     @property
     def tokens(self) -> int | None:
-        """Tokens read and written; ``None`` where the endpoint does not say."""
+        """Tokens read and written; ``None`` if the endpoint does not report them."""
         if self.prompt_tokens is None or self.completion_tokens is None:
             return None
         return self.prompt_tokens + self.completion_tokens
@@ -62,11 +62,11 @@ class ChatReply:
     """The first choice of a chat completion.
 
     Attributes:
-        text: Its text; empty where it has none.
+        text: Its text; empty if it has none.
         calls: Its native tool calls, in order.
         finish: Why it ended, in the endpoint's word (``stop``, ``length``, ``tool_calls``, ``content_filter``).
         refusal: The endpoint's words, where it refused to give a text.
-        usage: What it took.
+        usage: Its tokens and cost.
     """
 
     text: str
