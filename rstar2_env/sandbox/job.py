@@ -54,7 +54,21 @@ class Job:
         Raises:
             ConfigurationError: A field has the wrong type, or the name of the session is empty or too long.
         """
-        check_options(self, "Job.")
+        if not self._is_plainly_valid():
+            check_options(self, "Job.")
+
+    def _is_plainly_valid(self) -> bool:
+        """Return whether every field has exactly its type, without the option checks, which are slow for a job."""
+        session = self.session
+        return (
+            type(self.code) is str
+            and type(self.stdin) is str
+            and type(self.limits) is Limits
+            and type(self.files) is dict
+            and not self.files
+            and type(self.seed) is int
+            and (session is None or (type(session) is str and 0 < len(session) <= _LONGEST_NAME))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """A puzzle becomes an environment in a few lines, and refuses at once what it could not grade."""
 
 import pickle
+import sys
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -183,6 +184,26 @@ class TestTurns:
         assert (reward, terminated, truncated) == (0.0, False, False)
         assert info["tool_calls"][0]["status"] == "ok"
         assert env.step(RSTAR2.format_answer(env.unwrapped.problem.answer))[1] == 1.0
+
+    def test_a_step_with_a_call_checks_no_option(self):
+        env = gym.make(SATURN, tool=True, sandbox=StubSandbox("1\n"))
+        env.reset(seed=1)
+        action = RSTAR2.format_call(PYTHON_TOOL_NAME, {"code": "print(1)", "input": ""})
+        env.step(action)  # what is read once and kept, such as a lazy import, is not part of a step
+        checks: list[str] = []
+
+        def note(frame, event, argument):
+            path = frame.f_code.co_filename
+            if event == "call" and path.endswith(tuple(f"core/options/{n}.py" for n in ("declare", "rules", "targets"))):
+                checks.append(frame.f_code.co_qualname)
+
+        sys.setprofile(note)
+        try:
+            *_, info = env.step(action)
+        finally:
+            sys.setprofile(None)
+        assert info["tool_calls"][0]["status"] == "ok"
+        assert checks == []
 
 
 class TestTheGrader:
