@@ -191,10 +191,10 @@ class TestTurns:
         action = RSTAR2.format_call(PYTHON_TOOL_NAME, {"code": "print(1)", "input": ""})
         env.step(action)  # what is read once and kept, such as a lazy import, is not part of a step
         checks: list[str] = []
+        modules = tuple(f"core/options/{name}.py" for name in ("declare", "rules", "targets"))
 
         def note(frame, event, argument):
-            path = frame.f_code.co_filename
-            if event == "call" and path.endswith(tuple(f"core/options/{n}.py" for n in ("declare", "rules", "targets"))):
+            if event == "call" and frame.f_code.co_filename.endswith(modules):
                 checks.append(frame.f_code.co_qualname)
 
         sys.setprofile(note)
