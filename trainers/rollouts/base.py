@@ -255,7 +255,7 @@ def check_waits(rollout: Rollout, *, early_stop: bool, tail: str) -> None:
     Args:
         rollout: The part.
         early_stop: Whether the rest of a group is cancelled once its selector has enough episodes.
-        tail: What happens to the groups that end last.
+        tail: Treatment of the groups that end last; see ``StepOptions``.
 
     Raises:
         ConfigurationError: They may not.

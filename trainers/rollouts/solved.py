@@ -14,7 +14,7 @@ from .base import Rollout
 from .texts import answer_of, question_of
 
 Known = tuple[str, str, str]
-"""The id of a problem, or its question where it has none; its question; a solution."""
+"""The id of a problem, or its question if it has no id; its question; a solution."""
 
 
 @dataclass

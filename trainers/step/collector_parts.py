@@ -1,4 +1,4 @@
-"""What a ``Collector`` is built from: parts of a trainer, options, services; and checks that they fit together."""
+"""Arguments of a ``Collector``: parts of a trainer, options and services; and checks that they fit together."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StepOptions:
         seed: Seed from which the draws of policy, rollout part and selector are derived.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
         one_queue: Let a process play the episodes for which another one has no room.
-        tail: What to do with groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
+        tail: How to treat groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
             ``drop`` them, or ``carry`` them over to the next step. Unless it is ``wait``, ``spare`` more are started.
         spare: Groups started in addition to ``problems_per_step``, as a share of it.
         patience_s: Seconds that an idle process waits for a message of the others while episodes are played.
@@ -79,7 +79,7 @@ class StepOptions:
 
 @dataclass(frozen=True, slots=True)
 class StepServices:
-    """What a collector works with in a process, in addition to the parts of the trainer.
+    """Services of a process that a collector uses, in addition to the parts of the trainer.
 
     Attributes:
         player: Plays single episodes.
