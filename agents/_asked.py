@@ -44,8 +44,6 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     if hasattr(written, "act") and not isinstance(written, type):
         agent: Any = copy.deepcopy(written)
     else:
-        if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-            written = written[1:-1]
         part = read_part(written, "agent")
         takes = inspect.signature(part.made_by or AGENTS.get(part.name)).parameters
         agent = make_part(AGENTS, part, **({"dialect": dialect} if "dialect" in takes else {}))

@@ -38,8 +38,6 @@ def make_scorer(written: Any) -> Scorer:
         UnknownNameError: There is no scorer of that name.
         ConfigurationError: It does not take its options.
     """
-    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-        written = written[1:-1]
     if callable(written) and not isinstance(written, type):
         return written  # type: ignore[no-any-return] # whoever gives a function says what it takes
     part = read_part(written, "scorer")

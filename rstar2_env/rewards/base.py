@@ -108,6 +108,11 @@ class GroupOutcome(Protocol):
         ...
 
     @property
+    def task(self) -> str:
+        """Kind of problem, as the episodes name it."""
+        ...
+
+    @property
     def lengths(self) -> Sequence[int]:
         """Tokens that the policy wrote in each episode that counts."""
         ...

@@ -178,8 +178,6 @@ def _component(
     when: Literal["end", "step"] = "end",
     judge: Any = None,
 ) -> Component:
-    if isinstance(judge, str) and judge.startswith("(") and judge.endswith(")"):
-        judge = judge[1:-1]
     asked = None if judge is None else make_reward_judge(judge)
     return Component(label or name, score, weight, gate, clip, when, asked)
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, option
+from rstar2_env.core.options.rules import FromRun
 from rstar2_env.rewards.base import REWARDS, GroupOutcome, Need, RewardContext
 from rstar2_env.rewards.texts import repeated_share
 
@@ -53,7 +54,7 @@ class Laser(CheckedOptions):
 
     mode: Literal["fixed", "d", "de"] = "fixed"
     target: Count = 4096
-    limit: int | None = option(None, least=1)
+    limit: Annotated[int | None, FromRun("rollout.max_episode_tokens")] = option(None, least=1)
     lowest: Count = 1024
     step: Count = 1024
     every: Count = 20

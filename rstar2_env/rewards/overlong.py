@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, check_options, option
+from rstar2_env.core.options.rules import FromRun
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 
@@ -24,7 +25,7 @@ class Overlong:
         factor: The highest punishment.
     """
 
-    limit: Count
+    limit: Annotated[Count, FromRun("rollout.max_episode_tokens")]
     buffer: int | None = option(None, least=1)
     factor: float = option(1.0, least=0)
 

@@ -7,14 +7,14 @@ normalising each source by its own statistics, which ``advantage=task_norm`` doe
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions
-from rstar2_env.rewards.base import REWARDS, Need, RewardContext, Score
+from rstar2_env.rewards.base import REWARDS, GroupOutcome, Learns, Need, RewardContext, Score
 from rstar2_env.rewards.component import Component, make_component
 
 _DOMAINS = ("math", "code", "science", "logic", "simulation", "tabular")
@@ -73,6 +73,24 @@ class Router(CheckedOptions):
                 "component in routes."
             )
         return component.found(episode, ctx)
+
+    def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
+        """See ``Learns``: a component receives the groups of its source; with ``by="problem"``, all groups."""
+        for source, learner in self._learners().items():
+            learner.observe([one for one in outcomes if self.by == "problem" or one.task == source])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the components that have one, by source."""
+        return {source: learner.state_dict() for source, learner in self._learners().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load the states of the components."""
+        for source, learner in self._learners().items():
+            learner.load_state_dict(state[source])
+
+    def _learners(self) -> dict[str, Learns]:
+        scores: dict[str, object] = {source: component.score for source, component in self._made.items()}
+        return {source: score for source, score in scores.items() if isinstance(score, Learns)}
 
 
 REWARDS.register("router", Router)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions
-from rstar2_env.core.options.rules import Rule
+from rstar2_env.core.options.rules import FromRun, Rule
 
 from .base import AGGREGATIONS, FloatArray, IntArray
 
@@ -76,7 +76,7 @@ class ConstLen(CheckedOptions):
         length: The constant, in tokens; usually the budget of an episode.
     """
 
-    length: Annotated[int, Rule(least=1)]
+    length: Annotated[int, Rule(least=1), FromRun("rollout.max_episode_tokens")]
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """See ``Aggregation``."""

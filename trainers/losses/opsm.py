@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.options.parts import make_part
 
-from .base import CORRECTIONS, Correction, Need
+from .base import CORRECTIONS, Adapts, Correction, Figures, Measures, Need
 from .tokens import Anchor, Tokens
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class OffPolicySequenceMask(CheckedOptions):
     anchor: Anchor = "sampled"
     level: Literal["turn", "sequence"] = "sequence"
     then: Any = "none"
+    _then: Correction = field(init=False, repr=False)
 
     reads_advantage: ClassVar[bool] = True
 
@@ -47,23 +49,35 @@ class OffPolicySequenceMask(CheckedOptions):
             UnknownNameError: The correction ``then`` does not exist.
         """
         super().__post_init__()
-        self._then()
+        object.__setattr__(self, "_then", make_part(CORRECTIONS, self.then))
 
     @property
     def needs(self) -> frozenset[Need]:
         """See ``Correction``."""
-        return self._then().needs | frozenset({"old"} if self.anchor == "old" else ())
+        return self._then.needs | frozenset({"old"} if self.anchor == "old" else ())
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
         away = tokens.pooled(-tokens.log_ratio_to(self.anchor).detach(), self.level)
-        return self._then()(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
+        return self._then(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
 
-    def _then(self) -> Correction:
-        written = self.then
-        if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-            written = written[1:-1]
-        return make_part(CORRECTIONS, written)
+    def figures(self, tokens: Tokens) -> Figures:
+        """See ``Measures``: the figures of ``then``."""
+        return self._then.figures(tokens) if isinstance(self._then, Measures) else {}
+
+    def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
+        """See ``Adapts``; ``then`` may adapt."""
+        if isinstance(self._then, Adapts):
+            self._then.observe(figures)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of ``then``, if it has one."""
+        return self._then.state_dict() if isinstance(self._then, Adapts) else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load a state."""
+        if isinstance(self._then, Adapts):
+            self._then.load_state_dict(state)
 
 
 CORRECTIONS.register("opsm", OffPolicySequenceMask)

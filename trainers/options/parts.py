@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
@@ -38,13 +39,6 @@ _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
 }
 _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "correction": ("needs",)}
 """What a part must have, by slot: how it is called, and its attributes."""
-_FROM_THE_RUN: Mapping[tuple[str, str], Callable[[TrainConfig], Any]] = {
-    ("aggregation", "length"): lambda config: config.rollout.max_episode_tokens,
-    ("reward", "limit"): lambda config: config.rollout.max_episode_tokens,
-    ("rollout", "steps"): lambda config: config.run.steps,
-    ("sampler", "batch"): lambda config: config.rollout.problems_per_step,
-}
-"""Options that take their value from the run where nobody gives one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +97,14 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
     return Parts(
         rollout=rollout,
-        rewards=[make_component(_filled("reward", typed_part("reward", part), config)) for part in parts.reward],
+        rewards=[make_component(_filled(typed_part("reward", part), config)) for part in parts.reward],
         selector=selector,
         advantage=_made("advantage", parts.advantage, config),
         terms=[_made("loss", part, config) for part in parts.loss],
         term_names=[part.name for part in parts.loss],
         aggregation=_made("aggregation", parts.aggregation, config),
         correction=_made("correction", correction_of(config, shares_weights), config),
-        sampler_factory=partial(_made_sampler, _filled("sampler", typed_part("sampler", parts.sampler), config)),
+        sampler_factory=partial(_made_sampler, _filled(typed_part("sampler", parts.sampler), config)),
         hooks=[_made("hook", part, config) for part in parts.hook],
     )
 
@@ -173,12 +167,12 @@ def _dotted(slot: str, part: Part) -> str:
     return f"{slot}.{part.name}" if slot in LISTS else slot
 
 
-def _filled(slot: str, part: Part, config: TrainConfig) -> Part:
-    """The part with the options that it takes and nobody gave, where the run knows them."""
+def _filled(part: Part, config: TrainConfig) -> Part:
+    """Fill in the options that the part declares with ``FromRun`` and the user did not set."""
     known, options = part_options(part.made_by).parameters if part.made_by else {}, dict(part.options)
-    for (field, name), value in _FROM_THE_RUN.items():
-        if field == slot and name in known and options.get(name) is None:
-            options[name] = value(config)
+    for name, parameter in known.items():
+        if parameter.from_run and options.get(name) is None:
+            options[name] = attrgetter(parameter.from_run)(config)
     return Part(part.name, options, part.made_by)
 
 
@@ -188,7 +182,7 @@ def _made(slot: str, part: Part, config: TrainConfig) -> Any:
     assert made_by is not None  # typed_part looked it up
     kind = FIELDS[slot].kind
     if is_factory(made_by):
-        options = _filled(slot, part, config).options
+        options = _filled(part, config).options
         with part_named(kind, part):
             made = call_with_options(f"{kind} {part.name!r}", made_by, options, prefix=f"{_dotted(slot, part)}.")
     else:

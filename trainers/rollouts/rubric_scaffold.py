@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.rules import FromRun
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, Rollout, play_all
@@ -37,7 +39,7 @@ class RubricScaffold(CheckedOptions, Rollout):
 
     alpha: float = option(125.0, least=0)
     t0: float = option(0.2, least=0, most=1)
-    steps: int | None = option(None, least=1)
+    steps: Annotated[int | None, FromRun("run.steps")] = option(None, least=1)
 
     def shares(self, size: int, step: int) -> list[float]:
         """Return the share of the criteria that each episode of a group is shown.

@@ -12,6 +12,7 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
+from rstar2_env.core.options.rules import FromRun
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -62,7 +63,7 @@ class Mopps:
         seed: Seed = 0,
         problems: ProblemSource | None = None,
         *,
-        batch: Count | None = None,
+        batch: Annotated[Count | None, FromRun("rollout.problems_per_step")] = None,
         candidates: Count = 16,
         target: Share = 0.5,
         decay: Share = 1.0,

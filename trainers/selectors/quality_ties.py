@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.core.options.declare import CheckedOptions
-from rstar2_env.core.options.parts import make_inner
 
-from .base import SELECTORS, Reasons, Selector, Weighs, all_equal, plain_reasons
+from .base import SELECTORS, Reasons, Weighs, all_equal, plain_reasons
 from .resample_on_correct import penalties, penalty
+from .wrapped import WrappedSelector
 
 
 def tied(group: Sequence[Episode]) -> bool:
@@ -23,7 +22,7 @@ def tied(group: Sequence[Episode]) -> bool:
 
 
 @dataclass
-class QualityTies(CheckedOptions):
+class QualityTies(WrappedSelector):
     """Keeps the cleanest and the least clean episodes of an all-correct group; otherwise, another selector chooses.
 
     GRPO-RoC (arXiv 2508.20722) rejects such a group, since equal rewards give advantages of zero: a solved problem no
@@ -40,17 +39,6 @@ class QualityTies(CheckedOptions):
     of: Any = "roc"
     ties: ClassVar[bool] = True
     """Declares that all-correct groups are kept, for an advantage that distinguishes their episodes."""
-    _inner: Selector = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Create the other selector.
-
-        Raises:
-            ConfigurationError: An option of the other selector is not valid.
-            UnknownNameError: The other selector does not exist.
-        """
-        super().__post_init__()
-        self._inner = make_inner(SELECTORS, self.of)
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, parse_options
 from rstar2_env.core.options.registry import Registry
-from rstar2_env.core.options.text import Written, read_loosely, split_list
+from rstar2_env.core.options.text import Written, read_loosely, split_list, without_brackets
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
     if isinstance(written, Part):
         return written
     if isinstance(written, str):
-        name, options = split_part(written)
+        name, options = split_part(without_brackets(written))
         return Part(_named(name, written, kind), _parsed(options, written, kind))
     if isinstance(written, Mapping):
         table = dict(written)
@@ -185,8 +185,6 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
         ConfigurationError: It does not take its options.
         UnknownNameError: There is no part of that name.
     """
-    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-        written = written[1:-1]
     part = read_part(written, registry.kind)
     found = part.made_by or registry.get(part.name)
     if is_factory(found):

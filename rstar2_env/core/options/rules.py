@@ -77,6 +77,19 @@ def _short(rule: Rule) -> bool:
 NO_RULE = Rule()
 
 
+@dataclass(frozen=True, slots=True)
+class FromRun:
+    """Annotation of a part's option that a training run fills in if the user does not set it.
+
+    ``limit: Annotated[int | None, FromRun("rollout.max_episode_tokens")] = None``
+
+    Attributes:
+        option: The run's option, with its group.
+    """
+
+    option: str
+
+
 def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
     """The annotation without its ``Annotated``, and the rule in it; a rule that was there already wins."""
     while get_origin(hint) is Annotated:

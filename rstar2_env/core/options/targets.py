@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rstar2_env.core.options.rules import NO_RULE, Fits, Rule, fitness, unannotated
+from rstar2_env.core.options.rules import NO_RULE, Fits, FromRun, Rule, fitness, unannotated
 
 RULE = "rule"
 """Key of a field's rule in its metadata."""
@@ -41,6 +41,7 @@ class Parameter:
         required: Whether it has no default.
         default: Its default, where it has one.
         fits: Tells whether a value is valid; ``None`` where every value is.
+        from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if none does.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Parameter:
     required: bool
     default: Any
     fits: Fits | None
+    from_run: str = ""
 
     def admits(self, value: Any) -> bool:
         """Whether the option may have the value; its own default always fits."""
@@ -140,8 +142,10 @@ def _of_function(function: Callable[..., Any], *, bound: bool = False) -> Option
 
 
 def _parameter(name: str, hint: Any, rule: Rule, required: bool, default: Any) -> Parameter:
+    notes = getattr(hint, "__metadata__", ())
+    from_run = next((note.option for note in notes if isinstance(note, FromRun)), "")
     hint, rule = unannotated(hint, rule)
-    return Parameter(name, hint, rule, required, default, fitness(hint, rule))
+    return Parameter(name, hint, rule, required, default, fitness(hint, rule), from_run)
 
 
 def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:

@@ -180,11 +180,11 @@ def split_list(text: str, separator: str = ",") -> list[str]:
 
 def split_parts(text: str) -> list[str]:
     """A list joined by ``+``; round brackets around an item are left out: ``"(a:b=1,c=2)+d"`` is two parts."""
-    return [_unwrapped(item.strip()) for item in split_list(text, "+")]
+    return [without_brackets(item.strip()) for item in split_list(text, "+")]
 
 
-def _unwrapped(item: str) -> str:
-    """``(a+b)`` without its brackets, where they belong to one another."""
+def without_brackets(item: str) -> str:
+    """Remove the outer brackets of ``(a+b)`` if they match each other."""
     if not (item.startswith("(") and item.endswith(")")):
         return item
     depth = 0

@@ -1,0 +1,51 @@
+"""``WrappedSelector``: base of selectors that let another selector choose in some groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import make_inner
+
+from ..samplers.base import GroupResult
+from .base import SELECTORS, Observes, Selector
+
+
+@dataclass
+class WrappedSelector(CheckedOptions):
+    """A selector over another one, whose observations and state are passed on.
+
+    Args:
+        of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+    """
+
+    of: Any = "all"
+    _inner: Selector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Create the other selector.
+
+        Raises:
+            ConfigurationError: An option of the other selector is not valid.
+            UnknownNameError: The other selector does not exist.
+        """
+        super().__post_init__()
+        self._inner = make_inner(SELECTORS, self.of)
+
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
+        """See ``Observes``."""
+        if isinstance(self._inner, Observes):
+            self._inner.observe(outcomes)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the other selector, if it has one."""
+        inner: Any = self._inner
+        return {"of": inner.state_dict()} if hasattr(inner, "state_dict") else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load a state."""
+        inner: Any = self._inner
+        if "of" in state:
+            inner.load_state_dict(state["of"])
