@@ -1,4 +1,4 @@
-"""Parts inside other parts keep what they learn: observations reach them, and their state is saved with the outer part."""
+"""Parts inside other parts keep what they learn: observations reach them, and the outer part saves their state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_a_component_in_the_router_learns_from_its_source_alone_and_is_saved():
     assert isinstance(router, Learns)
     router.observe(outcomes("math"))
     state = router.state_dict()
-    assert state["math"]["seen"] and not state["code"]["seen"]
+    assert state["math"]["seen"]
+    assert not state["code"]["seen"]
     resumed = made()
     resumed.load_state_dict(state)
     assert resumed.state_dict() == state
