@@ -165,7 +165,7 @@ def test_a_broken_contract_is_told(registered):
         ({"episodes": 0}, "episodes"),
         ({"workers": 0}, "workers"),
         ({"env_id": Unlisted}, "Unlisted has no problems"),
-        ({"env_id": "CartPole-v1"}, "no text environment"),
+        ({"env_id": "CartPole-v1"}, "text environment"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options, said):
