@@ -77,9 +77,7 @@ def config(**options):
     return TRAINERS.get("agentrl").configure({"model": "m", **options})
 
 
-@pytest.mark.parametrize(
-    ("engine", "match"), [("vllm", "once in a process"), ("vllm-server", "parts.rollout.base_urls")]
-)
+@pytest.mark.parametrize(("engine", "match"), [("vllm", "only one engine"), ("vllm-server", "parts.rollout.base_urls")])
 def test_an_engine_that_cannot_be_there_twice_is_refused(engine, match):
     from rstar2_env.trainers.backends.trl.weights.stale import stale_copy
 

@@ -295,7 +295,7 @@ def test_servers_by_name_may_stand_behind_the_scheduler(tmp_path: Path) -> None:
             server.http = stack.enter_context(flaky(server))
         model, tokenizer = torch.nn.Linear(2, 2), object()
         options = {"wait_s": 0, "weights_dir": tmp_path, "base_urls": [server.http.address for server in servers]}
-        with pytest.raises(ConfigurationError, match="base_urls as a list"):
+        with pytest.raises(ConfigurationError, match="base_urls must be a list"):
             make_engine("vllm-server", model, tokenizer, **{**options, "base_urls": "http://x"}, scheduler="kv_aware")
         scheduler = make_engine("vllm-server", model, tokenizer, **options, scheduler="least_requests")
         stack.callback(scheduler.close)
