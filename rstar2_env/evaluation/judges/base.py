@@ -19,7 +19,7 @@ from rstar2_env.core.options.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class JudgedChain:
     """Input of a judge.
 
     Attributes:
@@ -36,7 +36,7 @@ class Chain:
 class ChainJudge(Protocol):
     """Judges chains of thought; several threads ask it at once."""
 
-    def __call__(self, chain: Chain) -> bool | None:
+    def __call__(self, chain: JudgedChain) -> bool | None:
         """Return whether every step of the chain holds; ``None`` if undecided."""
         ...
 
@@ -45,7 +45,7 @@ JUDGES: Registry[Callable[..., ChainJudge]] = Registry(
     "judge",
     "rstar2_env.evaluation.judges",
     "rstar2_env.judges",
-    shape=Shape(is_class_with("__call__"), "a class whose objects are called with a Chain"),
+    shape=Shape(is_class_with("__call__"), "a class whose objects are called with a JudgedChain"),
 )
 
 
@@ -63,7 +63,7 @@ def make_judge(written: PartSpec) -> ChainJudge:
     if not callable(made):
         raise ConfigurationError(
             f"The judge {read_part(written, JUDGES.kind).name!r} made {type(made).__name__}: expected an object that "
-            "is called with a Chain."
+            "is called with a JudgedChain."
         )
     judge: ChainJudge = made
     return judge
@@ -81,4 +81,4 @@ def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episod
     if not (episode.available and episode.correct):
         return None
     asked = question or next((message.content for message in episode.messages if message.role != "system"), "")
-    return judge(Chain(asked, gold, episode))
+    return judge(JudgedChain(asked, gold, episode))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.evaluation.judges.base import JUDGES, Chain
+from rstar2_env.evaluation.judges.base import JUDGES, JudgedChain
 
 
 @dataclass(frozen=True)
-class Statuses(CheckedOptions):
+class StatusesJudge(CheckedOptions):
     """A call with the status of an error is a wrong step.
 
     Attributes:
@@ -23,7 +23,7 @@ class Statuses(CheckedOptions):
     errors: int = option(0, least=0)
     last: bool = False
 
-    def __call__(self, chain: Chain) -> bool:
+    def __call__(self, chain: JudgedChain) -> bool:
         """Whether the calls of the chain went well."""
         wrong = [status.is_error for status in chain.episode.statuses if status.counts]
         if self.last:
@@ -31,4 +31,4 @@ class Statuses(CheckedOptions):
         return sum(wrong) <= self.errors
 
 
-JUDGES.register("statuses", Statuses)
+JUDGES.register("statuses", StatusesJudge)

@@ -1,7 +1,7 @@
 """What a check of ``rstar2 validate --level`` is, and the table of all of them.
 
     @check(1, demands="What must hold.", remedy="What to do when it does not.")
-    def its_name(bench: Bench) -> CheckResult: ...
+    def its_name(bench: Bench) -> CheckFinding: ...
 
 A check returns what it found, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008
 where it has one for the same demand. Not covered: running them (``levels``), and the checks themselves (``static``,
@@ -32,7 +32,7 @@ class NotApplicableError(Rstar2Error):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckFinding:
     """What a check found.
 
     Attributes:
@@ -64,7 +64,7 @@ class Check:
     level: int
     demands: str
     remedy: str
-    run: Callable[[Bench], CheckResult]
+    run: Callable[[Bench], CheckFinding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ CHECKS: dict[str, Check] = {}
 
 def check(
     level: Level, *, demands: str, remedy: str
-) -> Callable[[Callable[[Bench], CheckResult]], Callable[[Bench], CheckResult]]:
+) -> Callable[[Callable[[Bench], CheckFinding]], Callable[[Bench], CheckFinding]]:
     """Put a function into the table of checks, under its own name.
 
     Args:
@@ -114,7 +114,7 @@ def check(
         remedy: What to do when it does not.
     """
 
-    def register(run: Callable[[Bench], CheckResult]) -> Callable[[Bench], CheckResult]:
+    def register(run: Callable[[Bench], CheckFinding]) -> Callable[[Bench], CheckFinding]:
         CHECKS[run.__name__] = Check(run.__name__, level, demands, remedy, run)
         return run
 

@@ -16,7 +16,7 @@ from random import Random
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.validation.bench import Bench, StepRecord, View, problem_of
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, code_turn, takes_code
 from rstar2_env.problems import Problem
 
@@ -74,7 +74,7 @@ print("found in " + "; ".join(where) if where else "not found")
     demands="A program in the tool cannot connect to a server on the machine.",
     remedy="Run programs in a sandbox without a network (sandbox='local' with namespaces; see rstar2 sandbox check).",
 )
-def network_policy(bench: Bench) -> CheckResult:
+def network_policy(bench: Bench) -> CheckFinding:
     """RFC 008 network_policy."""
     mark = secrets.token_hex(8)
     with socket.socket() as server:
@@ -87,7 +87,7 @@ def network_policy(bench: Bench) -> CheckResult:
             reached = True
         except BlockingIOError:
             reached = mark in turn.text
-    return CheckResult(
+    return CheckFinding(
         not reached, "it reached a server outside" if reached else "no way out", {"status": _status(turn)}
     )
 
@@ -97,7 +97,7 @@ def network_policy(bench: Bench) -> CheckResult:
     demands="A program in the tool cannot read a file of the user who runs the environment.",
     remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check says what is in force).",
 )
-def host_containment(bench: Bench) -> CheckResult:
+def host_containment(bench: Bench) -> CheckFinding:
     """RFC 008 host_containment."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="rstar2-validate-") as folder:
@@ -105,7 +105,7 @@ def host_containment(bench: Bench) -> CheckResult:
         file.write_text(mark, encoding="utf-8")
         turn = _run(bench, _READ.format(path=str(file)))
     read = mark in turn.text
-    return CheckResult(not read, "it read a file of the user's" if read else "not readable", {"status": _status(turn)})
+    return CheckFinding(not read, "it read a file of the user's" if read else "not readable", {"status": _status(turn)})
 
 
 @check(
@@ -113,7 +113,7 @@ def host_containment(bench: Bench) -> CheckResult:
     demands="A program that never ends is stopped by the environment, and the next call works.",
     remedy="Give the tool limits (Limits.wall_s), enforced from outside of the program.",
 )
-def resource_bounds(bench: Bench) -> CheckResult:
+def resource_bounds(bench: Bench) -> CheckFinding:
     """RFC 008 resource_bounds."""
     turn = _run(bench, _LOOP)
     stopped = _status(turn) == ToolStatus.TIMEOUT
@@ -121,7 +121,7 @@ def resource_bounds(bench: Bench) -> CheckResult:
     works = "42" in after.text
     said = "stopped, and the next call worked" if works else "stopped, but the next call failed"
     figures = {"status": _status(turn), "next": _status(after)}
-    return CheckResult(stopped and works, said if stopped else f"it came back as {_status(turn)}", figures)
+    return CheckFinding(stopped and works, said if stopped else f"it came back as {_status(turn)}", figures)
 
 
 @check(
@@ -129,15 +129,15 @@ def resource_bounds(bench: Bench) -> CheckResult:
     demands="A program in the tool finds the gold answer in no variable, file, argument or process that it can read.",
     remedy="Keep the gold answer in the environment's process: pass nothing of the problem to the tool but the call.",
 )
-def oracle_containment(bench: Bench) -> CheckResult:
+def oracle_containment(bench: Bench) -> CheckFinding:
     """RFC 008 oracle_containment."""
     view, gold = _started(bench)
     code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
     turn = _stepped(view, code)
     if "not found" not in turn.text and "found in" not in turn.text:
-        return CheckResult(False, f"the probe did not end: {turn.text[:200]}", {"status": _status(turn)})
+        return CheckFinding(False, f"the probe did not end: {turn.text[:200]}", {"status": _status(turn)})
     said = turn.text[turn.text.find("found in") :].partition("\n")[0] if "found in" in turn.text else "not found"
-    return CheckResult("found in" not in turn.text, said, {"status": _status(turn)})
+    return CheckFinding("found in" not in turn.text, said, {"status": _status(turn)})
 
 
 def marker_problem(bench: Bench, seed: int) -> Problem | None:

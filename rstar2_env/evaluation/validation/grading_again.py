@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, need_oracle
 
 _MODULE = "rstar2_env.evaluation.validation.again"
@@ -35,7 +35,7 @@ class UntriedError(Exception):
     demands="The same turns are graded the same again, in another thread and in another process.",
     remedy="Take clocks, random draws, counters and the state of the process out of the grader.",
 )
-def verifier_determinism(bench: Bench) -> CheckResult:
+def verifier_determinism(bench: Bench) -> CheckFinding:
     """RFC 008 verifier_determinism."""
     episodes = _episodes(bench)
     ways: dict[str, Any] = {
@@ -51,7 +51,7 @@ def verifier_determinism(bench: Bench) -> CheckResult:
     demands="Grading does not depend on the hash seed, the time zone, the language or the width of a terminal.",
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
-def verifier_portability(bench: Bench) -> CheckResult:
+def verifier_portability(bench: Bench) -> CheckFinding:
     """RFC 008 verifier_portability, as far as one machine can tell."""
     episodes = _episodes(bench)
     return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
@@ -65,7 +65,7 @@ def _episodes(bench: Bench) -> list[BenchEpisode]:
     return [played for name in names for played in bench.episodes(name, PLAYERS[name], _EACH)]
 
 
-def _compared(episodes: Sequence[BenchEpisode], ways: Mapping[str, Any]) -> CheckResult:
+def _compared(episodes: Sequence[BenchEpisode], ways: Mapping[str, Any]) -> CheckFinding:
     figures: dict[str, Any] = {"episodes": len(episodes)}
     for way, grade in ways.items():
         try:
@@ -76,9 +76,9 @@ def _compared(episodes: Sequence[BenchEpisode], ways: Mapping[str, Any]) -> Chec
         for played, other in zip(episodes, grades, strict=True):
             if tuple(other) != played.graded():
                 said = f"seed {played.seed} was graded {played.graded()[:3]}, and {tuple(other)[:3]} {way}"
-                return CheckResult(False, said, figures, [played])
+                return CheckFinding(False, said, figures, [played])
         figures[way] = "the same"
-    return CheckResult(True, f"{len(episodes)} episodes graded the same {', '.join(ways)}", figures)
+    return CheckFinding(True, f"{len(episodes)} episodes graded the same {', '.join(ways)}", figures)
 
 
 def _in_thread(bench: Bench, episodes: Sequence[BenchEpisode]) -> list[tuple[Any, ...]]:

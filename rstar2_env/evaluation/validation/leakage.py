@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, ScriptedPlayer, View, mean
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.containment import marker_problem
 from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
@@ -36,11 +36,11 @@ _SURE = 0.9
     demands="The gold answer stands in nothing that is shown before the end, and in no info.",
     remedy="Take it out of the text or the key that is named; info may name the answer at the end alone.",
 )
-def no_solution_leakage(bench: Bench) -> CheckResult:
+def no_solution_leakage(bench: Bench) -> CheckFinding:
     """RFC 008 no_solution_leakage."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
-        return CheckResult(False, f"the gold answer stands in {where}", {"where": where}, [marked])
+        return CheckFinding(False, f"the gold answer stands in {where}", {"where": where}, [marked])
     episodes = bench.episodes("prober", prober)
     golds = [played.gold for played in episodes]
     if all(gold is None for gold in golds) and marked is None:
@@ -49,11 +49,11 @@ def no_solution_leakage(bench: Bench) -> CheckResult:
         if leak is not None:
             rule, served, shown = leak
             figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
-            return CheckResult(
+            return CheckFinding(
                 False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown
             )
     tried = "a marker and " if marked is not None else ""
-    return CheckResult(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
+    return CheckFinding(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
 
 
 def _marked(bench: Bench) -> BenchEpisode | None:

@@ -18,7 +18,7 @@ from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.reference import playing
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, StepRecord, TextEnv
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS, fitting_call
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
@@ -33,7 +33,7 @@ _FEW = 6
     demands="Two instances start and close, one beside the other.",
     remedy="Make nothing in __init__ that only one instance can have (a port, a file by a fixed name).",
 )
-def startup(bench: Bench) -> CheckResult:
+def startup(bench: Bench) -> CheckFinding:
     """RFC 008 startup."""
     one, other = bench.make(), bench.make()
     try:
@@ -43,7 +43,7 @@ def startup(bench: Bench) -> CheckResult:
         one.close()
         other.close()
     one.close()
-    return CheckResult(True, "two instances started and closed")
+    return CheckFinding(True, "two instances started and closed")
 
 
 @check(
@@ -51,20 +51,20 @@ def startup(bench: Bench) -> CheckResult:
     demands="Every reward is one finite number, and the components that are named add up to it.",
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
-def reward_well_formed(bench: Bench) -> CheckResult:
+def reward_well_formed(bench: Bench) -> CheckFinding:
     """RFC 008 reward_well_formed and reward_attribution."""
     episodes = _episodes(bench)
     for played in episodes:
         for turn in played.turns:
             if not math.isfinite(turn.reward):
-                return CheckResult(False, f"a reward of {turn.reward}", evidence=[played])
+                return CheckFinding(False, f"a reward of {turn.reward}", evidence=[played])
         parts = played.last.get("reward_components")
         if parts and not math.isclose(math.fsum(parts.values()), played.reward, abs_tol=1e-6):
-            return CheckResult(
+            return CheckFinding(
                 False, f"the components {dict(parts)} are not the reward {played.reward:g}", evidence=[played]
             )
     rewards = [played.reward for played in episodes]
-    return CheckResult(True, f"{len(rewards)} episodes", {"least": min(rewards), "most": max(rewards)})
+    return CheckFinding(True, f"{len(rewards)} episodes", {"least": min(rewards), "most": max(rewards)})
 
 
 @check(
@@ -72,21 +72,21 @@ def reward_well_formed(bench: Bench) -> CheckResult:
     demands="What is shown lies in the observation space, info is JSON, and an episode ends in one of the two ways.",
     remedy="Return text within the space's length, JSON values in info, and never both terminated and truncated.",
 )
-def observation_schema(bench: Bench) -> CheckResult:
+def observation_schema(bench: Bench) -> CheckFinding:
     """RFC 008 observation_schema."""
     space = bench.env.observation_space
     episodes = _episodes(bench)
     for played in episodes:
         for text, info in [(played.question, played.info), *((turn.text, turn.info) for turn in played.turns)]:
             if text not in space:
-                return CheckResult(False, f"{text!r:.80} is not in the observation space", evidence=[played])
+                return CheckFinding(False, f"{text!r:.80} is not in the observation space", evidence=[played])
             try:
                 canonical(info)
             except (TypeError, ValueError) as error:
-                return CheckResult(False, f"info is not JSON: {error}", evidence=[played])
+                return CheckFinding(False, f"info is not JSON: {error}", evidence=[played])
         if played.turns[-1].terminated and played.turns[-1].truncated:
-            return CheckResult(False, "an episode was terminated and truncated at once", evidence=[played])
-    return CheckResult(True, f"{len(episodes)} episodes")
+            return CheckFinding(False, "an episode was terminated and truncated at once", evidence=[played])
+    return CheckFinding(True, f"{len(episodes)} episodes")
 
 
 @check(
@@ -94,16 +94,16 @@ def observation_schema(bench: Bench) -> CheckResult:
     demands="A step without an episode is refused with an error that says to reset, and a reset then starts one.",
     remedy="Raise rstar2_env.core.errors.EpisodeOverError (or gymnasium.error.ResetNeeded) from step.",
 )
-def state_contract(bench: Bench) -> CheckResult:
+def state_contract(bench: Bench) -> CheckFinding:
     """RFC 008 state_contract."""
     env = bench.fresh()
     if not _refuses(env.unwrapped):
-        return CheckResult(False, "a step before the first reset was played, or failed without saying to reset")
+        return CheckFinding(False, "a step before the first reset was played, or failed without saying to reset")
     bench.play("silent", PLAYERS["silent"], bench.seed, env=env)
     if not _refuses(env):
-        return CheckResult(False, "a step after the end of an episode was played, or failed without saying to reset")
+        return CheckFinding(False, "a step after the end of an episode was played, or failed without saying to reset")
     bench.play("silent", PLAYERS["silent"], bench.seed, env=env)
-    return CheckResult(True, "steps without an episode are refused")
+    return CheckFinding(True, "steps without an episode are refused")
 
 
 @check(
@@ -111,13 +111,13 @@ def state_contract(bench: Bench) -> CheckResult:
     demands="The record of an episode goes to JSON and comes back as it was.",
     remedy="Put only what the contract names into info (docs/environment.md), as JSON values.",
 )
-def trajectory_record(bench: Bench) -> CheckResult:
+def trajectory_record(bench: Bench) -> CheckFinding:
     """RFC 008 trajectory_record."""
     for played in _episodes(bench):
         record = json.loads(json.dumps(recorded(played).record()))
         if json.loads(json.dumps(Episode.from_record(record).record())) != record:
-            return CheckResult(False, "a record changed when it was read back", evidence=[played])
-    return CheckResult(True, "records come back as they were")
+            return CheckFinding(False, "a record changed when it was read back", evidence=[played])
+    return CheckFinding(True, "records come back as they were")
 
 
 @check(
@@ -125,7 +125,7 @@ def trajectory_record(bench: Bench) -> CheckResult:
     demands="Every declared tool takes a call that fits its schema, and one that is not declared is unknown.",
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool takes.",
 )
-def tool_declaration_accuracy(bench: Bench) -> CheckResult:
+def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     """RFC 008 tool_declaration_accuracy."""
     env = bench.env
     seed, tools = next(
@@ -139,12 +139,12 @@ def tool_declaration_accuracy(bench: Bench) -> CheckResult:
         env.reset(seed=seed)
         statuses[name] = _status(env.step(fitting_call(playing(env), tool)))
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
-            return CheckResult(False, f"a call of {name} that fits its schema came back as {statuses[name]}", statuses)
+            return CheckFinding(False, f"a call of {name} that fits its schema came back as {statuses[name]}", statuses)
     env.reset(seed=seed)
     unknown = _status(env.step(write_call(playing(env), "no_such_tool", {})))
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
-        return CheckResult(False, f"a call of a tool that is not declared came back as {unknown}", statuses)
-    return CheckResult(True, f"{len(statuses)} tools", statuses)
+        return CheckFinding(False, f"a call of a tool that is not declared came back as {unknown}", statuses)
+    return CheckFinding(True, f"{len(statuses)} tools", statuses)
 
 
 @check(
@@ -152,7 +152,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckResult:
     demands="The id of an episode's problem brings the same start again.",
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
-def task_declaration_accuracy(bench: Bench) -> CheckResult:
+def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     """RFC 008 task_declaration_accuracy."""
     env = bench.env
     text, info = env.reset(seed=bench.seed)
@@ -160,7 +160,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckResult:
     if not named or getattr(env.unwrapped, "problems", None) is None:
         raise NotApplicableError("it names no problem in info, or shows no source of problems")
     again, info = env.reset(seed=bench.seed + 1, options={"problem_id": named})
-    return CheckResult(again == text and info.get("problem_id") == named, f"problem {named!r} by its id")
+    return CheckFinding(again == text and info.get("problem_id") == named, f"problem {named!r} by its id")
 
 
 @check(
@@ -168,7 +168,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckResult:
     demands="The same seed gives the same start, in another instance too, and other seeds give other starts.",
     remedy="Draw with self.np_random after super().reset(seed=seed), and with nothing else.",
 )
-def seed_control(bench: Bench) -> CheckResult:
+def seed_control(bench: Bench) -> CheckFinding:
     """RFC 008 seed_control."""
     one, other = bench.env, bench.fresh()
     starts = set()
@@ -177,12 +177,12 @@ def seed_control(bench: Bench) -> CheckResult:
         for env in (one, other):
             again, told = env.reset(seed=seed)
             if (again, canonical(told)) != (text, canonical(info)):
-                return CheckResult(False, f"seed {seed} started in two ways")
+                return CheckFinding(False, f"seed {seed} started in two ways")
         starts.add(text)
     figures = {"seeds": bench.plays, "starts": len(starts)}
     if len(starts) == 1 and bench.plays > 1 and _many_problems(one):
-        return CheckResult(False, f"{bench.plays} seeds gave one start", figures)
-    return CheckResult(True, f"{len(starts)} starts of {bench.plays} seeds", figures)
+        return CheckFinding(False, f"{bench.plays} seeds gave one start", figures)
+    return CheckFinding(True, f"{len(starts)} starts of {bench.plays} seeds", figures)
 
 
 @check(
@@ -190,15 +190,15 @@ def seed_control(bench: Bench) -> CheckResult:
     demands="The same seed and the same turns give the same episode, in the same instance and in another.",
     remedy="Take clocks, counters and draws of random or numpy.random out of texts, rewards and info.",
 )
-def episode_determinism(bench: Bench) -> CheckResult:
+def episode_determinism(bench: Bench) -> CheckFinding:
     """RFC 008 episode_determinism."""
     other = bench.fresh()
     episodes = _episodes(bench)
     for played in episodes:
         for where, env in (("in one instance", bench.env), ("in another instance", other)):
             if bench.again(played, env).comparable() != played.comparable():
-                return CheckResult(False, f"seed {played.seed} played twice {where} differs", evidence=[played])
-    return CheckResult(True, f"{len(episodes)} episodes came out the same three times")
+                return CheckFinding(False, f"seed {played.seed} played twice {where} differs", evidence=[played])
+    return CheckFinding(True, f"{len(episodes)} episodes came out the same three times")
 
 
 @check(
@@ -206,7 +206,7 @@ def episode_determinism(bench: Bench) -> CheckResult:
     demands="An episode is the same whatever was played before it, beside it, or cut off in the same instance.",
     remedy="Keep what belongs to an episode in attributes that reset (or begin) sets anew, and nothing in the class.",
 )
-def episode_isolation(bench: Bench) -> CheckResult:
+def episode_isolation(bench: Bench) -> CheckFinding:
     """RFC 008 episode_isolation."""
     used, beside = bench.env, bench.fresh()
     episodes = _episodes(bench)
@@ -214,12 +214,12 @@ def episode_isolation(bench: Bench) -> CheckResult:
         used.reset(seed=before.seed)
         used.step(before.turns[0].action)  # and is cut off
         if bench.again(played, used).comparable() != played.comparable():
-            return CheckResult(
+            return CheckFinding(
                 False, f"seed {played.seed} differs after other episodes in one instance", evidence=[played]
             )
         if _interleaved(bench, played, before, used, beside).comparable() != played.comparable():
-            return CheckResult(False, f"seed {played.seed} differs beside another instance", evidence=[played])
-    return CheckResult(True, f"{len(episodes)} episodes")
+            return CheckFinding(False, f"seed {played.seed} differs beside another instance", evidence=[played])
+    return CheckFinding(True, f"{len(episodes)} episodes")
 
 
 @check(
@@ -227,7 +227,7 @@ def episode_isolation(bench: Bench) -> CheckResult:
     demands="An environment that is pickled in the middle of an episode goes on where it stood.",
     remedy="Leave handles (sandboxes, files, threads) out of __getstate__, and open them again when they are used.",
 )
-def pickled_state(bench: Bench) -> CheckResult:
+def pickled_state(bench: Bench) -> CheckFinding:
     """Whether vector forms and other processes can take it. Not of RFC 008."""
     played = max(_episodes(bench), key=lambda played: len(played.turns))
     env = bench.fresh()
@@ -237,14 +237,14 @@ def pickled_state(bench: Bench) -> CheckResult:
     try:
         twin: TextEnv = pickle.loads(pickle.dumps(env))
     except Exception as error:
-        return CheckResult(False, f"it cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
+        return CheckFinding(False, f"it cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
     try:
         text, reward, terminated, truncated, info = twin.step(played.turns[-1].action)
     finally:
         twin.close()
     earned = float(info.get("source_reward", reward))
     same = StepRecord("", text, earned, terminated, truncated, info).comparable() == played.turns[-1].comparable()
-    return CheckResult(same, f"after {len(played.turns) - 1} turns", evidence=[played])
+    return CheckFinding(same, f"after {len(played.turns) - 1} turns", evidence=[played])
 
 
 @check(
@@ -252,7 +252,7 @@ def pickled_state(bench: Bench) -> CheckResult:
     demands="It keeps the whole contract of text environments (rstar2_env.testing.check_text_env).",
     remedy="The message names each clause that is broken; docs/environment.md has the contract.",
 )
-def contract(bench: Bench) -> CheckResult:
+def contract(bench: Bench) -> CheckFinding:
     """Ours: hostile turns, linear time, budgets, random states, Gymnasium's check_env."""
     if not bench.contract:
         raise NotApplicableError("left out, as asked (--no-contract)")
@@ -263,8 +263,8 @@ def contract(bench: Bench) -> CheckResult:
     try:
         made = check_text_env(environment, seeds=(bench.seed, bench.seed + 1))
     except ConformanceError as error:
-        return CheckResult(False, str(error)[:2000])
-    return CheckResult(True, f"{len(made)} clauses", {"clauses": len(made)})
+        return CheckFinding(False, str(error)[:2000])
+    return CheckFinding(True, f"{len(made)} clauses", {"clauses": len(made)})
 
 
 def recorded(played: BenchEpisode) -> Episode:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, mean
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, caller, need_oracle
 from rstar2_env.evaluation.validation.runtime import recorded
 from rstar2_env.testing.harness import canonical
@@ -30,15 +30,15 @@ _LEAKS = 2
     demands="A player who knows the answer earns everything, in every episode.",
     remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists problem by problem.",
 )
-def oracle_max(bench: Bench) -> CheckResult:
+def oracle_max(bench: Bench) -> CheckFinding:
     """RFC 008 oracle_max."""
     episodes = _oracle(bench)
     reached = mean(episodes)
     figures = {"oracle": round(reached, 4), "episodes": len(episodes)}
     short = [played for played in episodes if played.reward < 1 - 1e-9 or not played.last.get("correct", True)]
     if reached < 1 - bench.bounds.oracle_tolerance - 1e-9 or (short and not bench.bounds.oracle_tolerance):
-        return CheckResult(False, f"{len(short)} of {len(episodes)} episodes earned less than 1", figures, short)
-    return CheckResult(True, f"mean reward {reached:g}", figures)
+        return CheckFinding(False, f"{len(short)} of {len(episodes)} episodes earned less than 1", figures, short)
+    return CheckFinding(True, f"mean reward {reached:g}", figures)
 
 
 @check(
@@ -46,12 +46,12 @@ def oracle_max(bench: Bench) -> CheckResult:
     demands="A random player earns clearly less than one who knows the answer.",
     remedy="Make the task harder to guess, or the reward stricter; bounds.floor_margin is the least distance.",
 )
-def floor_gap(bench: Bench) -> CheckResult:
+def floor_gap(bench: Bench) -> CheckFinding:
     """RFC 008 floor_gap."""
     top, floor = mean(_oracle(bench)), mean(bench.episodes("guesser", PLAYERS["guesser"]))
     figures = {"oracle": round(top, 4), "random": round(floor, 4)}
     said = f"random {floor:.3g}, reference {top:.3g}"
-    return CheckResult(
+    return CheckFinding(
         floor <= top - bench.bounds.floor_margin, said, figures, bench.episodes("guesser", PLAYERS["guesser"])
     )
 
@@ -61,13 +61,13 @@ def floor_gap(bench: Bench) -> CheckResult:
     demands="An answer that is wrong is not correct, and earns next to nothing.",
     remedy="Make the grader compare instead of search: wrong answers that hold the right one must not pass.",
 )
-def canary_floor(bench: Bench) -> CheckResult:
+def canary_floor(bench: Bench) -> CheckFinding:
     """RFC 008 canary_floor."""
     episodes = [played for name in ("canary", "fixed") for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > bench.bounds.floor_margin]
     most = max(played.reward for played in episodes)
     said = f"{len(paid)} of {len(episodes)} wrong answers were paid" if paid else "no wrong answer was paid"
-    return CheckResult(not paid, said, {"most": most, "paid": len(paid)}, paid)
+    return CheckFinding(not paid, said, {"most": most, "paid": len(paid)}, paid)
 
 
 @check(
@@ -75,12 +75,12 @@ def canary_floor(bench: Bench) -> CheckResult:
     demands="A task that was not touched does not pass: neither words without an answer nor nothing at all earn.",
     remedy="Begin at a reward of 0, and grade only an answer that the policy gave.",
 )
-def noop(bench: Bench) -> CheckResult:
+def noop(bench: Bench) -> CheckFinding:
     """The second check of verifiers' ``validate``; not of RFC 008."""
     episodes = [played for name in _DO_NOTHING for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > 0]
     said = f"{len(paid)} of {len(episodes)} episodes without an answer were paid" if paid else "nothing was paid"
-    return CheckResult(not paid, said, {"paid": len(paid)}, paid)
+    return CheckFinding(not paid, said, {"paid": len(paid)}, paid)
 
 
 @check(
@@ -88,7 +88,7 @@ def noop(bench: Bench) -> CheckResult:
     demands="An episode is played again from its record in JSON alone, to the same texts, rewards and info.",
     remedy="Make everything follow from the seed of reset and the turns: tools too (CallContext.seed).",
 )
-def replayability(bench: Bench) -> CheckResult:
+def replayability(bench: Bench) -> CheckFinding:
     """RFC 008 replayability: the record is what ``rstar2 replay`` has."""
     need_oracle(bench)
     episodes = bench.episodes("caller", caller, 6) + bench.episodes("noise", PLAYERS["noise"], 4)
@@ -98,8 +98,8 @@ def replayability(bench: Bench) -> CheckResult:
         actions = [message.content for message in record.messages if message.role == "assistant"]
         again = bench.again(_with(played, actions), fresh)
         if again.comparable() != played.comparable():
-            return CheckResult(False, f"seed {played.seed}: {_difference(played, again)}", evidence=[played, again])
-    return CheckResult(True, f"{len(episodes)} episodes came out the same from their records")
+            return CheckFinding(False, f"seed {played.seed}: {_difference(played, again)}", evidence=[played, again])
+    return CheckFinding(True, f"{len(episodes)} episodes came out the same from their records")
 
 
 @check(
@@ -107,7 +107,7 @@ def replayability(bench: Bench) -> CheckResult:
     demands="Episodes end in time, and leave no handles, threads or memory behind.",
     remedy="Close what an episode opens at its end and in close(), and bound what is kept between episodes.",
 )
-def resource_envelope(bench: Bench) -> CheckResult:
+def resource_envelope(bench: Bench) -> CheckFinding:
     """RFC 008 resource_envelope."""
     env = bench.fresh()
     longest = 0.0
@@ -121,15 +121,15 @@ def resource_envelope(bench: Bench) -> CheckResult:
             before = _held()  # what is started once has been started
     grown = {name: after - before[name] for name, after in _held().items()}
     if longest > bench.bounds.episode_s:
-        return CheckResult(
+        return CheckFinding(
             False, f"an episode took {longest:.0f} s, more than {bench.bounds.episode_s:g} (bounds.episode_s)"
         )
     most = max(_LEAKS, bench.plays // 2)
     if bench.plays > _LEAKS and (left := [name for name in ("handles", "threads") if grown[name] >= most]):
-        return CheckResult(False, f"{2 * bench.plays} episodes left {grown[left[0]]} {left[0]} behind", grown)
+        return CheckFinding(False, f"{2 * bench.plays} episodes left {grown[left[0]]} {left[0]} behind", grown)
     if grown["memory_mb"] > bench.bounds.memory_mb:
-        return CheckResult(False, f"it grew by {grown['memory_mb']} MiB (bounds.memory_mb)", grown)
-    return CheckResult(True, f"{2 * bench.plays} episodes left nothing behind", grown)
+        return CheckFinding(False, f"it grew by {grown['memory_mb']} MiB (bounds.memory_mb)", grown)
+    return CheckFinding(True, f"{2 * bench.plays} episodes left nothing behind", grown)
 
 
 @check(
@@ -137,7 +137,7 @@ def resource_envelope(bench: Bench) -> CheckResult:
     demands="Of every problem looked at the gold answer earns 1, a changed one 0, a broken call its status, all twice.",
     remedy="`rstar2 validate ID` without --level lists every problem with what is wrong.",
 )
-def problems(bench: Bench) -> CheckResult:
+def problems(bench: Bench) -> CheckFinding:
     """Ours: the four checks of ``rstar2 validate`` on the problems of the episodes."""
     from rstar2_env.evaluation.validation.problems import UNREADABLE, Checker
     from rstar2_env.evaluation.validation.static import source_of
@@ -155,7 +155,7 @@ def problems(bench: Bench) -> CheckResult:
                     faults.append(fault)
     figures = {"problems": number + 1, "faults": len(faults), UNREADABLE: unreadable}
     said = f"{faults[0].problem_id} ({faults[0].check}): {faults[0].detail}" if faults else "nothing is wrong"
-    return CheckResult(not faults, said, figures)
+    return CheckFinding(not faults, said, figures)
 
 
 def _oracle(bench: Bench) -> list[BenchEpisode]:

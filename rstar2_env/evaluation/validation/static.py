@@ -17,7 +17,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.evaluation.validation.bench import Bench, TextEnv
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource
 from rstar2_env.sandbox.limits import Limits
 
@@ -31,18 +31,18 @@ _LOOKED_AT = 200
     demands="The environment is made by its name without arguments, and says in its docstring what it is.",
     remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
 )
-def manifest(bench: Bench) -> CheckResult:
+def manifest(bench: Bench) -> CheckFinding:
     """RFC 008 manifest: who it is."""
     maker = bench.found.creator
     said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     spec = gym.registry.get(bench.found.env_id)
     figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
     if spec is not None and spec.version is None:
-        return CheckResult(False, f"the id {spec.id} has no version, by which results can be told apart", figures)
+        return CheckFinding(False, f"the id {spec.id} has no version, by which results can be told apart", figures)
     if maker is not None and not said:
-        return CheckResult(False, "it has no docstring", figures)
+        return CheckFinding(False, "it has no docstring", figures)
     bench.env.reset(seed=bench.seed)
-    return CheckResult(True, said or "made by its name", figures)
+    return CheckFinding(True, said or "made by its name", figures)
 
 
 @check(
@@ -50,7 +50,7 @@ def manifest(bench: Bench) -> CheckResult:
     demands="Both spaces hold text of a stated length.",
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
-def text_spaces(bench: Bench) -> CheckResult:
+def text_spaces(bench: Bench) -> CheckFinding:
     """Whether what goes in and out is text."""
     env = bench.env
     lengths = {}
@@ -59,8 +59,8 @@ def text_spaces(bench: Bench) -> CheckResult:
         if isinstance(space, (UnicodeText, gym.spaces.Text)):
             lengths[kind] = int(space.max_length)
         else:
-            return CheckResult(False, f"the {kind} space is {space}, which states no length of a text")
-    return CheckResult(True, "text in, text out", lengths)
+            return CheckFinding(False, f"the {kind} space is {space}, which states no length of a text")
+    return CheckFinding(True, "text in, text out", lengths)
 
 
 @check(
@@ -68,15 +68,15 @@ def text_spaces(bench: Bench) -> CheckResult:
     demands="No limit of steps is put around the environment by its registration, and no program may run over an hour.",
     remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
-def timeout_ceiling(bench: Bench) -> CheckResult:
+def timeout_ceiling(bench: Bench) -> CheckFinding:
     """RFC 008 timeout_ceiling; Gymnasium's TimeLimit can set terminated and truncated at once."""
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:
-        return CheckResult(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
+        return CheckFinding(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
     longest = max((limits.wall_s for limits in _limits(bench)), default=None)
     if longest is not None and longest > _TIMEOUT_CEILING_S:
-        return CheckResult(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
-    return CheckResult(True, "no ceiling is passed", {} if longest is None else {"longest_program_s": longest})
+        return CheckFinding(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
+    return CheckFinding(True, "no ceiling is passed", {} if longest is None else {"longest_program_s": longest})
 
 
 @check(
@@ -84,13 +84,13 @@ def timeout_ceiling(bench: Bench) -> CheckResult:
     demands="Every tool that runs programs says how much time, memory and output a program may use.",
     remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
-def resource_declaration(bench: Bench) -> CheckResult:
+def resource_declaration(bench: Bench) -> CheckFinding:
     """RFC 008 resource_declaration."""
     declared = _limits(bench)
     if not declared:
         raise NotApplicableError("no tool of it runs programs in a sandbox")
     most = max(declared, key=lambda limits: limits.memory_mb)
-    return CheckResult(
+    return CheckFinding(
         all(limits.wall_s > 0 and limits.memory_mb > 0 for limits in declared),
         f"{len(declared)} tools with limits",
         {"wall_s": most.wall_s, "memory_mb": most.memory_mb, "output_bytes": most.output_bytes},
@@ -102,13 +102,13 @@ def resource_declaration(bench: Bench) -> CheckResult:
     demands="Another instance has the same problems in the same order, under the same ids.",
     remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
 )
-def task_distribution_pinning(bench: Bench) -> CheckResult:
+def task_distribution_pinning(bench: Bench) -> CheckFinding:
     """RFC 008 task_distribution_pinning."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            return CheckResult(False, f"problem {number} ({here.id!r}) is another one in another instance")
-    return CheckResult(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
+            return CheckFinding(False, f"problem {number} ({here.id!r}) is another one in another instance")
+    return CheckFinding(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
 
 
 @check(
@@ -116,16 +116,16 @@ def task_distribution_pinning(bench: Bench) -> CheckResult:
     demands="Every problem has a question, an answer and an id of its own.",
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
-def problem_ids(bench: Bench) -> CheckResult:
+def problem_ids(bench: Bench) -> CheckFinding:
     """Whether ids name problems. Not of RFC 008."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
-            return CheckResult(False, f"problem {problem.id!r} has no {'question' if problem.id else 'id'}")
+            return CheckFinding(False, f"problem {problem.id!r} has no {'question' if problem.id else 'id'}")
         other = seen.setdefault(problem.id, problem)
         if other != problem:
-            return CheckResult(False, f"two problems have the id {problem.id!r}")
-    return CheckResult(True, f"{len(seen)} ids", {"looked_at": len(seen)})
+            return CheckFinding(False, f"two problems have the id {problem.id!r}")
+    return CheckFinding(True, f"{len(seen)} ids", {"looked_at": len(seen)})
 
 
 @check(
@@ -133,7 +133,7 @@ def problem_ids(bench: Bench) -> CheckResult:
     demands="No problem of the split train is one of the split test.",
     remedy="Divide by the question, as ProceduralSource and holdout= do.",
 )
-def splits_disjoint(bench: Bench) -> CheckResult:
+def splits_disjoint(bench: Bench) -> CheckFinding:
     """Whether what is trained on is kept apart from what is tested on. Not of RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
@@ -148,7 +148,7 @@ def splits_disjoint(bench: Bench) -> CheckResult:
         raise NotApplicableError(f"it has no split test: {str(error)[:200]}") from error
     both = train & test
     said = f"{len(both)} of {len(test)} problems of test stand in train" if both else "no problem is in both"
-    return CheckResult(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
+    return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
 
 
 def _test_split(bench: Bench, game: bool) -> set[str]:

@@ -11,7 +11,7 @@ import statistics
 from typing import Any
 
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, deviation, mean
-from rstar2_env.evaluation.validation.check import CheckResult, NotApplicableError, check
+from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.exploits import EXPLOITS, Exploit, attacks, commonest
 from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracle, skilled
 
@@ -26,7 +26,7 @@ _SURE = 3.0
     demands="The full reward is reached, and a player who only sometimes knows what to do earns some of it.",
     remedy="Correct the gold answers; give problems that can be solved; pay steps on the way if none is ever solved.",
 )
-def reward_reachability(bench: Bench) -> CheckResult:
+def reward_reachability(bench: Bench) -> CheckFinding:
     """RFC 008 reward_reachability."""
     need_oracle(bench)
     best = bench.episodes("oracle", PLAYERS["oracle"])
@@ -35,9 +35,9 @@ def reward_reachability(bench: Bench) -> CheckResult:
     figures = {"solved": round(solved, 4), "half_skilled": round(mean(some), 4)}
     if solved < 1 - bench.bounds.oracle_tolerance - 1e-9:
         unsolved = [played for played in best if played.reward < 1 - 1e-9]
-        return CheckResult(False, f"{1 - solved:.0%} of the problems cannot be solved", figures, unsolved)
+        return CheckFinding(False, f"{1 - solved:.0%} of the problems cannot be solved", figures, unsolved)
     ok = any(played.reward > 0 for played in some)
-    return CheckResult(ok, "reached" if ok else "a player who knows half of the turns earns nothing", figures, some)
+    return CheckFinding(ok, "reached" if ok else "a player who knows half of the turns earns nothing", figures, some)
 
 
 @check(
@@ -45,7 +45,7 @@ def reward_reachability(bench: Bench) -> CheckResult:
     demands="Players of growing skill earn more and more.",
     remedy="Make the reward grow with what is right: a policy cannot climb where better play pays no better.",
 )
-def difficulty_separation(bench: Bench) -> CheckResult:
+def difficulty_separation(bench: Bench) -> CheckFinding:
     """RFC 008 difficulty_separation."""
     need_oracle(bench)
     ladder = {skill: bench.episodes(f"skill {skill:g}", PLAYERS[f"skill {skill:g}"]) for skill in SKILLS}
@@ -53,10 +53,10 @@ def difficulty_separation(bench: Bench) -> CheckResult:
     figures = {f"skill {skill:g}": round(value, 4) for skill, value in means.items()}
     for lower, higher in itertools.pairwise(SKILLS):
         if means[higher] < means[lower] - _SURE * _error(ladder[higher], ladder[lower]) - 1e-9:
-            return CheckResult(False, f"skill {higher:g} earns less than skill {lower:g}", figures, ladder[higher])
+            return CheckFinding(False, f"skill {higher:g} earns less than skill {lower:g}", figures, ladder[higher])
     apart = means[SKILLS[-1]] - means[SKILLS[0]]
     said = f"from {means[SKILLS[0]]:.3g} to {means[SKILLS[-1]]:.3g}"
-    return CheckResult(apart >= bench.bounds.floor_margin, said, figures, ladder[SKILLS[-1]])
+    return CheckFinding(apart >= bench.bounds.floor_margin, said, figures, ladder[SKILLS[-1]])
 
 
 @check(
@@ -64,7 +64,7 @@ def difficulty_separation(bench: Bench) -> CheckResult:
     demands="The same play from the same start earns the same, and the reference player's reward hardly varies.",
     remedy="Take chance out of the reward; what chance there is must come from the seed of reset.",
 )
-def variance_bound(bench: Bench) -> CheckResult:
+def variance_bound(bench: Bench) -> CheckFinding:
     """RFC 008 variance_bound."""
     need_oracle(bench)
     episodes = bench.episodes("oracle", PLAYERS["oracle"])
@@ -75,10 +75,12 @@ def variance_bound(bench: Bench) -> CheckResult:
     across = deviation(episodes)
     figures = {"within": round(within, 4), "across": round(across, 4)}
     if within > 1e-9:
-        return CheckResult(
+        return CheckFinding(
             False, f"the same episode earned differently (standard deviation {within:.3g})", figures, episodes
         )
-    return CheckResult(across <= bench.bounds.variance_tolerance, f"standard deviation {across:.3g}", figures, episodes)
+    return CheckFinding(
+        across <= bench.bounds.variance_tolerance, f"standard deviation {across:.3g}", figures, episodes
+    )
 
 
 @check(
@@ -86,11 +88,13 @@ def variance_bound(bench: Bench) -> CheckResult:
     demands="A random player leaves room to learn.",
     remedy="Raise the difficulty; compare every score with the random baseline.",
 )
-def headroom(bench: Bench) -> CheckResult:
+def headroom(bench: Bench) -> CheckFinding:
     """RFC 008 headroom, without a model."""
     episodes = bench.episodes("guesser", PLAYERS["guesser"])
     floor = mean(episodes)
-    return CheckResult(floor <= 1 - bench.bounds.headroom, f"random {floor:.3g}", {"random": round(floor, 4)}, episodes)
+    return CheckFinding(
+        floor <= 1 - bench.bounds.headroom, f"random {floor:.3g}", {"random": round(floor, 4)}, episodes
+    )
 
 
 @check(
@@ -98,7 +102,7 @@ def headroom(bench: Bench) -> CheckResult:
     demands="In groups of episodes of a middling player from one start, rewards differ: there is something to learn.",
     remedy="Reward what distinguishes episodes; a constant reward has no advantage to train on.",
 )
-def training_signal(bench: Bench) -> CheckResult:
+def training_signal(bench: Bench) -> CheckFinding:
     """RFC 008 training_signal (advisory there)."""
     need_oracle(bench)
     player = skilled(0.5)
@@ -107,7 +111,7 @@ def training_signal(bench: Bench) -> CheckResult:
     ]
     lively = sum(deviation(group) > 1e-9 for group in groups) / len(groups)
     said = f"{lively:.0%} of {len(groups)} groups of {_GROUP} have rewards that differ"
-    return CheckResult(
+    return CheckFinding(
         lively >= bench.bounds.signal, said, {"groups": len(groups), "lively": round(lively, 4)}, groups[0]
     )
 
@@ -117,7 +121,7 @@ def training_signal(bench: Bench) -> CheckResult:
     demands="No exploit earns more than a random player, beyond chance, and no hack of the generator is paid.",
     remedy="The evidence shows what was paid for: grade one marked answer of the policy's own last turns, exactly.",
 )
-def adversarial_floor(bench: Bench) -> CheckResult:
+def adversarial_floor(bench: Bench) -> CheckFinding:
     """RFC 008 adversarial_floor."""
     floor = bench.episodes("guesser", PLAYERS["guesser"])
     earned = exploited(bench)
@@ -130,7 +134,7 @@ def adversarial_floor(bench: Bench) -> CheckResult:
         if mean(earned[name]) > allowed + 1e-9:
             paid = [played for played in earned[name] if played.reward > 0]
             said = f"{name} ({what_it_does(bench, name)}) earns {mean(earned[name]):.3g}, random {mean(floor):.3g}"
-            return CheckResult(False, said, figures, paid)
+            return CheckFinding(False, said, figures, paid)
     try:
         tallies = attacks(bench.fresh(), count=max(1, bench.plays // 4), seed=bench.seed)
     except NotApplicableError as error:
@@ -141,10 +145,10 @@ def adversarial_floor(bench: Bench) -> CheckResult:
         for cause, tally in tallies.items():
             if tally.paid:
                 hack = tally.examples[0]
-                return CheckResult(
+                return CheckFinding(
                     False, f"hacks of the cause {cause} are paid: {hack.answer!r} for {hack.gold!r}", figures
                 )
-    return CheckResult(True, f"best exploit {best} {mean(earned[best]):.3g}, random {mean(floor):.3g}", figures)
+    return CheckFinding(True, f"best exploit {best} {mean(earned[best]):.3g}, random {mean(floor):.3g}", figures)
 
 
 @check(
@@ -152,7 +156,7 @@ def adversarial_floor(bench: Bench) -> CheckResult:
     demands="Between the best exploit and the reference player lies most of the reward.",
     remedy="Raise the difficulty, or close the exploit that adversarial_floor names.",
 )
-def gameability_gap(bench: Bench) -> CheckResult:
+def gameability_gap(bench: Bench) -> CheckFinding:
     """RFC 008 gameability_gap."""
     need_oracle(bench)
     earned = exploited(bench)
@@ -160,7 +164,7 @@ def gameability_gap(bench: Bench) -> CheckResult:
     gap = mean(bench.episodes("oracle", PLAYERS["oracle"])) - mean(earned[best])
     figures = {"best_exploit": best, "gap": round(gap, 4)}
     paid = [played for played in earned[best] if played.reward > 0]
-    return CheckResult(gap >= bench.bounds.gap, f"{gap:.3g} above {best}", figures, paid)
+    return CheckFinding(gap >= bench.bounds.gap, f"{gap:.3g} above {best}", figures, paid)
 
 
 def exploited(bench: Bench) -> dict[str, list[BenchEpisode]]:

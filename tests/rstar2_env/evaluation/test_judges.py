@@ -10,7 +10,7 @@ from flaky_server import flaky
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.judges.base import JUDGES, Chain, judge_of, make_judge
+from rstar2_env.evaluation.judges.base import JUDGES, JudgedChain, judge_of, make_judge
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
@@ -18,9 +18,9 @@ OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
 SUMS = [{"id": f"sum-{n}", "question": f"{n}+1?", "answer": n + 1, "expression": f"{n}+1"} for n in range(4)]
 
 
-def chain(*statuses: ToolStatus, text: str = "so it is 2") -> Chain:
+def chain(*statuses: ToolStatus, text: str = "so it is 2") -> JudgedChain:
     messages = [Message("system", "solve"), Message("user", "1+1?"), Message("assistant", text)]
-    return Chain("1+1?", "2", Episode(statuses=list(statuses), messages=messages, correct=True, end="answered"))
+    return JudgedChain("1+1?", "2", Episode(statuses=list(statuses), messages=messages, correct=True, end="answered"))
 
 
 def replies(*words: str | None):
@@ -77,12 +77,12 @@ def test_the_chain_is_data_between_marks_that_it_cannot_know():
 
 
 def test_only_right_answers_are_judged():
-    def never(chain: Chain) -> bool:
+    def never(chain: JudgedChain) -> bool:
         raise AssertionError
 
     assert judge_of(never, "?", "2", Episode(end="answered")) is None
     assert judge_of(never, "?", "2", Episode(end="unavailable", correct=True)) is None
-    seen: list[Chain] = []
+    seen: list[JudgedChain] = []
     right = chain().episode
     assert judge_of(lambda one: bool(seen.append(one)) or True, "", None, right) is True
     assert seen[0].question == "1+1?"
@@ -99,7 +99,7 @@ def test_judges_are_found_by_name_and_mistakes_are_told():
 class Even:
     """A judge of one's own: chains of even answers are right."""
 
-    def __call__(self, chain: Chain) -> bool | None:
+    def __call__(self, chain: JudgedChain) -> bool | None:
         return None if chain.gold == "4" else int(chain.gold or 0) % 2 == 0
 
 
