@@ -2,7 +2,8 @@
 
 An episode is scored by the component that its source names, with the weight, gate and clip of that; a source without
 one is an error, not a 0, since a 0 would train the policy away from problems that nobody graded. Not covered:
-normalising each source by its own statistics, which ``advantage=task_norm`` does.
+normalising each source by its own statistics, which ``advantage=task_norm`` does. Longer than
+most parts, since nested components can adapt and have a state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``opsm``: excludes wrong answers that the policy has already moved away from."""
+"""``opsm``: excludes wrong answers that the policy has already moved away from.
+
+Longer than most parts, since a second correction can be nested in it.
+"""
 
 from __future__ import annotations
 
