@@ -11,7 +11,7 @@ from rstar2_env.cli._options import Json
 
 if TYPE_CHECKING:
     from rstar2_env.doctor.machine import MachineState
-    from rstar2_env.doctor.results import CheckResult
+    from rstar2_env.doctor.results import DoctorResult
 
 
 def doctor_command(
@@ -54,7 +54,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _write(file: Path, state: MachineState, checked: list[CheckResult], folder: Path) -> None:
+def _write(file: Path, state: MachineState, checked: list[DoctorResult], folder: Path) -> None:
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.doctor.report import report
 
@@ -62,7 +62,7 @@ def _write(file: Path, state: MachineState, checked: list[CheckResult], folder: 
     file.write_text(report(state, checked, run), encoding="utf-8")
 
 
-def _show(checked: list[CheckResult]) -> None:
+def _show(checked: list[DoctorResult]) -> None:
     import shutil
     import textwrap
 

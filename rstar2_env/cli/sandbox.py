@@ -21,7 +21,7 @@ app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --toke
 app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
-Isolation = Annotated[
+IsolationOption = Annotated[
     str, typer.Option(help="strict: refuse to run if a required layer is missing; best: use available layers; none.")
 ]
 
@@ -42,7 +42,7 @@ def run(
     output: Annotated[int, typer.Option(help="Limit of stdout and stderr, in bytes each.")] = 1 << 20,
     provider: Provider = "local",
     set_: ProviderSet = None,
-    isolation: Isolation = "strict",
+    isolation: IsolationOption = "strict",
     stdin: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="File to use as the program's stdin.")
     ] = None,
@@ -85,7 +85,7 @@ def run(
 def check(
     provider: Provider = "local",
     set_: ProviderSet = None,
-    isolation: Isolation = "best",
+    isolation: IsolationOption = "best",
     as_json: Json = False,
 ) -> None:
     """Show each layer of isolation on this machine, and try to break out of the sandbox.

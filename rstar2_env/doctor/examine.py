@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rstar2_env.doctor.checks import accelerators, collectives, host, kernels, rollouts, run_folder, visibility
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, MachineCheck
+from rstar2_env.doctor.results import DoctorResult, MachineCheck
 
 FAMILIES = (accelerators, visibility, kernels, collectives, rollouts, host, run_folder)
 """The families of checks, in display order."""
@@ -20,7 +20,7 @@ def checks() -> Iterator[MachineCheck]:
         yield from family.CHECKS
 
 
-def examine(machine: MachineState) -> list[CheckResult]:
+def examine(machine: MachineState) -> list[DoctorResult]:
     """Run all checks on the state of a machine; return their results in display order."""
     results = []
     for check in checks():

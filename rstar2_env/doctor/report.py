@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rstar2_env.core.run_folder import Run
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult
+from rstar2_env.doctor.results import DoctorResult
 from rstar2_env.doctor.rocm_versions import VLLM_IMAGE
 
 OPEN = "…"
@@ -44,7 +44,7 @@ _FIGURES = (
 )
 
 
-def report(machine: MachineState | None = None, checked: Sequence[CheckResult] = (), run: Run | None = None) -> str:
+def report(machine: MachineState | None = None, checked: Sequence[DoctorResult] = (), run: Run | None = None) -> str:
     """Render the form as Markdown.
 
     Args:

@@ -1,4 +1,4 @@
-"""``CheckResult``: the conclusion of one check, with a suggested fix."""
+"""``DoctorResult``: the conclusion of one check, with a suggested fix."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from rstar2_env.doctor.machine import MachineState
 
-Severity = Literal["ok", "note", "warning", "problem", "skipped"]
+ResultLevel = Literal["ok", "note", "warning", "problem", "skipped"]
 """``problem``: training fails or gives wrong results; ``warning``: it is slower, less safe or likely to fail; ``note``:
 worth knowing; ``skipped``: the check does not apply to this machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class DoctorResult:
     """Conclusion of a check.
 
     Attributes:
-        level: Severity of the conclusion.
+        level: ResultLevel of the conclusion.
         line: The observation, in one line.
         fix: Suggested change; empty if there is nothing to do.
         name: Name of the check.
         title: Subject of the check.
     """
 
-    level: Severity
+    level: ResultLevel
     line: str
     fix: str = ""
     name: str = ""
@@ -37,31 +37,31 @@ class CheckResult:
         return {"name": self.name, "title": self.title, "level": self.level, "line": self.line, "fix": self.fix}
 
 
-MachineCheck = Callable[["MachineState"], CheckResult]
+MachineCheck = Callable[["MachineState"], DoctorResult]
 """A check: a function of the state of a machine. Its name is the name of the function, its title the first line of the
 docstring."""
 
 
-def ok(line: str) -> CheckResult:
+def ok(line: str) -> DoctorResult:
     """Result of a check without findings."""
-    return CheckResult("ok", line)
+    return DoctorResult("ok", line)
 
 
-def note(line: str, fix: str = "") -> CheckResult:
+def note(line: str, fix: str = "") -> DoctorResult:
     """Result that is worth knowing."""
-    return CheckResult("note", line, fix)
+    return DoctorResult("note", line, fix)
 
 
-def warning(line: str, fix: str) -> CheckResult:
+def warning(line: str, fix: str) -> DoctorResult:
     """Result if training is slower, less safe or likely to fail."""
-    return CheckResult("warning", line, fix)
+    return DoctorResult("warning", line, fix)
 
 
-def problem(line: str, fix: str) -> CheckResult:
+def problem(line: str, fix: str) -> DoctorResult:
     """Result if training fails or gives wrong results."""
-    return CheckResult("problem", line, fix)
+    return DoctorResult("problem", line, fix)
 
 
-def skipped(line: str) -> CheckResult:
+def skipped(line: str) -> DoctorResult:
     """Result if the check does not apply."""
-    return CheckResult("skipped", line)
+    return DoctorResult("skipped", line)

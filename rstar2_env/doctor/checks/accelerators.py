@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import Gpu, MachineState, Torch
-from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
 
 _WHOLE = 0.9
 """An accelerator with less than this share of its model's memory is a partition."""
 
 
-def driver_access(machine: MachineState) -> CheckResult:
+def driver_access(machine: MachineState) -> DoctorResult:
     """Whether this process can use the driver of the kernel."""
     driver = machine.driver
     if not driver.vendor:
@@ -40,7 +40,7 @@ def driver_access(machine: MachineState) -> CheckResult:
     return ok(f"{_named(driver.devices)}{version}{rocm}.")
 
 
-def torch_build(machine: MachineState) -> CheckResult:
+def torch_build(machine: MachineState) -> DoctorResult:
     """Whether the build of torch matches the driver."""
     torch, vendor = machine.torch, machine.driver.vendor
     if not torch.version:
@@ -55,7 +55,7 @@ def torch_build(machine: MachineState) -> CheckResult:
     return ok(f"{line}.")
 
 
-def torch_devices(machine: MachineState) -> CheckResult:
+def torch_devices(machine: MachineState) -> DoctorResult:
     """Whether torch sees all accelerators of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
@@ -77,7 +77,7 @@ def torch_devices(machine: MachineState) -> CheckResult:
     return ok(f"torch sees {seen} of {there} accelerators; {precision}.")
 
 
-def architectures(machine: MachineState) -> CheckResult:
+def architectures(machine: MachineState) -> DoctorResult:
     """Whether the installed software has kernels for the architectures."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -107,7 +107,7 @@ def architectures(machine: MachineState) -> CheckResult:
     return ok(f"{', '.join(archs)} ({', '.join(ARCHITECTURES[arch][0] for arch in archs)}).")
 
 
-def device_memory(machine: MachineState) -> CheckResult:
+def device_memory(machine: MachineState) -> DoctorResult:
     """Memory of the accelerators, and whether they are partitions."""
     devices = machine.torch.devices or machine.driver.devices
     if not devices:
@@ -123,7 +123,7 @@ def device_memory(machine: MachineState) -> CheckResult:
     return ok(f"{line}.")
 
 
-def numa_balancing(machine: MachineState) -> CheckResult:
+def numa_balancing(machine: MachineState) -> DoctorResult:
     """Whether the kernel moves memory between NUMA nodes that accelerators use."""
     if not machine.driver.devices or machine.system.numa_nodes < 2:
         return skipped("No accelerator, or only one NUMA node.")

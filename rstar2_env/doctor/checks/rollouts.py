@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, note, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, skipped, warning
 from rstar2_env.doctor.rocm_versions import VLLM_LEAST, at_least
 
 
-def batch_invariance(machine: MachineState) -> CheckResult:
+def batch_invariance(machine: MachineState) -> DoctorResult:
     """Whether vLLM's log-probabilities depend on the rest of the batch."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
@@ -22,7 +22,7 @@ def batch_invariance(machine: MachineState) -> CheckResult:
     )
 
 
-def sleep(machine: MachineState) -> CheckResult:
+def sleep(machine: MachineState) -> DoctorResult:
     """Whether an engine in the training process can free its memory during optimizer steps and wake up correctly."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, note, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 
 _GB = 10**9
 _LEAST, _ROOM = 5 * _GB, 100 * _GB
@@ -13,7 +13,7 @@ _MEMORY = ("tmpfs", "ramfs")
 _THIS_YEAR = 2026
 
 
-def disk(machine: MachineState) -> CheckResult:
+def disk(machine: MachineState) -> DoctorResult:
     """The disk of the folder for runs."""
     folder = machine.folder
     if not folder.path:
@@ -37,7 +37,7 @@ def disk(machine: MachineState) -> CheckResult:
     return ok(f"{line}.")
 
 
-def clock(machine: MachineState) -> CheckResult:
+def clock(machine: MachineState) -> DoctorResult:
     """The clocks of the machine and of the folder for runs."""
     folder = machine.folder
     if not folder.year:

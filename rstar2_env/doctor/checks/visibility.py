@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult, ok, problem, skipped, warning
+from rstar2_env.doctor.results import DoctorResult, ok, problem, skipped, warning
 
 _NOSET = tuple(f"RAY_EXPERIMENTAL_NOSET_{kind}_VISIBLE_DEVICES" for kind in ("HIP", "ROCR", "CUDA"))
 _HIP, _ROCR, _CUDA = "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 
 
-def visible_devices(machine: MachineState) -> CheckResult:
+def visible_devices(machine: MachineState) -> DoctorResult:
     """Whether the variables that select devices contradict each other."""
     chosen = {name: machine.variables[name] for name in (_HIP, _ROCR, _CUDA) if name in machine.variables}
     line = ", ".join(f"{name}={value}" for name, value in chosen.items())
@@ -32,7 +32,7 @@ def visible_devices(machine: MachineState) -> CheckResult:
     return ok(f"{line or 'None is set: all devices'}.")
 
 
-def ray_visibility(machine: MachineState) -> CheckResult:
+def ray_visibility(machine: MachineState) -> DoctorResult:
     """Ray's changes to those variables in its workers."""
     if not machine.amd or "ray" not in machine.packages:
         return skipped("No AMD accelerator, or no Ray.")

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.fleet.codec import PROTOCOL, dump, job_from_json
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
-from rstar2_env.sandbox.serve.guard import RequestGuard, RequestTooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.guard import RequestTooLargeError, ServiceGuard, read_body, too_large
 from rstar2_env.sandbox.serve.metrics import CONTENT_TYPE
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
@@ -72,7 +72,7 @@ def build_app(service: Service) -> ASGIApp:
         Route("/healthz", healthz),
         *code_judge_routes(service, max_bytes),
     ]
-    return RequestGuard(Starlette(routes=routes), service.options.token, max_bytes, service)
+    return ServiceGuard(Starlette(routes=routes), service.options.token, max_bytes, service)
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:

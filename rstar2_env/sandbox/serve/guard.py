@@ -29,7 +29,7 @@ class RequestTooLargeError(Exception):
     """A request exceeds the size limit."""
 
 
-class RequestGuard:
+class ServiceGuard:
     """Forwards a request to the application, or answers it with an error.
 
     Args:

@@ -1,8 +1,8 @@
-"""Checks of recorded machines: a healthy one is left alone, and each classic fault is found by the check for it.
+"""Checks of recorded machines: healthy machines have no findings, and each common fault is found by its check.
 
-``machines/`` holds states as ``rstar2 doctor --json`` writes them. That of the CPU was recorded; the others are written
-after what the drivers, torch and vLLM report on such machines. ``mi300x_faults.json`` holds what each fault changes in
-``mi300x.json``.
+``machines/`` contains outputs of ``rstar2 doctor --json``. The state of the CPU was recorded; the others are written
+according to the reports of drivers, torch and vLLM on such machines. ``mi300x_faults.json`` contains the changes of
+each fault to ``mi300x.json``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.doctor.checks import accelerators
 from rstar2_env.doctor.examine import FAMILIES, checks, examine
 from rstar2_env.doctor.machine import MachineState
-from rstar2_env.doctor.results import CheckResult
+from rstar2_env.doctor.results import DoctorResult
 
 MACHINES = Path(__file__).parent / "machines"
 FAULTS: dict[str, dict[str, Any]] = json.loads((MACHINES / "mi300x_faults.json").read_text())
@@ -37,7 +37,7 @@ def state(name: str) -> dict[str, Any]:
 
 
 def changed(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """The state with a fault in it; a package that becomes ``null`` is gone."""
+    """Apply a fault to a state; a package that becomes ``null`` is removed."""
     merged = {**found}
     for name, value in change.items():
         old = merged.get(name)
@@ -46,7 +46,7 @@ def changed(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def results(found: dict[str, Any]) -> dict[str, CheckResult]:
+def results(found: dict[str, Any]) -> dict[str, DoctorResult]:
     return {one.name: one for one in examine(MachineState.from_record(found))}
 
 

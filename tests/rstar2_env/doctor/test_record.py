@@ -1,4 +1,4 @@
-"""The state of this machine is taken whole, without secrets, and from files as AMD's driver writes them."""
+"""The complete state of this machine is recorded, without secrets; the files of AMD's driver are parsed."""
 
 from __future__ import annotations
 

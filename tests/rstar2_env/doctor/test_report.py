@@ -1,4 +1,4 @@
-"""The report is the form of the documents, filled in with what the doctor and a run know."""
+"""The report is the form in the documents, completed with results of the doctor and metrics of a run."""
 
 from __future__ import annotations
 

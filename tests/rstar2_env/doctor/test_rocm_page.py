@@ -1,4 +1,4 @@
-"""The tutorial has every step, and its files and options exist; tests/test_docs_commands.py reads its commands."""
+"""The tutorial has all steps, and its files and options exist; tests/test_docs_commands.py reads its commands."""
 
 from __future__ import annotations
 

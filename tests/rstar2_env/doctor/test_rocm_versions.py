@@ -1,4 +1,4 @@
-"""One module holds the versions of ROCm, torch and vLLM; everything that names them agrees with it."""
+"""All files agree with the versions of ROCm, torch and vLLM in one module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = [
 
 
 def named(pattern: str) -> set[tuple[str, str]]:
-    """What every file says where a pattern has a group, with the file."""
+    """Matches of the group of a pattern in every file, with the file."""
     return {
         (path.relative_to(ROOT).as_posix(), found) for path in FILES for found in re.findall(pattern, path.read_text())
     }

@@ -1,4 +1,4 @@
-"""Shared by the sandbox's tests: running sandboxes, and a look at what they leave behind."""
+"""Fixtures of the sandbox's tests: running sandboxes, and inspection of their processes and files."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ print("reached", reached)
 
 @pytest.fixture(scope="session")
 def docker_options() -> Iterator[dict[str, Any]]:
-    """Where a Docker engine with the tests' image is: options of the docker sandbox."""
+    """Options of the docker sandbox, for a Docker engine with the image of the tests."""
     pytest.importorskip("docker", reason="the extra 'docker' is not installed")
     with contextlib.ExitStack() as stack:
         try:
@@ -187,13 +187,13 @@ serve(ServeOptions(**given), announce=lambda address: print(address, flush=True)
 
 @dataclass
 class Served:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     process: subprocess.Popen[str]
     url: str
 
     def metric(self, name: str) -> float:
-        """One of its counts, by its name without the prefix."""
+        """A metric of the server, by its name without the prefix."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as page:
             lines = page.read().decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"rstar2_sandbox_{name}"))
@@ -201,7 +201,7 @@ class Served:
 
 @contextlib.contextmanager
 def served(**options: Any) -> Iterator[Served]:
-    """A server on a free port of this machine, ended with the block."""
+    """Context with a server on a free port of this machine."""
     given = json.dumps({"port": 0, **options})
     process = subprocess.Popen([sys.executable, "-c", SERVE, given], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -222,13 +222,13 @@ def served(**options: Any) -> Iterator[Served]:
 
 @pytest.fixture
 def look() -> Look:
-    """A look at what a local sandbox has on this machine."""
+    """Inspector of the processes and files of a local sandbox."""
     return Look()
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a local sandbox has on this machine right now."""
+    """Current processes and files of a local sandbox."""
 
     processes: int
     pid_namespaces: int
@@ -238,10 +238,10 @@ class Footprint:
 
 
 class Look:
-    """Looks at processes, namespaces, control groups and files of a local sandbox."""
+    """Inspects processes, namespaces, control groups and files of a local sandbox."""
 
     def footprint(self, sandbox: LocalSandbox) -> Footprint:
-        """What there is now."""
+        """Record the current footprint."""
         warden, zygote = self.pids(sandbox)
         below = self.descendants(zygote)
         spaces = set()
@@ -255,7 +255,7 @@ class Look:
 
     @staticmethod
     def descriptors(pid: int) -> int:
-        """Open files of a process, but for the network namespaces that places keep once they were used."""
+        """Open files of a process, except network namespaces, which slots keep after their first use."""
         found = 0
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ class Look:
         return found
 
     def settled(self, sandbox: LocalSandbox) -> Footprint:
-        """What there is once the sandbox has nothing to do but wait."""
+        """Footprint once the sandbox is idle."""
         waiting = sandbox.options.waiting if sandbox.options.waiting is not None else sandbox.options.slots
         # Each child that waits is two processes: the pausing one that is pid 1, and the child.
         seen: list[Footprint] = []
@@ -285,14 +285,14 @@ class Look:
 
     @staticmethod
     def scratch(sandbox: LocalSandbox) -> str:
-        """The folder of a sandbox outside."""
+        """Folder of a sandbox on this machine."""
         connection = sandbox._connection
         assert connection is not None
         return connection.scratch
 
     @staticmethod
     def groups(warden: int) -> list[Path]:
-        """The control groups of a warden, in one hierarchy."""
+        """Control groups of a warden, in one hierarchy."""
         for kind in ("pids", "."):
             with contextlib.suppress(FileNotFoundError):  # another sandbox removed its groups in the middle of this
                 found = sorted(Path("/sys/fs/cgroup", kind).glob(f"**/rstar2-sandbox-{warden}/call-*"))
@@ -316,7 +316,7 @@ class Look:
 
     @staticmethod
     def alive(pid: int) -> bool:
-        """Whether a process exists and is no zombie."""
+        """Whether a process exists and is not a zombie."""
         try:
             with open(f"/proc/{pid}/stat") as file:
                 return file.read().rpartition(")")[2].split()[0] != "Z"
@@ -328,6 +328,6 @@ class Look:
 
 @pytest.fixture
 def small() -> Iterator[LocalSandbox]:
-    """A sandbox of one's own that starts fast."""
+    """A separate sandbox that starts fast."""
     with LocalSandbox(workers=2, waiting=2, preload=(), max_sessions=2) as made:
         yield made

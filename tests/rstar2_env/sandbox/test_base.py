@@ -1,4 +1,4 @@
-"""What ``BaseSandbox`` gives a provider that only submits jobs and ends what it started."""
+"""``BaseSandbox`` with a minimal provider that only submits jobs and ends them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Waiting:
 
 
 class Tiny(BaseSandbox):
-    """Answers at once; a job ``wait`` waits for ever, and ``refuse`` is not taken."""
+    """Sandbox that answers at once; the job ``wait`` waits forever, and ``refuse`` is rejected."""
 
     options: Options
 

@@ -1,4 +1,4 @@
-"""The line between a program's failure and ours: no program crosses it, through any provider, alone or in a session."""
+"""Failures of programs are never reported as failures of the sandbox, with any provider, with and without a session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW = settings(
 
 
 def blame(outcome: Outcome, code: str) -> None:
-    """Whatever it tried, it failed, and it was its own failure."""
+    """Check that a program failed, and that the failure is its own."""
     what = f"{outcome}\n{code}"
     assert outcome.status is not ToolStatus.UNAVAILABLE, what
     assert outcome.status not in (ToolStatus.OK, ToolStatus.EMPTY), what

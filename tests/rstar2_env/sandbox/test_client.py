@@ -1,4 +1,4 @@
-"""Calls from any thread and event loop, many at once, cancelled, and after the end."""
+"""Calls from any thread and event loop, many at once, cancelled, and after closing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every provider must survive: the public conformance suite, hostile programs one by one, and a corpus of attacks.
+"""Requirements on every provider: the public conformance suite, hostile programs, and a corpus of attacks.
 
 After each program, the status is one of those expected, and the next call works. Every provider runs the suite. Two
 local set-ups and docker run every program in CI; the other providers, whose calls end in the same warden, run six of

@@ -1,4 +1,4 @@
-"""Programs that run for long let short ones pass, and lose nothing by it but time."""
+"""Long-running programs let short ones pass, and lose only time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BESIDE_A_CELL = pytest.mark.parametrize("race", [pytest.param({"workers": 2}, id
 
 
 class Race:
-    """Calls of a sandbox, started in their order, and the order of their ends."""
+    """Calls of a sandbox, started in order, and the order of their ends."""
 
     def __init__(self, sandbox: LocalSandbox) -> None:
         self._sandbox = sandbox
@@ -43,7 +43,7 @@ class Race:
 
 @pytest.fixture
 def race(request: pytest.FixtureRequest) -> Iterator[Race]:
-    """One worker, and room for two programs that give way; parametrized by what differs."""
+    """A sandbox with one worker and room for two deprioritized programs; parametrized by other options."""
     options = {"workers": 1, "deprioritize": 2, "waiting": 1, "preload": (), **getattr(request, "param", {})}
     with LocalSandbox(**options) as sandbox:
         yield Race(sandbox)
@@ -57,7 +57,7 @@ def test_short_calls_pass_an_endless_loop(race: Race) -> None:
     assert not loop.done()
 
 
-def test_no_more_than_there_is_room_for_give_way_at_once(race: Race) -> None:
+def test_at_most_the_given_number_is_deprioritized(race: Race) -> None:
     assert race.start("earlier", LOWERED + "print('lowered')").result().stdout == "lowered\n"
     sleepers = [race.start("long", SLEEP, wall_s) for wall_s in (30.0, 30.0, 3.0)]
     short = race.start("short", "print(1)")
@@ -67,7 +67,7 @@ def test_no_more_than_there_is_room_for_give_way_at_once(race: Race) -> None:
 
 
 @pytest.mark.parametrize("race", [pytest.param({"deprioritize": 8, "parents": 1}, id="room for eight")], indirect=True)
-def test_there_is_a_place_for_each_that_gives_way(race: Race) -> None:
+def test_each_deprioritized_program_has_a_slot(race: Race) -> None:
     sleepers = [race.start("long", SLEEP, wall_s=120.0) for _ in range(8)]
     assert race.start("short", "print(1)").result().stdout == "1\n"
     assert not any(sleeper.done() for sleeper in sleepers)
@@ -75,7 +75,7 @@ def test_there_is_a_place_for_each_that_gives_way(race: Race) -> None:
 
 @pytest.fixture
 def may_raise() -> Iterator[None]:
-    """Whoever starts the sandbox may give processes more weight than others, as far as this user can be allowed to."""
+    """Allow the caller of the sandbox to raise weights, if this user can have that right."""
     kinds = (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO)
     before = [resource.getrlimit(kind) for kind in kinds]
     for kind in kinds:
@@ -120,7 +120,7 @@ def test_no_program_raises_its_weight_again(may_raise: None, race: Race) -> None
     assert outcome.stdout == f"[] {LEVEL} {LEVEL}\n", outcome
 
 
-def test_the_next_calls_of_a_place_have_their_full_weight(race: Race) -> None:
+def test_the_next_calls_of_a_slot_have_full_weight(race: Race) -> None:
     assert race.start("long", LOWERED + "print('lowered')").result().stdout == "lowered\n"
     look = "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0), open('/proc/self/autogroup').read().split()[-1:])"
     expected = "0 ['0']\n" if os.path.exists("/proc/self/autogroup") else ""
@@ -129,13 +129,13 @@ def test_the_next_calls_of_a_place_have_their_full_weight(race: Race) -> None:
 
 
 def spin(until: str) -> str:
-    """A program that computes on one certain core."""
+    """A program that computes on a given core."""
     core = min(os.sched_getaffinity(0))
     return f"import os, time\nos.sched_setaffinity(0, {{{core}}})\nwhile {until}: pass\nprint('done')"
 
 
 @BESIDE_A_CELL
-def test_a_program_that_others_hold_back_gets_the_time_for_half_of_its_limit(race: Race) -> None:
+def test_a_program_that_waits_for_others_gets_time_for_half_of_its_limit(race: Race) -> None:
     wall_s = 2.0
     # A cell keeps its weight, so it has most of the core: in two seconds of the clock the other gets too little of it.
     rival = race.start("cell", spin("True"), session="rival")
@@ -146,7 +146,7 @@ def test_a_program_that_others_hold_back_gets_the_time_for_half_of_its_limit(rac
 
 
 @BESIDE_A_CELL
-def test_a_loop_that_others_hold_back_ends(race: Race) -> None:
+def test_a_loop_that_waits_for_others_ends(race: Race) -> None:
     race.start("cell", spin("True"), session="rival")
     outcome = race.start("loop", spin("True"), 1.0).result()
     assert (outcome.status, outcome.reason) == (ToolStatus.TIMEOUT, "wall_clock")

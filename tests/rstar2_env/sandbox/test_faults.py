@@ -1,4 +1,4 @@
-"""Whatever of ours is killed, stopped or starved: every call gets one outcome, and none is blamed on a program."""
+"""If any part of the sandbox is killed, stopped or starved, every call gets one outcome, without blaming a program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLEEP = "import time\ntime.sleep(0.7)\n"
 
 @pytest.fixture
 def sandbox() -> Iterator[LocalSandbox]:
-    """One that starts fast and notices a stall soon."""
+    """A sandbox that starts fast and notices a stall soon."""
     with LocalSandbox(workers=2, waiting=2, preload=(), stall_s=2.0) as made:
         yield made
 
@@ -192,7 +192,7 @@ def test_a_program_that_cannot_be_ended_costs_its_place_and_no_call_waits_for_it
 
 @contextlib.contextmanager
 def frozen() -> Iterator[Callable[[int], None]]:
-    """Freeze processes so that not even SIGKILL ends them, until the block is left."""
+    """Context in which processes are frozen, so that even SIGKILL does not end them."""
     group = FREEZER / f"rstar2-test-{os.getpid()}"
     group.mkdir()
     (group / "freezer.state").write_text("FROZEN")
@@ -205,7 +205,7 @@ def frozen() -> Iterator[Callable[[int], None]]:
 
 
 def name_of(pid: int) -> str:
-    """The name that a process has given itself."""
+    """Name that a process has set for itself."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
         return file.read().strip()
     return ""
@@ -240,7 +240,7 @@ def test_a_message_that_makes_no_sense_costs_itself_alone(sandbox: LocalSandbox,
 
 
 def storm(kills: int, seed: int, look: Any) -> tuple[int, int]:
-    """Kill or stop parts of a sandbox at random under load; returns how many calls went well and how many were lost."""
+    """Kill or stop parts of a sandbox at random under load; return the numbers of successful and lost calls."""
     draw = random.Random(seed)
     stop = threading.Event()
     counted: list[tuple[int, Outcome]] = []

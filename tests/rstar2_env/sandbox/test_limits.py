@@ -1,4 +1,4 @@
-"""Every limit holds, and the outcome says which one ended a program."""
+"""Every limit is enforced, and the outcome names the limit that ended a program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same isolation for an ordinary user, by user namespaces: these tests run the others again as user 65534.
+"""The same isolation for an ordinary user, by user namespaces: other tests run again as user 65534.
 
-Where the tests run as an ordinary user already, the other modules show it. As root, a mount namespace of its own shows
-that user the interpreter, even where it lies in root's private home.
+If the tests run as an ordinary user, the other modules cover this. As root, a separate mount namespace exposes the
+interpreter to that user, even if it is in root's private home.
 """
 
 from __future__ import annotations

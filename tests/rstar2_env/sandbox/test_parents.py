@@ -1,4 +1,4 @@
-"""Parents by weight: what a program finds imported, and that a wrong guess costs an import and never an error."""
+"""Parents by their modules: the modules that a program finds imported; a wrong guess costs an import, not an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRAW = "module = __import__('num' 'py')\nprint(module.random.rand(), module.rand
 
 
 def parents_of(sandbox: LocalSandbox, look: Any) -> list[int]:
-    """The processes of a sandbox that fork programs: the zygote's children."""
+    """The parents of a sandbox: the children of the zygote."""
     light = look.pids(sandbox)[1]
     zygote = int(Path(f"/proc/{light}/stat").read_text().rpartition(")")[2].split()[1])
     return [int(pid) for pid in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()]

@@ -1,4 +1,4 @@
-"""The life of sessions: turns, bounds, cancelling, faults, cost, and what holds without namespaces."""
+"""The lifetime of sessions: turns, limits, cancelling, faults, cost, and guarantees without namespaces."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_a_pid_1_killed_from_outside_loses_the_cell_and_not_the_others(small: Lo
 
 @pytest.mark.slow
 def test_random_kills_of_the_warden_leave_every_cell_with_one_true_outcome(small: LocalSandbox, look: Any) -> None:
-    """What a session says of itself always agrees with the state that it has."""
+    """The reported state of a session always agrees with its actual state."""
     stop = threading.Event()
 
     def play(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sessions: cell after cell in one isolated process, bounded and interrupted, and said to be gone when it is."""
+"""Sessions: cells in one isolated process, with limits and interrupts, and reports of a lost process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def cell(local: LocalSandbox) -> Iterator[Run]:
-    """Run a cell in a session of this test's own: ``cell(code, **fields of Job)``."""
+    """Run a cell in a session of this test: ``cell(code, **fields of Job)``."""
     name = f"test-{next(NUMBERS)}"
     yield lambda code, **fields: local.run(Job(code, session=name, **fields))
     local.end_session(name)
@@ -149,7 +149,7 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_the_state_kept(cell: Run) 
 
 
 def test_an_interrupt_is_for_one_cell_alone(cell: Run) -> None:
-    """Cells that end just as their time is up: what comes too late for one must not hit the next."""
+    """An interrupt that is too late for a cell that ends at its deadline must not reach the next cell."""
     for number in range(12):
         cell(f"import time\ntime.sleep({0.05 + 0.0005 * number})", limits=Limits(wall_s=0.05))
         assert cell("sum(range(20000))").value == "199990000"
@@ -284,7 +284,7 @@ def test_an_attack_on_the_harness_stays_in_its_session(cell: Run, local: LocalSa
 
 
 def test_a_forged_end_ends_its_own_cell_and_no_failed_exit_is_hidden(cell: Run) -> None:
-    """The call's number can be found in memory; whoever sends the end early is late for the next cell."""
+    """A program can find the call's id in memory; if it forges the end, its later actions count for the next cell."""
     forged = """
 import os, sys, time
 frame = sys._getframe()

@@ -1,4 +1,4 @@
-"""One sandbox per process and set of options: counted by reference, safe across forks, pickled as its options."""
+"""One sandbox per process and set of options: reference-counted, safe across forks, pickled as its options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CALL = (
 
 @pytest.fixture(autouse=True)
 def nothing_is_idle() -> Iterator[None]:
-    """Each test begins and ends without a sandbox that is kept."""
+    """Start and end each test without idle sandboxes."""
     end_idle_sandboxes()
     yield
     end_idle_sandboxes()
@@ -41,7 +41,7 @@ def nothing_is_idle() -> Iterator[None]:
 
 @pytest.fixture
 def stubs() -> Iterator[list[StubSandbox]]:
-    """A provider named ``counted``: every sandbox that it made."""
+    """All sandboxes of a provider named ``counted``."""
     made: list[StubSandbox] = []
 
     def make(name: str = "") -> StubSandbox:

@@ -1,4 +1,4 @@
-"""After thousands of calls nothing has grown."""
+"""Thousands of calls do not increase memory, descriptors or files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED = ["ok", "ok", "exception", "syntax_error", "exception", "ok", "ok", "o
 
 
 def resident(pid: int) -> int:
-    """MiB that a process has in memory."""
+    """Resident memory of a process in MiB."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 

@@ -1,4 +1,4 @@
-"""The docker sandbox's image and filter: what goes in, and that both ways of building it give one that runs."""
+"""The image and filter of the docker sandbox: their contents, and that both ways to build the image work."""
 
 from __future__ import annotations
 

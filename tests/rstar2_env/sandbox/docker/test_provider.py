@@ -1,4 +1,4 @@
-"""The docker provider on a real engine: containers are warm, walled in, replaced when lost, and never left behind."""
+"""The docker provider on a real engine: containers are warm, isolated, replaced when lost, and always removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SLEEP = Job("import time\ntime.sleep(3)\n'slept'", limits=Limits(wall_s=30))
 
 @pytest.fixture(scope="module")
 def engine(docker_options: dict[str, Any]) -> Iterator[Any]:
-    """The SDK's client of the engine."""
+    """Client of the engine."""
     from rstar2_env.sandbox.docker import engine as docker_engine
 
     client = docker_engine.connect(docker_options["base_url"])
@@ -43,7 +43,7 @@ def engine(docker_options: dict[str, Any]) -> Iterator[Any]:
 
 @pytest.fixture
 def containers(engine: Any) -> Callable[[], list[str]]:
-    """The containers of sandboxes that there are now."""
+    """Current containers of sandboxes."""
     from rstar2_env.sandbox.docker.engine import OWNER_LABEL
 
     return lambda: sorted(found["Id"] for found in engine.containers(all=True, filters={"label": OWNER_LABEL}))
@@ -51,7 +51,7 @@ def containers(engine: Any) -> Callable[[], list[str]]:
 
 @pytest.fixture
 def make(docker_options: dict[str, Any]) -> Iterator[Callable[..., Any]]:
-    """Make a small docker sandbox: it is closed with the test."""
+    """Create a small docker sandbox, which is closed with the test."""
     made: list[Sandbox] = []
 
     def make_one(**options: Any) -> Any:
@@ -257,7 +257,7 @@ def test_pickled_it_is_its_options(docker: Any) -> None:
 
 @pytest.fixture(scope="module")
 def walled(docker_options: dict[str, Any]) -> Iterator[Any]:
-    """An engine that gives calls no layers of their own."""
+    """An engine that does not allow layers around each call."""
     options = {**docker_options, "without": NOTHING_INSIDE, "preload": (), "containers": 3}
     with make_sandbox("docker", **options) as sandbox:
         yield sandbox

@@ -1,4 +1,4 @@
-"""Whatever a job or an outcome holds comes over the wire unchanged."""
+"""All contents of jobs and outcomes are transmitted unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits is sent as soon as a server can take it, whatever failed before; the servers answer as the tests say."""
+"""Waiting calls are sent as soon as a server can accept them, after any failure; the tests script the servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ran(where: str) -> Outcome:
 
 @contextlib.contextmanager
 def two_servers(one: Callable[[Asked], Answer], other: Callable[[Asked], Answer]) -> Iterator[tuple[Sandbox, Any, Any]]:
-    """A client of two servers, which answer with these."""
+    """A client of two servers with the given answers."""
     with (
         flaky(lambda asked, _: one(asked)) as first,
         flaky(lambda asked, _: other(asked)) as second,
@@ -45,7 +45,7 @@ def two_servers(one: Callable[[Asked], Answer], other: Callable[[Asked], Answer]
 
 
 def batches(server: Any) -> list[list[str]]:
-    """The ids of the calls of each request that it got."""
+    """Ids of the calls of each received request."""
     return [[call["id"] for call in asked.body["calls"]] for asked in server.asked if asked.path == "/v1/calls"]
 
 

@@ -1,4 +1,4 @@
-"""Connections cut, servers killed, stopped and restarted under load: every call has one outcome and runs once."""
+"""Connections cut, servers killed, stopped and restarted under load: every call runs once and has one outcome."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SMALL = {"preload": [], "workers": 2, "waiting": 2}
 
 
 class Saboteur:
-    """A proxy on this machine that cuts connections while it is ``active``: after so many bytes of answers, or of
-    requests. Each connection draws its own fate.
+    """A proxy on this machine that cuts connections while it is ``active``, after a number of bytes of answers or
+    requests that is drawn for each connection.
     """
 
     def __init__(self, target: str, seed: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Sessions stay with their server, and say so when it is lost."""
+"""Sessions stay on their server, and report its loss."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whatever happens to servers and connections, each call gets one outcome, in time, and its program starts as often as
-was said at most; a session never goes on in another process without a word. Time is simulated, the rest is real.
+"""With any faults of servers and connections, each call gets one outcome in time, its program starts at most as often
+as allowed, and a session never continues in another process unreported. Time is simulated, the rest is real.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAULTS = ("kill", "restart", "stall", "wake", "fail", "well", "fill", "empty", "
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is sent at a time, runs so long, and is given up after so long, or never."""
+    """A program: when it is sent, how long it runs, and when it is cancelled, if ever."""
 
     at: float
     seconds: float
@@ -39,7 +39,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to a server at a time."""
+    """A fault of a server at a time."""
 
     at: float
     server: int
@@ -63,7 +63,7 @@ class Fleet:
         return Link(f"http://{server.host}", self.http, strict=False)
 
     def strike(self, fault: Fault) -> None:
-        """Let a fault happen."""
+        """Apply a fault."""
         server = self.servers[fault.server % len(self.servers)]
         match fault.kind:
             case "kill":
@@ -82,7 +82,7 @@ class Fleet:
                 server.full = fault.kind == "fill"
 
     async def replace(self, server: Server) -> None:
-        """As under Ray: a server is known to have ended, and another one is started in its place."""
+        """As under Ray: replace a server that is known to have ended."""
         at = self.servers.index(server)
         if self.links[at].gone:
             return  # the next one has not come yet
@@ -98,7 +98,7 @@ class Fleet:
         self.dispatcher.servers.add(fresh)
 
     async def play(self, programs: Sequence[Program], faults: Sequence[Fault]) -> None:
-        """Run programs while faults happen, and after a while no more; every program must end."""
+        """Run programs during a limited time of faults; every program must end."""
         loop = asyncio.get_running_loop()
         self.dispatcher.servers.links += self.links
         await self.dispatcher.servers.start(10.0)
@@ -122,7 +122,7 @@ class Fleet:
         call.drop()
 
     def check(self, programs: Sequence[Program]) -> None:
-        """What must hold when nothing is left to do."""
+        """Check the invariants after all work is done."""
         dispatcher, retries = self.dispatcher, self.options.retries
         assert not dispatcher._queue
         assert not dispatcher._sent
@@ -141,7 +141,7 @@ class Fleet:
 
 
 def check_session(outcomes: Sequence[Outcome]) -> None:
-    """A cell goes on where the one before it ended, or says that it does not."""
+    """Check that a cell continues the state of the previous one, or reports that it does not."""
     before: tuple[str, int] | None = None
     for outcome in outcomes:
         if outcome.status is not ToolStatus.OK:
@@ -159,7 +159,7 @@ def check_session(outcomes: Sequence[Outcome]) -> None:
 
 
 def simulate(programs: Sequence[Program], faults: Sequence[Fault], slots: Sequence[int], **options: Any) -> Fleet:
-    """Play programs and faults on servers with so many slots."""
+    """Run programs and faults on servers with the given numbers of slots."""
     with asyncio.Runner(loop_factory=PatientLoop) as runner:
 
         async def go() -> Fleet:

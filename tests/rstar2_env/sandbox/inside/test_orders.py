@@ -1,4 +1,4 @@
-"""Orders and replies come out as they went in, however long their texts are."""
+"""Orders and replies are unpacked as they were packed, with texts of any length."""
 
 from __future__ import annotations
 

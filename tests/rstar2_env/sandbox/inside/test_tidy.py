@@ -1,4 +1,4 @@
-"""A folder is removed whatever a program put into it, and nothing outside is touched."""
+"""A folder is removed with any contents, and nothing outside is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames survive any cutting of the stream, and junk is refused."""
+"""Frames are read from a stream in chunks of any size, and invalid bytes are rejected."""
 
 from __future__ import annotations
 

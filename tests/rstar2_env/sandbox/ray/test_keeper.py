@@ -1,4 +1,4 @@
-"""The actor of a node, without Ray around it: it serves its sandbox at its address, or says why it does not start."""
+"""The actor of a node, without Ray: it serves its sandbox on its address, or reports why it does not start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong options of the ray provider are refused, and said, before Ray starts anything."""
+"""Invalid options of the ray provider are rejected by name before Ray starts anything."""
 
 from __future__ import annotations
 

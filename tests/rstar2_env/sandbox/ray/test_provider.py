@@ -1,4 +1,4 @@
-"""Sandboxes on the nodes of a real cluster: calls go everywhere, and each gets one outcome whatever dies."""
+"""Sandboxes on the nodes of a real cluster: all nodes get calls, and each call has one outcome after any fault."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def nodes(ray_cluster: Any) -> Any:
 
 @pytest.fixture
 def sandbox(nodes: Any) -> Iterator[RaySandbox]:
-    """One that starts fast, on every node."""
+    """A sandbox that starts fast, on every node."""
     with RaySandbox(resource="calls", preload=(), watch_s=0.2, stall_s=5.0) as made:
         yield made
 
@@ -56,7 +56,7 @@ def actor_pids(sandbox: RaySandbox) -> list[int]:
 
 
 def wardens(pid: int) -> list[str]:
-    """The processes that an actor started."""
+    """Processes that an actor started."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         direct = file.read().split()
     for task in os.listdir(f"/proc/{pid}/task"):
@@ -66,7 +66,7 @@ def wardens(pid: int) -> list[str]:
 
 
 def runs(sandbox: RaySandbox, url: str) -> int:
-    """Calls that a node's server has given to its sandbox."""
+    """Number of calls that the server of a node has passed to its sandbox."""
     page = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {sandbox._token}"}, trust_env=False).text
     (line,) = [line for line in page.splitlines() if line.startswith("rstar2_sandbox_in_flight ")]
     return int(float(line.split()[1]))

@@ -1,4 +1,4 @@
-"""The remote sandbox does what the local one does: outcomes, threads, loops, cancelling, forks, the end."""
+"""The remote sandbox behaves like the local one: outcomes, threads, loops, cancelling, forks, closing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""code-judge's clients are answered as code-judge answers them, and told honestly what failed."""
+"""Clients of code-judge get the answers of code-judge, with correct reasons of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that say nothing, little or too much keep nobody else out; pages of a browser are no clients."""
+"""Silent, slow or excessive connections do not block other clients; web pages in a browser are rejected."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def bounded(serve: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def opened(bounded: Any) -> Iterator[Any]:
-    """Opens connections, which are closed after the test."""
+    """Open connections, which are closed after the test."""
     address = urlsplit(bounded.url)
     with contextlib.ExitStack() as stack:
         yield lambda: stack.enter_context(socket.create_connection((address.hostname, address.port), PATIENCE_S))
 
 
 def ended(connection: socket.socket) -> bool:
-    """Whether the other side closes the connection, in whatever way."""
+    """Whether the other side closes the connection in any way."""
     try:
         while connection.recv(1 << 16):
             pass

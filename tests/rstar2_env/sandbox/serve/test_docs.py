@@ -1,4 +1,4 @@
-"""What docs/sandbox.md says of the service is what happens."""
+"""The service behaves as described in docs/sandbox.md."""
 
 from __future__ import annotations
 

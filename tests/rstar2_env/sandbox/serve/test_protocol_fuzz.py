@@ -1,6 +1,6 @@
-"""Whatever arrives, the server answers it with what was wrong or with outcomes, never with an error of its own.
+"""The server answers any request with a reason or with outcomes, never with an internal error.
 
-Requests are valid ones in which something was exchanged, left out or added, and bytes that are no requests at all.
+The requests are valid ones with a changed, removed or added value, and arbitrary bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ VALUES = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, value: Any) -> Any:
-    """The value with one thing in it exchanged, left out or added."""
+    """A value with one change, removal or addition."""
     if isinstance(value, dict) and value and draw(st.integers(0, 3)):
         name = draw(st.sampled_from(sorted(value)))
         match draw(st.sampled_from(["into", "into", "into", "leave out", "add"])):
@@ -70,7 +70,7 @@ def changed(draw: st.DrawFn, value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def client(serve: Any) -> Iterator[Any]:
-    """Asks a server that is this module's own."""
+    """Client of a separate server for this module."""
     with (
         serve(max_request_mb=0.2, provider_options={"preload": [], "workers": 1, "waiting": 1}) as running,
         httpx.Client(base_url=running.url, timeout=400) as asking,
@@ -83,7 +83,7 @@ def post(client: Any, path: str, body: bytes, kind: str = "application/json") ->
 
 
 def holds_up(client: Any) -> None:
-    """An honest call gets its outcome, and nothing is left waiting."""
+    """Check that a valid call gets its outcome, and that nothing waits."""
     answer = post(client, "/v1/calls", json.dumps({"calls": [{"id": "honest", "code": "6 * 7"}]}).encode())
     said = [json.loads(line) for line in answer.text.splitlines() if line]
     assert [one["outcome"]["value"] for one in said] == ["42"], said

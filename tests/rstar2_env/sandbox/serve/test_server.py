@@ -1,4 +1,4 @@
-"""The server: who may ask, what is refused, what is measured, and how it stops."""
+"""The server: authentication, refusals, metrics, and shutdown."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def test_the_metrics_are_prometheus_text_and_add_up(serve: Any) -> None:
 
 
 def test_a_provider_that_fails_in_any_way_is_an_outcome() -> None:
-    """Any provider: here one that raises, so that the server's own boundary is seen."""
+    """A provider that raises exceptions, to test the handling of errors in the server."""
     import asyncio
 
     from rstar2_env.sandbox.serve.service import ServedCall, Service

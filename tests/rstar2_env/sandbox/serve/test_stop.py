@@ -1,4 +1,4 @@
-"""How the server starts as a command, and how it stops."""
+"""Start of the server as a command, and its shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each layer is in force, the sandbox cannot break out of itself, and strict refuses what it cannot keep."""
+"""Each layer is active, escapes fail, and strict isolation refuses to start without its guarantees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs see the packages that were named, with what those require, and no other."""
+"""Programs see the named packages with their requirements, and no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(sorted(p for root in roots for p in glob.glob(root + "/lib/python3*/*-pack
 def install(
     folder: Path, name: str, files: dict[str, str], requires: tuple[str, ...] = (), version: str = "1.0"
 ) -> None:
-    """Put a package into a folder of packages, as pip leaves it there."""
+    """Install a package into a folder, with the files that pip creates."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
     lines = [f"Requires-Dist: {one}" for one in requires]
     files = {

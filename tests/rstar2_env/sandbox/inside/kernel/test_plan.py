@@ -1,4 +1,4 @@
-"""A plan says which layers are in force, and goes to the zygote and back as plain data."""
+"""A plan lists the active layers, and is converted to plain data and back."""
 
 from __future__ import annotations
 

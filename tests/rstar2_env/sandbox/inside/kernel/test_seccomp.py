@@ -1,4 +1,4 @@
-"""The system-call filter, run by an interpreter of its machine code: right on every architecture, on any machine."""
+"""The system-call filter, run by an interpreter of its code: correct for every architecture, on any machine."""
 
 from __future__ import annotations
 

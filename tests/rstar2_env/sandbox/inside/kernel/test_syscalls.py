@@ -1,4 +1,4 @@
-"""What a program may call is what was seen in traces of the suites of CPython, NumPy and SymPy, and a named rest."""
+"""The allowed calls are the calls in traces of the test suites of CPython, NumPy and SymPy, and listed exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The users that programs run as, where root is that of a container: it may change users, and make a user namespace."""
+"""The users of programs, if root is that of a container and can change users and create user namespaces."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ print(json.dumps([layers, outcome.status.value, outcome.stdout, outcome.error_me
 
 
 def as_container_root(capabilities: tuple[str, ...], code: str, *without: str) -> tuple[dict[str, str], str, str, str]:
-    """Run a program in a sandbox of a root with these capabilities: the layers, the status, the output, the message."""
+    """Run a program in a sandbox of a root with these capabilities; return layers, status, output and message."""
     given = json.dumps([[CAPABILITIES[name] for name in capabilities], ["cgroups", *without], code])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, timeout=800, check=False

@@ -1,4 +1,4 @@
-"""The lines in which calls wait: by what they wait for, in the order in which they came."""
+"""The queues of waiting calls: by resource, in order of arrival."""
 
 from __future__ import annotations
 

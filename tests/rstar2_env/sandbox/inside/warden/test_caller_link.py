@@ -1,4 +1,4 @@
-"""Frames to a caller that reads slowly wait, in their order, and a caller that is gone is noticed."""
+"""Frames for a slow caller are buffered in order, and the end of a caller is noticed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rstar2_env.sandbox.inside.wire import FrameReader, pack
 
 @pytest.fixture
 def ends() -> Iterator[tuple[CallerLink, socket.socket]]:
-    """A link that does not block, and its caller."""
+    """A non-blocking link, and the socket of its caller."""
     inside, outside = socket.socketpair()
     link = CallerLink(inside.fileno(), os.dup(inside.fileno()))
     link.do_not_block()

@@ -1,4 +1,4 @@
-"""Who gives way and when, and how long a call may run, on a clock that the test turns."""
+"""Which programs are deprioritized and when, and their deadlines, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WALL_S = 2.0
 
 
 class Clock:
-    """The warden's loop and the time that it sees."""
+    """Event loop of the warden with a simulated clock."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -29,7 +29,7 @@ class Clock:
         heapq.heappush(self._timers, (when, next(self._order), what))
 
     def turn(self, seconds: float) -> None:
-        """Let time pass, with all that is due in it."""
+        """Advance the clock and run due timers."""
         until = self.now + seconds
         while self._timers and self._timers[0][0] <= until:
             when, _, what = heapq.heappop(self._timers)
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Program:
-    """A child that runs a call, and its tree as the parent sees it."""
+    """A child that runs a call, with the replies about its tree."""
 
     def __init__(self, world: World, wall_s: float) -> None:
         self._world = world
@@ -49,32 +49,32 @@ class Program:
         self.wait_status: int | None = None
         self.stopped_for: str | None = None
         self.ended_after = 0.0
-        self.told = 0
+        self.orders = 0
         self.can_be_lowered = True
         self.answers = True
         self.held_back: Callable[[], float] = lambda: 0.0
 
     def order(self, kind: int) -> None:
         assert kind == DEPRIORITIZE
-        self.told += 1
+        self.orders += 1
         if self.answers:
             reply = OrderReply(orders.DEPRIORITIZED, 1, int(self.can_be_lowered), self.held_back(), 0, "")
             self._world.clock.call_at(self._world.clock.now, lambda: self._world.way.on_reply(self, reply))  # type: ignore[arg-type]  # a stand-in
 
     def end(self) -> bool:
-        """Come to its end; returns whether it had given way."""
+        """End the program; return whether it was deprioritized."""
         self.wait_status = 0
         return self._world.way.end(self)  # type: ignore[arg-type]  # a stand-in
 
 
 class World:
-    """A warden's rules with room for some programs."""
+    """The deprioritizer of a warden with room for some programs."""
 
     def __init__(self, room: int) -> None:
         self.clock = Clock()
-        self.gave_way = 0
+        self.deprioritized = 0
         options: dict[str, Any] = {"deprioritize": room}
-        self.way = Deprioritizer(options, self.clock, self._stop, self._gone)  # type: ignore[arg-type]  # a stand-in
+        self.way = Deprioritizer(options, self.clock, self._stop, self._on_deprioritized)  # type: ignore[arg-type]  # a stand-in
 
     def start(self, wall_s: float = WALL_S) -> Program:
         program = Program(self, wall_s)
@@ -85,13 +85,13 @@ class World:
         if program.stopped_for is None:
             program.stopped_for, program.ended_after = why, self.clock.now - program.started_at
 
-    def _gone(self) -> None:
-        self.gave_way += 1
+    def _on_deprioritized(self) -> None:
+        self.deprioritized += 1
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Room for two."""
+    """A world with room for two programs."""
     made = World(2)
     monkeypatch.setattr(deprioritizing.time, "monotonic", lambda: made.clock.now)
     return made
@@ -102,62 +102,62 @@ def test_a_short_program_is_left_alone(world: World) -> None:
     world.clock.turn(AFTER_S * 0.9)
     assert not program.end()
     world.clock.turn(60)
-    assert (program.told, program.stopped_for, world.gave_way, world.way.count) == (0, None, 0, 0)
+    assert (program.orders, program.stopped_for, world.deprioritized, world.way.count) == (0, None, 0, 0)
 
 
-def test_a_long_program_gives_way_and_stops_counting_once(world: World) -> None:
+def test_a_long_program_is_deprioritized_and_stops_counting_once(world: World) -> None:
     program = world.start()
     world.clock.turn(AFTER_S * 1.1)
-    assert (program.told, world.gave_way, world.way.count) == (1, 1, 1)
+    assert (program.orders, world.deprioritized, world.way.count) == (1, 1, 1)
     world.clock.turn(WALL_S / 2)
-    assert (program.told, world.gave_way) == (1, 1)
+    assert (program.orders, world.deprioritized) == (1, 1)
     assert program.end()
     assert world.way.count == 0
 
 
-def test_one_that_has_not_answered_yet_still_counts_as_a_worker(world: World) -> None:
+def test_a_program_counts_as_a_worker_until_the_reply(world: World) -> None:
     program = world.start()
     program.answers = False
     world.clock.turn(AFTER_S * 1.1)
-    assert (program.told, world.gave_way) == (1, 0)
+    assert (program.orders, world.deprioritized) == (1, 0)
     assert not program.end()
 
 
-def test_no_more_give_way_than_there_is_room_for_and_the_next_follows_when_one_ends(world: World) -> None:
+def test_at_most_as_many_are_deprioritized_as_there_is_room_for(world: World) -> None:
     programs = [world.start(60) for _ in range(4)]
     world.clock.turn(10)
-    assert [program.told for program in programs] == [1, 1, 0, 0]
-    assert world.gave_way == 2
+    assert [program.orders for program in programs] == [1, 1, 0, 0]
+    assert world.deprioritized == 2
     assert programs[0].end()
     world.clock.turn(AFTER_S * 1.1)
-    assert sorted(program.told for program in programs) == [0, 1, 1, 1]
-    assert (world.gave_way, world.way.count) == (3, 2)
+    assert sorted(program.orders for program in programs) == [0, 1, 1, 1]
+    assert (world.deprioritized, world.way.count) == (3, 2)
 
 
-def test_without_being_held_back_a_program_ends_at_its_limit(world: World) -> None:
+def test_a_program_that_did_not_wait_ends_at_its_limit(world: World) -> None:
     program = world.start()
     world.clock.turn(60)
     assert program.stopped_for == "timeout"
     assert program.ended_after == pytest.approx(WALL_S)
 
 
-def test_the_time_for_which_it_was_held_back_does_not_count(world: World) -> None:
+def test_waiting_time_does_not_count(world: World) -> None:
     program = world.start()
     program.held_back = lambda: 1.5
     world.clock.turn(60)
     assert program.ended_after == pytest.approx(WALL_S + 1.5)
 
 
-def test_it_ends_at_the_hard_limit_whatever_holds_it_back(world: World) -> None:
+def test_it_ends_at_the_hard_limit_for_any_waiting_time(world: World) -> None:
     program = world.start()
     program.held_back = lambda: max(0.0, world.clock.now - program.started_at - WALL_S + 0.001)
     world.clock.turn(60)
     assert program.stopped_for == "timeout"
     assert program.ended_after == pytest.approx(WALL_S * MOST)
-    assert 10 < program.told < 1000, "it is asked again and again, but not all the time"
+    assert 10 < program.orders < 1000, "it is asked again and again, but not all the time"
 
 
-def test_it_ends_at_the_hard_limit_though_nobody_answers(world: World) -> None:
+def test_it_ends_at_the_hard_limit_without_replies(world: World) -> None:
     program = world.start()
     world.clock.turn(AFTER_S * 1.1)
     program.answers = False
@@ -166,27 +166,27 @@ def test_it_ends_at_the_hard_limit_though_nobody_answers(world: World) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 2])
-def test_one_that_cannot_give_way_has_the_limit_that_it_was_given(world: World, room: int) -> None:
+def test_a_program_that_cannot_be_deprioritized_keeps_its_limit(world: World, room: int) -> None:
     world.way._most = room
     program = world.start()
     program.can_be_lowered, program.held_back = False, lambda: 1.0
     world.clock.turn(60)
     assert program.ended_after == pytest.approx(WALL_S)
-    assert world.gave_way == 0
-    assert bool(program.told) == (room > 0)
+    assert world.deprioritized == 0
+    assert bool(program.orders) == (room > 0)
 
 
-def test_one_that_cannot_give_way_now_is_asked_again(world: World) -> None:
+def test_deprioritizing_is_tried_again(world: World) -> None:
     program = world.start()
     program.can_be_lowered = False
     world.clock.turn(AFTER_S * 1.1)
     assert world.way.count == 0
     program.can_be_lowered = True
     world.clock.turn(AFTER_S)
-    assert (program.told, world.gave_way) == (2, 1)
+    assert (program.orders, world.deprioritized) == (2, 1)
 
 
-def test_a_limit_that_is_shorter_than_the_patience_with_it_holds_as_it_is(world: World) -> None:
+def test_a_limit_shorter_than_the_delay_holds(world: World) -> None:
     program = world.start(AFTER_S / 2)
     world.clock.turn(60)
-    assert (program.told, program.ended_after) == (0, pytest.approx(AFTER_S / 2))
+    assert (program.orders, program.ended_after) == (0, pytest.approx(AFTER_S / 2))

@@ -1,4 +1,4 @@
-"""Which preloaded modules a program names, and that finding out is bounded."""
+"""Preloaded modules that a program names, found in bounded time."""
 
 from __future__ import annotations
 

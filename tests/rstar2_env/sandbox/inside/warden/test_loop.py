@@ -1,4 +1,4 @@
-"""The loop calls what is ready and what is due, in the order of their times, and nothing that was taken away."""
+"""The loop calls ready and due callbacks in order of time, and no removed ones."""
 
 from __future__ import annotations
 

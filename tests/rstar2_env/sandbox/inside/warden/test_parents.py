@@ -1,4 +1,4 @@
-"""Which parent a program gets, how many there are, and which makes room."""
+"""The choice of a parent for a program, the number of parents, and which one is retired."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.sandbox.inside.warden.parents import Parents
 
 
 class Grower:
-    """A zygote whose parents say that they are ready, and do nothing more."""
+    """A zygote whose parents report that they are ready and do nothing else."""
 
     def __init__(self) -> None:
         self.made: list[list[str]] = []
@@ -131,15 +131,15 @@ def test_one_that_does_not_answer_is_noticed(grower: Grower) -> None:
 
 
 def test_what_a_parent_says_is_passed_on_once_it_is_ready(grower: Grower) -> None:
-    heard, settled = [], []
+    messages, settled = [], []
     parents, loop = make(grower, 4, "a"), EventLoop(lambda owner, error: None)
-    parents.listen(loop, lambda parent, message: (heard.append((parent, message)), loop.stop()), settled.append)
+    parents.listen(loop, lambda parent, message: (messages.append((parent, message)), loop.stop()), settled.append)
     heavy = parents.for_program([b"a"])
     grower.theirs[1].send(orders.pack_reply(orders.PONG))
     loop.run()
     assert settled == [heavy]
     assert heavy.ready
-    [(parent, message)] = heard
+    [(parent, message)] = messages
     assert parent is heavy
     assert message.kind == orders.PONG
     parents.close()

@@ -1,4 +1,4 @@
-"""A slot says which limits hold in it unaided, so that the zygote watches the others."""
+"""A slot reports the limits that the kernel does not enforce, which the zygote watches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ControlGroup:
 
 
 class ControlGroups:
-    """Control groups of some controllers, without a kernel's."""
+    """Control groups with some controllers, without the kernel."""
 
     def __init__(self, *controllers: str) -> None:
         self.controllers = controllers

@@ -1,4 +1,4 @@
-"""Of what a child writes, as much is kept as was asked for, and the rest is counted."""
+"""Output of a child is stored up to the limit, and the rest is counted."""
 
 from __future__ import annotations
 

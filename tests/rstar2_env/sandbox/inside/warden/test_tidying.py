@@ -1,4 +1,4 @@
-"""A folder that a program filled is removed between the rounds of the warden's loop, and keeps nothing waiting."""
+"""A large folder is removed between the rounds of the warden's loop, without delaying other work."""
 
 from __future__ import annotations
 

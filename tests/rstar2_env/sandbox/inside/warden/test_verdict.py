@@ -1,4 +1,4 @@
-"""The verdict follows what the warden and the kernel saw; a program's own report adds detail and decides nothing."""
+"""The verdict follows the observations of warden and kernel; a program's own report only adds detail."""
 
 from __future__ import annotations
 

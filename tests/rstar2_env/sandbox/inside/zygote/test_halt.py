@@ -1,4 +1,4 @@
-"""A tree that is halted stands still whole and goes on whole; one that cannot be halted is told."""
+"""A process tree is halted and resumed completely, and a failure to halt it is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAKER = "import os, sys\nwhile True: os.kill(int(sys.argv[1]), 18)"
 
 @pytest.fixture
 def tree() -> Iterator[int]:
-    """A process and two children, each in a session of its own, all of them busy."""
+    """A process and two children, each in its own session, all busy."""
     with subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.read(3) == b"xxx"

@@ -1,4 +1,4 @@
-"""A child reads its job and not a byte more, and its limits only ever go down."""
+"""A child reads exactly its job, and its limits are only lowered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.sandbox.inside.zygote import intake
 
 @pytest.fixture
 def job_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The end of the job pipe to write to."""
+    """The writing end of the job pipe."""
     reading, writing = os.pipe()
     monkeypatch.setattr(intake, "JOB_FD", reading)
     yield writing

@@ -1,4 +1,4 @@
-"""A program runs as a notebook cell does, and is described truly."""
+"""A program runs like a notebook cell, and its report is correct."""
 
 from __future__ import annotations
 

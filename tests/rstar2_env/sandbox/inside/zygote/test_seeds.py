@@ -1,4 +1,4 @@
-"""The same seed gives the same draws, of modules that were loaded before and of those that are imported later."""
+"""The same seed gives the same draws, for modules loaded before and modules imported later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(json.dumps([draws, len(left)]))
 
 
 def draws(before: bool, seed: int) -> tuple[list[float], int]:
-    """Draws of three generators, and how many finders stand in the way of imports."""
+    """Draws of three generators, and the number of import hooks."""
     command = [sys.executable, "-c", PROGRAM, json.dumps([before, seed])]
     found, finders = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found, finders
@@ -32,7 +32,7 @@ def draws(before: bool, seed: int) -> tuple[list[float], int]:
 
 @pytest.fixture(scope="module")
 def seven() -> list[float]:
-    """The draws of seed 7, where nothing was loaded."""
+    """Draws of seed 7 in an interpreter without the modules."""
     return draws(False, 7)[0]
 
 

@@ -1,4 +1,4 @@
-"""A watch names the bound that a tree has passed, and counts what its processes and files really hold."""
+"""A watch reports the limit that a tree exceeds, and measures its processes and files correctly."""
 
 from __future__ import annotations
 
