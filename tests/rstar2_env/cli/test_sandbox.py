@@ -88,7 +88,7 @@ def test_several_files_can_be_cells_of_one_session(tmp_path: Path) -> None:
     assert lines[2]["value"] == "42"
     shown = RUNNER.invoke(app, ["run", *arguments]).output
     assert "[timeout] session interrupted" in shown
-    assert "what it had done by then is kept" in shown
+    assert "its effects until then are kept" in shown
 
 
 def test_without_json_a_program_speaks_for_itself(tmp_path: Path) -> None:
