@@ -210,8 +210,8 @@ print("REACHED")
 """
 _MEMORY = """
 import os, time
-took, tell = os.pipe()
-os.set_blocking(took, False)
+reader, writer = os.pipe()
+os.set_blocking(reader, False)
 pids = []
 for _ in range(6):
     pid = os.fork()
@@ -219,13 +219,13 @@ for _ in range(6):
         block = bytearray(40 << 20)
         for at in range(0, len(block), 4096):
             block[at] = 1
-        os.write(tell, b"x")
+        os.write(writer, b"x")
         time.sleep(600)
     pids.append(pid)
 held = 0
 while held < len(pids) and not os.waitpid(-1, os.WNOHANG)[0]:
     try:
-        held += len(os.read(took, 9))
+        held += len(os.read(reader, 9))
     except BlockingIOError:
         time.sleep(0.02)
 if held == len(pids):
@@ -255,7 +255,7 @@ while True:
 """
 _DAEMON = """
 import ctypes, os, time
-wait, tell = os.pipe()
+reader, writer = os.pipe()
 if os.fork() == 0:
     try:
         os.setsid()
@@ -263,10 +263,10 @@ if os.fork() == 0:
         pass
     if os.fork() == 0:
         ctypes.CDLL(None).prctl(15, b"{mark}")
-        os.write(tell, b"x")
+        os.write(writer, b"x")
         time.sleep(600)
     os._exit(0)
-os.read(wait, 1)
+os.read(reader, 1)
 print("{mark}")
 """
 

@@ -53,7 +53,7 @@ def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
 
     Raises:
         UnknownNameError: No provider has that name.
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
     return PROVIDERS.get(provider)(**options)

@@ -172,7 +172,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
 
     Raises:
         UnknownNameError: No provider has that name.
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
     return SharedSandbox(provider, **options)

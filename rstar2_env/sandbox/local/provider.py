@@ -22,7 +22,7 @@ class LocalSandbox(WardenClient):
         **options: See ``LocalOptions``.
 
     Raises:
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
         SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
 

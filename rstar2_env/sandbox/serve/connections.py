@@ -1,6 +1,6 @@
 """Limits on the connections of the server: their number, and the time for the header of a request.
 
-Covered: HTTP/1.1 with h11, even if other protocols of uvicorn are installed; h11 limits an unfinished header to 64 KiB.
+Covered: HTTP/1.1 with h11, even if other protocols are installed; uvicorn limits an unfinished header to 64 KiB.
 Not covered: a client that sends its body slowly, which blocks only its own connection.
 """
 

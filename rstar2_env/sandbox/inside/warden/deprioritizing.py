@@ -34,7 +34,7 @@ class Deprioritizer:
 
     Args:
         options: ``deprioritize``, the largest number of deprioritized programs that run.
-        loop: Where the timers run.
+        loop: Event loop for the timers.
         stop: Ends a program for a reason.
         on_deprioritized: Called after a program was deprioritized.
     """
