@@ -179,5 +179,5 @@ def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
         name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
         table.add_row(name, state, escape(row["detail"]), tested)
     Console().print(table)
-    typer.echo("Bold: guarantees of strict isolation; the other layers are mechanisms behind them.")
+    typer.echo("Bold: guarantees of strict isolation; the other layers are their mechanisms.")
     typer.echo("--json includes the observations of each escape test.")
