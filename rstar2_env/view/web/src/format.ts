@@ -1,4 +1,4 @@
-/* Numbers, shares, times and texts as the pages show them. What is missing is a dash. */
+/* Formatting of numbers, shares, times and texts. Missing values are shown as a dash. */
 
 export const NONE = "–";
 
@@ -32,7 +32,7 @@ export function signed(value: number | null | undefined, form: (value: number) =
   return value < 0 ? `−${form(-value)}` : value > 0 ? `+${form(value)}` : form(value);
 }
 
-/** Seconds in the unit that suits them: `340 ms`, `12.3 s`, `4 min 10 s`, `3 h 20 min`. */
+/** A duration in a suitable unit: `340 ms`, `12.3 s`, `4 min 10 s`, `3 h 20 min`. */
 export function seconds(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE;
   if (value < 0.9995) return `${number(value * 1000)} ms`;
@@ -42,7 +42,7 @@ export function seconds(value: number | null | undefined): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/** A moment in the reader's time: `22 Nov, 14:05`. */
+/** A time in the local time zone: `22 Nov, 14:05`. */
 export function moment(time: string | null | undefined): string {
   const date = new Date(time ?? "");
   if (Number.isNaN(date.getTime())) return NONE;
@@ -51,7 +51,7 @@ export function moment(time: string | null | undefined): string {
   return `${day}, ${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
 }
 
-/** How long ago a moment was: `just now`, `5 min ago`, `3 h ago`, `2 days ago`. */
+/** A relative time: `just now`, `5 min ago`, `3 h ago`, `2 days ago`. */
 export function ago(time: string | null | undefined, now = Date.now()): string {
   const date = new Date(time ?? "").getTime();
   if (Number.isNaN(date)) return NONE;
@@ -68,7 +68,7 @@ export function many(value: number, word: string, plural = `${word}s`): string {
   return `${count(value)} ${value === 1 ? word : plural}`;
 }
 
-/** A text of at most some characters, cut with an ellipsis. */
+/** Cut a text to a maximum length, with an ellipsis. */
 export function short(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
@@ -82,7 +82,7 @@ export function plain(value: unknown): string {
 
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
-/** A text whose control characters can be seen: a program may print any, and some turn the direction of writing. */
+/** Make control characters visible: programs may print any, and some change the direction of text. */
 export function visible(text: string): string {
   return text.replace(/\r\n/g, "\n").replace(CONTROLS, (letter) => {
     const code = letter.charCodeAt(0);

@@ -1,8 +1,8 @@
-/* The page's start: theme, data, shell. */
+/* Entry point of the page: theme, data, shell. */
 import { render } from "preact";
 import { DataContext } from "./data/hooks";
 import { Live } from "./data/live";
-import { openSource } from "./data/source";
+import { openSource } from "./data/open-source";
 import { App } from "./shell/app";
 import { applyTheme } from "./shell/theme";
 import { Failed } from "./ui/states";
@@ -20,7 +20,7 @@ async function start(): Promise<void> {
   applyTheme();
   const place = document.getElementById("app");
   if (!place) return;
-  // The cookie holds the token from now on; the address that is shared does not.
+  // The token is now in a cookie: remove it from the address, which users may share.
   const url = new URL(location.href);
   if (url.searchParams.has("token")) {
     url.searchParams.delete("token");

@@ -47,6 +47,6 @@ it("keeps a comparison's figures beside the rows that it filters", async () => {
   expect((await one.get<Page<unknown>>("api/compare", { a: "r", b: "s", change: "gained" })).total).toBe(0);
 });
 
-it("says that something is not part of the export", async () => {
-  await expect((await source()).get("api/runs/other")).rejects.toThrow(/not part of the exported page/);
+it("says that something is not included in the export", async () => {
+  await expect((await source()).get("api/runs/other")).rejects.toThrow(/not included in the exported page/);
 });

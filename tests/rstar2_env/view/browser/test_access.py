@@ -57,7 +57,7 @@ def open_filters(look, runs):
     """The table of episodes with all its filters, some of which are on."""
     page = look("runs/roc-0/episodes?split=train&kept=0")
     page.get_by_role("button", name="More filters").click()
-    expect(page.get_by_label("Dropped for")).to_be_visible()
+    expect(page.get_by_label("Drop reason")).to_be_visible()
     return page
 
 
@@ -82,7 +82,7 @@ def data_of_a_plot(look, runs):
 def reasons_explained(look, runs):
     """The groups with what the reasons mean."""
     page = look("runs/roc-0/groups?rejected=1")
-    page.get_by_text("What the reasons mean").click()
+    page.get_by_text("Explanation of the reasons").click()
     return page
 
 

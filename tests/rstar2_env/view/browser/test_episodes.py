@@ -40,7 +40,7 @@ def test_episodes_are_filtered_as_the_folder_says(look, runs):
     count_is(page, len(entries))
     page.get_by_label("Selection", exact=True).select_option(label="kept")
     count_is(page, sum(entry.kept for entry in entries))
-    page.get_by_label("Answer", exact=True).select_option(label="right")
+    page.get_by_label("Answer", exact=True).select_option(label="correct")
     right = [entry for entry in entries if entry.kept and entry.episode.correct]
     count_is(page, len(right))
     page.get_by_label("Steps", exact=True).fill("3-5")
@@ -81,7 +81,7 @@ def test_an_episode_shows_its_conversation_calls_answer_and_why_it_was_chosen(lo
         expect(page.get_by_text(str(status), exact=False).first).to_be_visible()
     expect(page.get_by_text(f"dropped: {entry.decision.reason}").first).to_be_visible()
     expect(page.locator("dl.verdict")).to_contain_text(entry.episode.answer)
-    page.get_by_role("link", name="Why, in its group").click()
+    page.get_by_role("link", name="Explain in group").click()
     expect(page.get_by_role("heading", name=f"Step {entry.step}, group {entry.episode.group}")).to_be_visible()
 
 
@@ -106,7 +106,7 @@ def test_the_keyboard_alone_opens_and_walks_episodes(look):
     page = look("runs/roc-0/episodes?split=train")
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 8})  # as on a busy machine
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     grid = page.get_by_role("grid", name="Episodes")
     for _ in range(60):

@@ -47,7 +47,7 @@ def test_a_group_tells_who_was_kept_who_was_dropped_and_by_which_numbers(look, r
         assert entry.decision.reason in text
         if at is not None and entry.episode.available:
             assert float(numbers(row.locator("th, td"))[at]) == round(penalty(entry.episode), 3)
-    expect(page.get_by_role("img", name=re.compile(r"Right: \d+, of which \d+ train"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"Correct: \d+, of which \d+ kept"))).to_be_visible()
     expect(page.get_by_text(f"{len(group)} episodes were played")).to_be_visible()
     expect(page.get_by_text("Selector roc")).to_be_visible()
 
@@ -114,7 +114,7 @@ def test_a_problem_has_its_success_over_time_and_its_episodes(look, runs):
     page.get_by_role("heading", name=name).wait_for()
     rows = page.get_by_role("region", name="Episodes of the problem").locator("tbody tr")
     assert rows.count() == len(own)
-    right = [text for text in rows.all_inner_texts() if "right" in text]
+    right = [text for text in rows.all_inner_texts() if "correct" in text]
     assert len(right) == sum(entry.episode.correct and entry.episode.available for entry in own)
 
 

@@ -22,7 +22,7 @@ CARDS = {
     "Reward": {"held out": "eval/reward", "played": "rollout/reward", "kept": "kept/reward"},
     "Tool errors": {
         "all episodes": "rollout/tool_error_share",
-        "right episodes": "rollout/tool_error_share_correct",
+        "correct episodes": "rollout/tool_error_share_correct",
         "kept episodes": "kept/tool_error_share",
     },
     "Length": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
@@ -35,9 +35,9 @@ CARDS = {
     "Where a step's time goes": {
         "rollout": "seconds/rollout",
         "training": "seconds/train",
-        "hand-over": "seconds/hand_over",
+        "weight sync": "seconds/hand_over",
     },
-    "Seconds of an episode": {"tools": "seconds/tool"},
+    "Seconds per episode": {"tools": "seconds/tool"},
     "Share of tokens that train": {"trained": "tokens/share_trained"},
 }
 """Figures of a run by the label of their line, by card."""
@@ -201,7 +201,7 @@ def test_seeds_are_a_mean_with_a_band_or_each_a_line(look, runs):
     shown = data(page, "Reward")
     assert list(shown) == ["roc-0", "roc-1", "grpo-0"]
     assert [shown[f"roc-{seed}"] for seed in (0, 1)] == [near(one) for one in seeds]
-    card(page, "Reward").get_by_label("Of", exact=True).select_option(label="played")
+    card(page, "Reward").get_by_label("Metric", exact=True).select_option(label="played")
     wanted = near(figures(runs, "grpo-0", "rollout/reward"))
     expect(page.get_by_role("region", name="Data of Reward").locator("tbody tr")).to_have_count(len(wanted))
     assert data(page, "Reward")["grpo-0"] == wanted
@@ -210,12 +210,12 @@ def test_seeds_are_a_mean_with_a_band_or_each_a_line(look, runs):
 def test_a_legend_turns_its_line_off_and_on(look):
     page = look("runs/roc-0")
     before, labels = picture(page, "Tool errors"), list(data(page, "Tool errors"))
-    button = card(page, "Tool errors").get_by_role("button", name="right episodes")
+    button = card(page, "Tool errors").get_by_role("button", name="correct episodes")
     expect(button).to_have_attribute("aria-pressed", "true")
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")
     redrawn(page, "Tool errors", before)
-    assert list(data(page, "Tool errors")) == [label for label in labels if label != "right episodes"]
+    assert list(data(page, "Tool errors")) == [label for label in labels if label != "correct episodes"]
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     assert list(data(page, "Tool errors")) == labels
@@ -234,7 +234,7 @@ def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
     assert told["parts.selector.name"] == ("roc", "all")
     assert told["parts.selector.minimum"] == (str(a["minimum"]), "–")
     page = look(f"{SIDE_BY_SIDE}&left=roc-0&right=roc-1")
-    page.get_by_role("heading", name="What tells the recipes apart").click()
+    page.get_by_role("heading", name="Differences between recipes").click()
     rows = page.get_by_role("region", name="Options that differ").locator("tbody tr")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("run.seed")

@@ -35,7 +35,7 @@ def test_a_selector_is_explained_with_its_reasons_and_the_numbers_of_a_group(nam
     card = page.get_by_role("region", name="Selector")
     expect(card).to_contain_text(f"Selector {name}")
     expect(card).to_contain_text(page_words("SELECTORS")[name])
-    card.get_by_text("What the reasons mean").click()
+    card.get_by_text("Explanation of the reasons").click()
     reasons = {one.decision.reason for group in groups_of(run) for one in group if not one.kept}
     for reason in reasons:
         expect(card.locator("dl div").filter(has_text=page_words("REASONS")[reason])).to_contain_text(reason)

@@ -14,7 +14,7 @@ def test_an_episode_of_training_shows_answer_gold_and_the_verifiers_reason(look,
     )
     page = look(f"runs/roc-0/episodes/train-1-{number}")
     card = page.locator(".verdict")
-    expect(card).to_contain_text("the answer was read and is not right (number)")
+    expect(card).to_contain_text("the answer is wrong (number)")
     expect(card).to_contain_text(wrong.more["gold"])
     expect(card).not_to_contain_text("not recorded")
 

@@ -1,7 +1,7 @@
-/* Addresses of the interface: a path and its query in one spelling. */
+/* Addresses of the API: a path and its query in canonical form. */
 import type { Query } from "./types";
 
-/** Why an answer could not be had, in words for the reader. */
+/** Error of a request, with a message for the user. */
 export class SourceError extends Error {
   constructor(
     message: string,
@@ -11,7 +11,7 @@ export class SourceError extends Error {
   }
 }
 
-/** `api/…?name=value`, without the names whose value is empty. */
+/** Return `api/…?name=value`, without empty values. */
 export function address(path: string, query: Query = {}): string {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -21,7 +21,7 @@ export function address(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-/** A path of the interface of segments that are names (of runs, problems): each is escaped. */
+/** Join names (of runs, problems) to a path of the API; each segment is escaped. */
 export function path(...segments: (string | number)[]): string {
   return ["api", ...segments.map((segment) => encodeURIComponent(String(segment)))].join("/");
 }

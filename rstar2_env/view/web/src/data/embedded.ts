@@ -1,4 +1,4 @@
-/* The data of an export: answers by address, packed into the page; lists are filtered, sorted and cut here. */
+/* Data source of an export: responses by address, embedded in the page; lists are filtered, sorted and paged here. */
 import { address, SourceError } from "./address";
 import { type Row, select, wordsOf } from "./rows";
 import type { Source } from "./source";
@@ -11,16 +11,16 @@ export interface Embedded {
   responses: Record<string, unknown>;
 }
 
-/** The names of a query that choose a window, an order or rows of a list; the others belong to the address. */
+/** Addresses of lists. Their queries select rows, order and page; other queries are part of the address. */
 const LISTS = /^api\/(runs\/[^/]+\/(episodes|groups|problems)|compare)$/;
 const OF_ADDRESS = new Set(["a", "b"]);
 
-/** Unpacks what an export carries: base64 of gzip of JSON. */
+/** Decode the data of an export: gzipped JSON in base64. */
 export async function readEmbedded(text: string): Promise<Embedded> {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const data = (await new Response(stream).json()) as Embedded;
-  if (data.version !== 1) throw new SourceError(`This page holds data of version ${data.version}; it reads version 1.`, 0);
+  if (data.version !== 1) throw new SourceError(`This page contains data of version ${data.version}, but supports only version 1.`, 0);
   return data;
 }
 
@@ -38,7 +38,7 @@ export class EmbeddedSource implements Source {
   async get<T>(path: string, query: Query = {}): Promise<T> {
     const list = LISTS.test(path);
     const found = this.find(path, list ? this.ofAddress(path, query) : query) ?? this.swapped(path, query);
-    if (found === undefined) throw new SourceError("This is not part of the exported page.", 404);
+    if (found === undefined) throw new SourceError("This is not included in the exported page.", 404);
     if (!list) return found as T;
     const page = found as Page<Row>;
     const picked = select(page.rows, query, (row) => this.text(path, row));
@@ -59,7 +59,7 @@ export class EmbeddedSource implements Source {
     return this.responses.get(plain(address(path, query))) ?? this.responses.get(plain(path));
   }
 
-  /** The comparison of two runs from that of the same two in the other order, which alone is in the page. */
+  /** Derive a comparison of two runs from the one in the opposite order; the export contains only one of them. */
   private swapped(path: string, query: Query): unknown {
     if (path !== "api/compare" && path !== "api/difference") return undefined;
     const { a, b } = query;
@@ -68,14 +68,14 @@ export class EmbeddedSource implements Source {
     return found === undefined ? undefined : mirrored(found);
   }
 
-  /** The words of an episode that a search reads; made once. */
+  /** Searchable text of an episode, cached. */
   private text(path: string, row: Row): string {
     const key = `${path}/${encodeURIComponent(String(row["key"] ?? ""))}`;
     const known = this.texts.get(key);
     if (known !== undefined) return known;
     const line = this.responses.get(plain(key)) as EpisodeLine | undefined;
-    const said = (line?.messages ?? []).map((message) => message.content);
-    const text = wordsOf([row["question"], row["problem_id"], ...said, line?.["answer"], line?.gold].map((one) => String(one ?? "")).join("\n"));
+    const messages = (line?.messages ?? []).map((message) => message.content);
+    const text = wordsOf([row["question"], row["problem_id"], ...messages, line?.["answer"], line?.gold].map((one) => String(one ?? "")).join("\n"));
     if (row["key"] !== undefined) this.texts.set(key, text);
     return text;
   }
@@ -83,7 +83,7 @@ export class EmbeddedSource implements Source {
 
 const OPPOSITE: Record<string, string> = { gained: "lost", lost: "gained" };
 
-/** An answer about two runs as if they had been asked for in the other order. */
+/** Swap the two runs in a comparison. */
 function mirrored(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((one: unknown) => (typeof one === "object" && one !== null ? mirrored(one) : one));
   if (typeof value !== "object" || value === null) return value;
@@ -108,7 +108,7 @@ function mirrored(value: unknown): unknown {
   return { ...rest, ...Object.fromEntries(Object.entries(given).filter(([name]) => name in (value as Row))) };
 }
 
-/** An address whose escapes are undone: languages escape different characters. */
+/** Unescape an address: Python and JavaScript escape different characters. */
 function plain(name: string): string {
   try {
     return decodeURIComponent(name);

@@ -1,7 +1,7 @@
-/* What the interface answers about groups, the sampler, problems and the comparison of two runs. */
+/* Types of the API responses about groups, the sampler, problems and the comparison of two runs. */
 import type { Counts, EpisodeRow, Numbers } from "./types";
 
-/** Numbers by which a selector chose, by name; docs/trainers.md lists them. */
+/** Values used by a selector, by name; docs/trainers.md lists them. */
 export type Weighed = Record<string, number | null>;
 
 export interface GroupRow {
@@ -22,7 +22,7 @@ export interface GroupRow {
   rejected: boolean;
   reasons: Counts;
   ends: Counts;
-  /** A letter an episode: `C` right and kept, `c` right and dropped, `W` and `w` wrong ones, `x` one that does not count. */
+  /** One letter per episode: `C` correct and kept, `c` correct and dropped, `W` and `w` wrong, `x` not counted. */
   marks: string;
 }
 
@@ -61,7 +61,7 @@ export interface Sampler {
   summary?: string;
   steps: number[];
   groups: { all_right: number[]; mixed: number[]; all_wrong: number[] };
-  /** Of the problems seen so far, how many were never, sometimes, always solved in their last group. */
+  /** Numbers of seen problems that were never, sometimes or always solved in their last group. */
   counts: { steps: number[]; hard: number[]; middle: number[]; easy: number[] };
   success: Numbers;
   new_problems: number[];
@@ -88,10 +88,10 @@ export interface ProblemRow {
 
 export interface ProblemDetail extends Omit<ProblemRow, "success"> {
   gold: string | null;
-  /** Share of right answers over all its episodes. */
+  /** Share of correct answers over all episodes. */
   rate: number | null;
   steps: number[];
-  /** The same at each step. */
+  /** Share of correct answers at each step. */
   success: Numbers;
   count: number[];
   episodes: EpisodeRow[];
@@ -103,7 +103,7 @@ export interface Side {
   tokens: number | null;
   tool_error_share: number | null;
   reward: number | null;
-  /** Its episodes of this problem, the newest first. */
+  /** Keys of the run's episodes of this problem, newest first. */
   keys: string[];
 }
 
@@ -113,7 +113,7 @@ export interface CompareRow {
   task: string;
   a: Side;
   b: Side;
-  /** Success of b less that of a; null where no episode of one of them counts. */
+  /** Success of b minus success of a; null if a run has no counted episodes. */
   difference: number | null;
 }
 

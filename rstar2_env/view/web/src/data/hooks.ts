@@ -1,4 +1,4 @@
-/* Hooks for pages: an answer of the source, loaded again when its run changed; the state of following. */
+/* Hooks for pages: load a response from the source and reload it when its run changes; versions of runs. */
 import { createContext } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { address } from "./address";
@@ -15,11 +15,11 @@ export const DataContext = createContext<Data | null>(null);
 
 export function useDataContext(): Data {
   const data = useContext(DataContext);
-  if (!data) throw new Error("A page needs the context of the data.");
+  if (!data) throw new Error("DataContext is missing.");
   return data;
 }
 
-/** The version of a run (of all runs without a name); the component renders again when it grows. */
+/** Version of a run, or of all runs without a name; the component rerenders when it grows. */
 export function useVersion(run?: string): number {
   const { live } = useDataContext();
   const [version, setVersion] = useState(live.version(run));
@@ -31,7 +31,7 @@ export function useVersion(run?: string): number {
   return version;
 }
 
-/** The versions of some runs, as one text that changes when any of them did. */
+/** Versions of several runs as one string, which changes when any of them changes. */
 function useVersions(runs: string[]): string {
   const { live } = useDataContext();
   const names = runs.join("\n");
@@ -46,14 +46,14 @@ function useVersions(runs: string[]): string {
 }
 
 export interface Loaded<T> {
-  /** The last answer; kept while a newer one of the same address is loaded. */
+  /** Last response; it stays available while a newer one for the same address is loading. */
   value: T | null;
   error: Error | null;
   loading: boolean;
   again: () => void;
 }
 
-/** Loads an address, and again whenever its run changed. `null` loads nothing. */
+/** Load an address, and reload it whenever its run changes. `null` loads nothing. */
 export function useLoad<T>(path: string | null, query: Query = {}, run?: string): Loaded<T> {
   const { source } = useDataContext();
   const version = useVersion(run);
@@ -79,8 +79,8 @@ export function useLoad<T>(path: string | null, query: Query = {}, run?: string)
       },
       (error: unknown) => {
         if (stop.signal.aborted) return;
-        const told = error instanceof Error ? error : new Error(String(error));
-        setHeld((before) => ({ wanted, value: before.wanted === wanted ? before.value : null, error: told }));
+        const failure = error instanceof Error ? error : new Error(String(error));
+        setHeld((before) => ({ wanted, value: before.wanted === wanted ? before.value : null, error: failure }));
         setLoading(false);
       },
     );
@@ -95,7 +95,7 @@ export function useLoad<T>(path: string | null, query: Query = {}, run?: string)
   };
 }
 
-/** Loads one address for each run of a list, side by side; runs that fail are left out and named. */
+/** Load one address for each run of a list, in parallel; runs that fail are returned in `errors`. */
 export function useLoadAll<T>(runs: string[], address: (run: string) => string, query: Query = {}) {
   const { source } = useDataContext();
   const version = useVersions(runs);

@@ -1,4 +1,4 @@
-/* Which runs changed, and when: one long poll for the whole page, paused while nobody looks. */
+/* Live updates: one long-polling request for the whole page, paused while the page is hidden. */
 import type { Source } from "./source";
 
 export type LiveState = "live" | "paused" | "lost" | "exported";
@@ -6,7 +6,7 @@ export type LiveState = "live" | "paused" | "lost" | "exported";
 const RETRY_MS = [1000, 2000, 5000, 10000];
 const GAP_MS = 500;
 
-/** Follows a source; pages subscribe and load again when the version of what they show has grown. */
+/** Follows a source; pages subscribe, and reload when the version of their run has grown. */
 export class Live {
   state: LiveState;
   updated: Date | null = null;
@@ -22,17 +22,17 @@ export class Live {
 
   start(): void {
     if (this.source.exported) return;
-    document.addEventListener("visibilitychange", () => this.turn());
-    this.turn();
+    document.addEventListener("visibilitychange", () => this.applyState());
+    this.applyState();
   }
 
-  /** Pauses or goes on, as the reader asked. */
+  /** Pause or resume, on the user's request. */
   toggle(): void {
     this.wanted = !this.wanted;
-    this.turn();
+    this.applyState();
   }
 
-  /** Grows whenever a run changed; without a name, whenever any did. */
+  /** Counter that grows when a run changes; without a name, when any run changes. */
   version(run?: string): number {
     return this.versions.get(run ?? "") ?? 0;
   }
@@ -42,7 +42,7 @@ export class Live {
     return () => this.listeners.delete(listener);
   }
 
-  private turn(): void {
+  private applyState(): void {
     const go = this.wanted && !document.hidden;
     if (go && !this.stop) {
       this.stop = new AbortController();
@@ -51,7 +51,7 @@ export class Live {
       this.stop.abort();
       this.stop = null;
     }
-    this.say(go ? "live" : "paused");
+    this.setState(go ? "live" : "paused");
   }
 
   private async follow(signal: AbortSignal): Promise<void> {
@@ -62,11 +62,11 @@ export class Live {
         this.cursor = answer.cursor;
         failures = 0;
         if (answer.changed.length || answer.runs) this.changed(answer.changed);
-        this.say("live");
+        this.setState("live");
         await pause(GAP_MS, signal);
       } catch {
         if (signal.aborted) return;
-        this.say("lost");
+        this.setState("lost");
         await pause(RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)] ?? GAP_MS, signal);
       }
     }
@@ -78,7 +78,7 @@ export class Live {
     for (const listener of this.listeners) listener();
   }
 
-  private say(state: LiveState): void {
+  private setState(state: LiveState): void {
     if (this.state === state) return;
     this.state = state;
     for (const listener of this.listeners) listener();

@@ -1,4 +1,4 @@
-/* Filters, order and window of a list, by the words of the interface's query; the server does the same in its index. */
+/* Filters, sort order and paging of lists in an export; the server does the same with its index. */
 import type { Query } from "./types";
 
 export type Row = Record<string, unknown>;
@@ -6,14 +6,14 @@ export type Row = Record<string, unknown>;
 const NOT_FILTERS = new Set(["offset", "limit", "sort", "q", "a", "b"]);
 const NOT_ERRORS = new Set(["ok", "empty", "unavailable"]);
 
-/** The statuses of a row whose calls are errors of the policy. */
+/** Number of calls in a row that are errors of the policy. */
 export function errors(statuses: Record<string, number> | undefined): number {
   let count = 0;
   for (const [name, number] of Object.entries(statuses ?? {})) if (!NOT_ERRORS.has(name)) count += number;
   return count;
 }
 
-/** Whether a row passes one filter; several values of one are told apart by commas. */
+/** Whether a row passes one filter; commas separate alternative values. */
 export function passes(row: Row, name: string, wanted: string): boolean {
   if (name === "problem") return String(row["problem_id"] ?? "") === wanted;
   if (name === "problem_q") return `${row["problem_id"]}\n${row["question"]}`.toLowerCase().includes(wanted.toLowerCase());
@@ -31,7 +31,7 @@ export function passes(row: Row, name: string, wanted: string): boolean {
   return wanted.split(",").includes(String(value));
 }
 
-/** Whether a number is in `7`, `3-9`, `3-` or `-9`. */
+/** Whether a number is in a range such as `7`, `3-9`, `3-` or `-9`. */
 export function within(value: number, range: string): boolean {
   const ends = /^(\d*)(-?)(\d*)$/.exec(range.trim());
   if (!ends || (!ends[1] && !ends[3])) return true;
@@ -39,13 +39,13 @@ export function within(value: number, range: string): boolean {
   return value >= Number(ends[1] || 0) && value <= (ends[3] ? Number(ends[3]) : Infinity);
 }
 
-/** A text's words as the server's index has them, letters, numbers and `_` without case and accents, each between two zeros. */
+/** Tokenize a text like the server's index: letters, digits and `_`, without case and accents, separated by NUL. */
 export function wordsOf(text: string): string {
   const plain = text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
   return `\0${(plain.match(/[\p{L}\p{N}\p{Co}_]+/gu) ?? []).join("\0")}\0`;
 }
 
-/** What a search looks for in `wordsOf` a text: `"in quotes"` side by side, `wor*` by its beginning; all must occur. */
+/** Terms of a search, for `wordsOf` a text: `"a phrase"` in order, `wor*` as a prefix; all must occur. */
 export function searched(q: string): string[] {
   const parts = [...q.matchAll(/"([^"]*)"?|(\S+)/g)];
   return parts.flatMap(([, phrase, word = ""]) => {
@@ -55,7 +55,7 @@ export function searched(q: string): string[] {
   });
 }
 
-/** The rows that a query asks for, in its order, and how many there are before the window is cut; `text` gives `wordsOf` a row. */
+/** Rows of a page that match a query, in its order, and the total number of matches; `text` returns `wordsOf` a row. */
 export function select(rows: Row[], query: Query, text: (row: Row) => string): { total: number; rows: Row[] } {
   const filters = Object.entries(query).filter(
     ([name, value]) => !NOT_FILTERS.has(name) && value !== undefined && value !== "",
@@ -73,7 +73,7 @@ export function select(rows: Row[], query: Query, text: (row: Row) => string): {
   return { total: found.length, rows: found.slice(offset, offset + limit) };
 }
 
-/** An order by a column; `-column` descends. Values that are missing come last either way. */
+/** Comparison function for a column; `-column` sorts descending. Missing values always come last. */
 export function order(sort: string): (a: Row, b: Row) => number {
   const down = sort.startsWith("-");
   const name = down ? sort.slice(1) : sort;
@@ -90,7 +90,7 @@ function sortable(value: unknown): number | string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === "number" || typeof value === "string") return value;
   if (typeof value === "boolean") return Number(value);
-  // A side of a comparison is ordered by its success, counts of statuses by how many are errors.
+  // Sides of a comparison are sorted by success, counts of statuses by the number of errors.
   if (typeof value === "object" && "success" in value) return sortable(value.success);
   if (typeof value === "object") return errors(value as Record<string, number>);
   return String(value);

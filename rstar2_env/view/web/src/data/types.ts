@@ -1,4 +1,4 @@
-/* What the server and the export answer: the HTTP interface of docs/viewer.md as types. */
+/* Types of the responses of server and export: the HTTP API of docs/viewer.md. */
 
 export type Query = Record<string, string | number | undefined>;
 
@@ -55,7 +55,7 @@ export interface RunEvent {
 export interface Stage {
   name: string;
   kind: string;
-  /** That of a run, or `waiting`. */
+  /** State of a run, or `waiting`. */
   state: string;
   seconds: number | null;
   run: string | null;
@@ -112,7 +112,7 @@ export interface Metrics {
   series: Record<string, Numbers>;
 }
 
-/** Counts by step, one list for each name. */
+/** Counts by step: one list per name. */
 export interface Statuses {
   steps: number[];
   episodes: number[];
@@ -120,7 +120,7 @@ export interface Statuses {
   ends: Record<string, number[]>;
   reasons: Record<string, number[]>;
   injected: Record<string, number[]>;
-  /** Groups of each round: 0 is the first, then those of refill. */
+  /** Number of groups by round: 0 is the first round, the others are refills. */
   rounds: Record<string, number[]>;
 }
 
@@ -195,13 +195,13 @@ export interface Mate {
   correct: boolean | null;
 }
 
-/** What the verifier said of the answer; `method` is empty where it does not say. */
+/** Verdict of the verifier on the answer; `method` is empty if unknown. */
 export interface VerdictOfLine {
   reason: string;
   method: string;
 }
 
-/** A whole line of the run's folder, and what the index adds to it. A file may lack any key of the line. */
+/** A full record from the run folder, with additions from the index. Any key of the record may be missing in a file. */
 export interface EpisodeLine {
   key: string;
   row: EpisodeRow;

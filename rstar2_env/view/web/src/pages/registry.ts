@@ -1,4 +1,4 @@
-/* Every page: the form of its address, its title, its component. A new page is a line here. */
+/* The list of pages: address pattern, title and component. Add a line here for a new page. */
 import type { ComponentType } from "preact";
 import { match } from "../shell/router";
 import { EpisodePage } from "./episode/page";
@@ -15,12 +15,7 @@ import { SamplerPage } from "./groups/sampler-page";
 import { ProblemPage } from "./problems/problem-page";
 import { ProblemsPage } from "./problems/problems-page";
 import { RunsPage } from "./runs";
-
-export interface PageProps {
-  /** What the address holds in the places of the pattern. */
-  values: Record<string, string>;
-  query: Record<string, string>;
-}
+import type { PageProps } from "./types";
 
 interface PageEntry {
   pattern: string;
@@ -45,7 +40,7 @@ export const PAGES: PageEntry[] = [
   { pattern: "runs/:run/events", title: ({ run = "" }) => ["Events", run], component: EventsPage },
 ];
 
-/** The page of an address, with the values of its pattern. */
+/** Find the page for an address, with the values of the placeholders in its pattern. */
 export function find(segments: string[]): (PageEntry & { values: Record<string, string> }) | null {
   for (const page of PAGES) {
     const values = match(page.pattern, segments);

@@ -1,4 +1,4 @@
-/* What every page of a run has: its name and state, remarks, and the links to its parts. */
+/* Frame of every page of a run: name and state, notes, and links to its parts. */
 import type { ComponentChildren } from "preact";
 import { path } from "../data/address";
 import { useLoad } from "../data/hooks";
@@ -22,7 +22,7 @@ export function RunFrame({
 }) {
   const load = useLoad<RunDetail>(path("runs", run), {}, run);
   const row = useLoad<Runs>(path("runs")).value?.runs.find((one) => one.run === run);
-  // Figures over 100,000 episodes take a moment: curves and tables need not wait for them.
+  // Figures over 100,000 episodes take a moment: show curves and tables before.
   const soon = load.value === null && load.error === null && row && EARLY.has(tab) ? before(row) : null;
   return (
     <Shown load={soon ? { ...load, value: soon } : load} what="Reading the run" page>
@@ -38,10 +38,10 @@ export function RunFrame({
   );
 }
 
-/** Parts that can be shown of what the list of runs says. */
+/** Tabs that can be shown with only the row from the list of runs. */
 const EARLY = new Set<RunTab>(["overview", "episodes"]);
 
-/** What is known of a run before its details are there. */
+/** Preliminary details of a run from its row in the list of runs. */
 function before(row: RunRow): RunDetail {
   return {
     ...row,
@@ -112,9 +112,9 @@ function remarks(detail: RunDetail): string[] {
   if (detail.error) found.unshift(`The run failed: ${detail.error}`);
   const { indexing, searchable } = detail;
   if (indexing && indexing.total > 0) {
-    found.push(`Still being read: ${Math.floor((100 * indexing.done) / indexing.total)}% of the run's files so far.`);
+    found.push(`Indexing: ${Math.floor((100 * indexing.done) / indexing.total)}% of the run's files so far.`);
   } else if (searchable && searchable.total > 0) {
-    found.push(`The search of texts knows ${count(searchable.done)} of ${count(searchable.total)} episodes so far.`);
+    found.push(`Full-text search covers ${count(searchable.done)} of ${count(searchable.total)} episodes so far.`);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-/* The list of runs: what each is and how far it came; some can be chosen to be seen side by side. */
+/* The list of runs with their progress; runs can be selected for comparison. */
 import { useState } from "preact/hooks";
 import { path } from "../data/address";
 import { useLoad } from "../data/hooks";
@@ -30,8 +30,8 @@ function List({ runs, roots }: { runs: RunRow[]; roots: string[] }) {
     return (
       <Empty title="No runs here yet">
         <p>
-          {roots.length ? `Nothing below ${roots.join(", ")} is the folder of a run. ` : ""}
-          <code>rstar2 train</code>, <code>rstar2 eval --out</code> and pipelines write one, and it appears here by itself.
+          {roots.length ? `There are no run folders below ${roots.join(", ")}. ` : ""}
+          <code>rstar2 train</code>, <code>rstar2 eval --out</code> and pipelines write run folders, which appear here automatically.
         </p>
       </Empty>
     );
@@ -53,10 +53,10 @@ function List({ runs, roots }: { runs: RunRow[]; roots: string[] }) {
           Curves side by side{chosen.length > 1 && ` (${chosen.length})`}
         </button>
         <button type="button" class="button" disabled={chosen.length !== 2} onClick={() => go(href(["compare"], { a, b }))}>
-          Compare problem by problem
+          Compare by problem
         </button>
         <p class="quiet" role="status">
-          {chosen.length ? `${many(chosen.length, "run")} chosen` : "Choose two or more runs to see them side by side."}
+          {chosen.length ? `${many(chosen.length, "run")} selected` : "Select two or more runs to see them side by side."}
         </p>
       </div>
       <ul class="run-list" aria-label="Runs">
@@ -64,7 +64,7 @@ function List({ runs, roots }: { runs: RunRow[]; roots: string[] }) {
           <Item key={row.run} row={row} chosen={chosen.includes(row.run)} toggle={() => toggle(row.run)} child={runs.some((one) => one.run === row.parent)} />
         ))}
       </ul>
-      {!found.length && <Empty title="No run has these words" />}
+      {!found.length && <Empty title="No matching runs" />}
     </>
   );
 }
@@ -129,7 +129,7 @@ function Item({ row, chosen, toggle, child }: { row: RunRow; chosen: boolean; to
   );
 }
 
-/** The newest first; the parts of a run right after it. */
+/** Newest first; the parts of a run follow it. */
 function ordered(runs: RunRow[]): RunRow[] {
   const known = new Set(runs.map((row) => row.run));
   const newest = [...runs].sort((a, b) => String(b.started ?? "").localeCompare(String(a.started ?? "")));

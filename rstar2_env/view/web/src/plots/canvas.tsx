@@ -1,4 +1,4 @@
-/* uPlot in a component: lines with bands, or areas on one another; zoom by dragging, reset by a double click. */
+/* uPlot as a component: lines with bands, or stacked areas; drag to zoom, double-click to reset. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -10,7 +10,7 @@ import type { Numbers } from "../data/types";
 export interface Axes {
   logX: boolean;
   logY: boolean;
-  /** The part of the x axis that is shown; null shows everything. */
+  /** Visible range of the x axis; null shows everything. */
   from: number | null;
   to: number | null;
 }
@@ -22,12 +22,12 @@ export interface CanvasProps {
   form: (value: number) => string;
   height: number;
   label: string;
-  /** The position on the x axis under the pointer, null when it left. */
+  /** Position on the x axis under the pointer; null when the pointer leaves. */
   onPoint: (x: number | null) => void;
   onZoom: (from: number | null, to: number | null) => void;
 }
 
-/** Cursors of all plots of the page move together. */
+/** Synchronizes the cursors of all plots on the page. */
 const SYNC = uPlot.sync("steps");
 
 export function Canvas(props: CanvasProps) {
@@ -56,7 +56,7 @@ export function Canvas(props: CanvasProps) {
   return <div class="canvas" ref={place} role="img" aria-label={props.label} style={{ minHeight: `${height}px` }} />;
 }
 
-/** The columns that uPlot draws: of a line its band, its raw values and itself; of areas their upper edges. */
+/** Columns for uPlot: for a line its band, raw values and smoothed values; for areas their upper edges. */
 function dataOf(lines: Line[], stack: boolean, axes: Axes): uPlot.AlignedData {
   const series = stack
     ? lines.map(({ x, y }) => ({ x, y }))
@@ -113,7 +113,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
           if (u.select.width < 4) return;
           const [from, to] = [u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")];
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          // Steps are whole numbers; only a closer look needs parts of them.
+          // Steps are whole numbers; show fractions only when zoomed in far.
           const whole = to - from > 4;
           const cut = (value: number) => (whole ? Math.round(value) : Math.round(value * 100) / 100);
           now.current.onZoom(cut(from), cut(to));

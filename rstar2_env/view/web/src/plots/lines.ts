@@ -1,4 +1,4 @@
-/* What a plot draws, worked out from series: smoothing, bands over seeds, one common axis. No drawing here. */
+/* Computation of plotted lines from series: smoothing, bands over seeds, a common axis. No drawing. */
 import { isNumber } from "../format";
 import type { Numbers } from "../data/types";
 
@@ -10,18 +10,18 @@ export interface Points {
 export interface Line extends Points {
   id: string;
   label: string;
-  /** Index of its colour. */
+  /** Index of the colour. */
   color: number;
-  /** Index of its dash. */
+  /** Index of the dash pattern. */
   dash: number;
   band?: { low: Numbers; high: Numbers };
-  /** The values before smoothing, drawn faintly. */
+  /** Values before smoothing, drawn faintly. */
   raw?: Numbers;
 }
 
 export type Spread = "range" | "deviation" | "each";
 
-/** An exponential mean with the weight of the past in [0, 1), unbiased at its beginning; gaps stay gaps. */
+/** Bias-corrected exponential moving average; the weight of the past is in [0, 1). Gaps are preserved. */
 export function smooth(values: Numbers, weight: number): Numbers {
   if (weight <= 0) return values;
   let sum = 0;
@@ -34,7 +34,7 @@ export function smooth(values: Numbers, weight: number): Numbers {
   });
 }
 
-/** The mean over runs at every step that any has, with a band: their range, or one deviation to either side. */
+/** Mean over runs at every step of any run, with a band: the range, or one standard deviation to each side. */
 export function spread(runs: Points[], how: "range" | "deviation"): Points & { low: Numbers; high: Numbers } {
   const { x, columns } = aligned(runs);
   const y: Numbers = [];
@@ -59,7 +59,7 @@ export function spread(runs: Points[], how: "range" | "deviation"): Points & { l
   return { x, y, low, high };
 }
 
-/** Series on one axis: every x that any has, ascending; null where a series has none. */
+/** Align series on one axis: all x values, ascending; null for missing values of a series. */
 export function aligned(series: Points[]): { x: number[]; columns: Numbers[] } {
   const x = [...new Set(series.flatMap((one) => one.x))].sort((a, b) => a - b);
   const place = new Map(x.map((value, at) => [value, at]));
@@ -73,7 +73,7 @@ export function aligned(series: Points[]): { x: number[]; columns: Numbers[] } {
   return { x, columns };
 }
 
-/** Columns added up from the first to the last, for areas that lie on one another. */
+/** Cumulative sums of columns, for stacked areas. */
 export function stacked(columns: Numbers[]): Numbers[] {
   const tops: Numbers[] = [];
   for (const column of columns) {
@@ -83,20 +83,20 @@ export function stacked(columns: Numbers[]): Numbers[] {
   return tops;
 }
 
-/** Columns as shares of their sum at every point. */
+/** Columns as shares of their sum at each point. */
 export function shares(columns: Numbers[]): Numbers[] {
   const sums = columns[0]?.map((_, at) => columns.reduce((sum, column) => sum + (column[at] ?? 0), 0)) ?? [];
   return columns.map((column) => column.map((value, at) => (sums[at] ? (value ?? 0) / (sums[at] ?? 1) : null)));
 }
 
-/** A line and the two edges of its band, if it has one, as what a table shows. */
+/** A line and the edges of its band, if any, as columns of a table. */
 export function withBand({ id, label, x, y, band }: Line): (Points & { id: string; label: string })[] {
   const edges = band ? [{ id: `${id} low`, label: `${label}, low`, x, y: band.low }, { id: `${id} high`, label: `${label}, high`, x, y: band.high }] : [];
   return [{ id, label, x, y }, ...edges];
 }
 
-/** First, last, least and greatest of a line in words, for those who do not see it. */
-export function told(line: Points, form: (value: number) => string): string {
+/** First, last, minimum and maximum of a line as text, for screen readers. */
+export function describe(line: Points, form: (value: number) => string): string {
   const values = line.y.filter(isNumber);
   const first = values[0];
   const last = values.at(-1);
@@ -106,7 +106,7 @@ export function told(line: Points, form: (value: number) => string): string {
   return `from ${form(first)} to ${form(last)}, between ${form(least)} and ${form(most)}`;
 }
 
-/** At most so many of some positions, evenly, the last one included. */
+/** Choose a limited number of positions evenly, including the last one. */
 export function thinned(length: number, most: number): number[] {
   if (length <= most) return Array.from({ length }, (_, at) => at);
   return Array.from({ length: most }, (_, at) => Math.round((at * (length - 1)) / (most - 1)));

@@ -1,9 +1,9 @@
-/* Colours of lines and areas that the colour-blind tell apart, for light and dark, and what tells them apart besides. */
+/* Colour-blind safe colours of lines and areas, for light and dark themes, with dashes and patterns as further cues. */
 
 const LIGHT = ["#0b62b5", "#b8500a", "#00785a", "#a03c78", "#6f6500", "#5b4bb3", "#087d92", "#8a4b2a", "#4d4d4d", "#c02f45"];
 const DARK = ["#6cb2f0", "#f0a05a", "#4cc79e", "#e48cc0", "#d8c84a", "#a99cf0", "#54cfe0", "#d19a74", "#b8b8b8", "#f27a8a"];
 
-/** Dashes of lines, in pixels; the first is whole. */
+/** Dash patterns of lines, in pixels; the first is solid. */
 const DASHES: number[][] = [[], [8, 3], [3, 2], [10, 3, 3, 3], [16, 4], [5, 2, 2, 2, 2, 2]];
 
 export interface Look {
@@ -28,12 +28,12 @@ export function dash(index: number): number[] {
   return DASHES[index % DASHES.length] ?? [];
 }
 
-/** The pattern of an area by the index of its colour: none, two ways of stripes, dots, crossed stripes. */
+/** Pattern of an area by the index of its colour: none, stripes in two directions, dots, crossed stripes. */
 export function hatching(index: number): number {
   return (index + Math.floor(index / LIGHT.length)) % 5;
 }
 
-/** A fill of stripes, dots or nothing but colour, so that areas differ without colour too. */
+/** Fill with stripes, dots or plain colour, so areas can be distinguished without colour. */
 export function hatched(context: CanvasRenderingContext2D, color: string, index: number): CanvasPattern | string {
   const kind = hatching(index);
   if (kind === 0) return `${color}b0`;

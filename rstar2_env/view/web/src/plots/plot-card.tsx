@@ -1,10 +1,10 @@
-/* A plot as a card: title, what is under the pointer, a legend that turns lines off and on, and its data as a table. */
+/* A plot in a card: title, values under the pointer, a legend that toggles lines, and the data as a table. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useTheme } from "../shell/theme";
 import { Copy } from "../ui/copy";
 import { type Axes, Canvas } from "./canvas";
-import { aligned, type Line, thinned, told, withBand } from "./lines";
+import { aligned, type Line, thinned, describe, withBand } from "./lines";
 import { dash, hatching, look } from "./palette";
 
 const MOST_ROWS = 400;
@@ -17,7 +17,7 @@ export interface PlotCardProps {
   axes: Axes;
   form: (value: number) => string;
   onZoom: (from: number | null, to: number | null) => void;
-  /** What the x axis counts. */
+  /** Unit of the x axis. */
   unit?: string;
   height?: number;
   tools?: ComponentChildren;
@@ -35,7 +35,7 @@ export function PlotCard(props: PlotCardProps) {
     if (!next.delete(id)) next.add(id);
     setOff(next);
   };
-  const summary = `${title} by ${unit}. ${drawn.map((line) => `${line.label}: ${told(line, form)}`).join(". ")}. The table below holds the data.`;
+  const summary = `${title} by ${unit}. ${drawn.map((line) => `${line.label}: ${describe(line, form)}`).join(". ")}. The table below contains the data.`;
   return (
     <section class="card plot-card" aria-label={title} ref={near.place}>
       <header class="card-head">
@@ -103,10 +103,10 @@ function Legend({
   );
 }
 
-/** Patterns of areas as they are in the plot. */
+/** Patterns of areas, as in the plot. */
 const HATCHES = ["", "M5 10 13 0M11 10 19 0", "M5 0 13 10M11 0 19 10", "M6 5h2m2 0h2m2 0h2", "M5 10 13 0M11 10 19 0M5 0 13 10M11 0 19 10"];
 
-/** The sign of a line in legends: its colour and its dash, or its square. */
+/** Symbol of a line in legends: its colour and dash, or a square for an area. */
 export function Swatch({ line, area = false }: { line: Pick<Line, "color" | "dash">; area?: boolean }) {
   const { shown } = useTheme();
   const color = look(shown).line(line.color);
@@ -177,7 +177,7 @@ function DataTable({ lines, form, unit, title }: { lines: Line[]; form: (value: 
   );
 }
 
-/** Whether an element has come near the view: plots far below are drawn when they are reached. */
+/** Whether an element is near the viewport: plots further down are drawn when they are reached. */
 function useNear(): { place: { current: HTMLElement | null }; seen: boolean } {
   const place = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState(false);

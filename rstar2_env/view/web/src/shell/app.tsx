@@ -1,4 +1,4 @@
-/* The shell: skip link, head with navigation, the page of the present address, help. */
+/* The shell: skip link, head with navigation, the page for the current address, help. */
 import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 import { useDataContext } from "../data/hooks";
 import { find } from "../pages/registry";
@@ -22,7 +22,7 @@ export function App() {
     scrollTo({ top: 0 });
   }, [address]);
   useShortcuts([
-    { keys: ["?"], label: "Show the shortcuts", run: openHelp },
+    { keys: ["?"], label: "Show shortcuts", run: openHelp },
     { keys: ["g"], label: "Go to the list of runs", run: () => go("#/") },
     { keys: ["/"], label: "Go to the search", run: () => document.querySelector<HTMLElement>("[type=search]")?.focus() },
   ]);
@@ -30,17 +30,17 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
-        Skip to the content
+        Skip to content
       </a>
       <Head route={route} />
       <main id="main" ref={main} tabIndex={-1}>
         {source.note && <Notes notes={[source.note]} />}
         {Component && page ? (
-          <Guard key={address}>
+          <ErrorBoundary key={address}>
             <Component values={page.values} query={route.query} />
-          </Guard>
+          </ErrorBoundary>
         ) : (
-          <Failed error={new Error(`There is no view at ${location.hash}. The list of runs is the place to start.`)} page />
+          <Failed error={new Error(`There is no view at ${location.hash}. Start from the list of runs.`)} page />
         )}
       </main>
       <Help />
@@ -48,8 +48,8 @@ export function App() {
   );
 }
 
-/** A page that fails says so, and leaves the navigation in place. */
-function Guard({ children }: { children: preact.ComponentChildren }) {
+/** Show an error in place of a page that fails; the navigation stays usable. */
+function ErrorBoundary({ children }: { children: preact.ComponentChildren }) {
   const [error, reset] = useErrorBoundary();
   if (error) return <Failed error={error instanceof Error ? error : new Error(String(error))} again={reset} page />;
   return <>{children}</>;

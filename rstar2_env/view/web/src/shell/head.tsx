@@ -1,4 +1,4 @@
-/* The head of every page: where one is, whether it is live, the theme. */
+/* The head of every page: breadcrumbs, live state, theme. */
 import { useEffect, useReducer } from "preact/hooks";
 import { path } from "../data/address";
 import { useDataContext, useLoad } from "../data/hooks";
@@ -7,7 +7,7 @@ import { openHelp } from "./help";
 import { href, type Route } from "./router";
 import { type Choice, chooseTheme, useTheme } from "./theme";
 
-/** Views of several runs, by the first segment of their address. */
+/** Titles of views of several runs, by the first segment of the address. */
 const PLACES: Record<string, string> = { overview: "Runs side by side", compare: "Compare", pair: "Two episodes" };
 
 export function Head({ route }: { route: Route }) {
@@ -50,7 +50,7 @@ export function Head({ route }: { route: Route }) {
   );
 }
 
-const WORDS = { live: "Live", paused: "Paused", lost: "No answer", exported: "Exported" } as const;
+const WORDS = { live: "Live", paused: "Paused", lost: "Disconnected", exported: "Exported" } as const;
 
 function LiveSign() {
   const { live } = useDataContext();
@@ -64,7 +64,7 @@ function LiveSign() {
   );
   if (live.state === "exported") {
     return (
-      <span class="live" title="This page carries its data; it does not change">
+      <span class="live" title="This page contains its data and does not change">
         {sign}
       </span>
     );
@@ -74,7 +74,7 @@ function LiveSign() {
       type="button"
       class="button ghost live"
       onClick={() => live.toggle()}
-      title={live.state === "live" ? "New data appears by itself. Press to pause." : "Press to follow again."}
+      title={live.state === "live" ? "Updates automatically. Press to pause." : "Press to resume live updates."}
     >
       {sign}
     </button>

@@ -1,4 +1,4 @@
-/* The list of keyboard shortcuts that work on the present page. */
+/* The list of keyboard shortcuts of the current page. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Shortcut, shortcuts } from "./keyboard";
 
@@ -40,7 +40,7 @@ export function Help() {
               <kbd>↓</kbd>
               <kbd>Enter</kbd>
             </dt>
-            <dd>In a table: walk its rows, open one</dd>
+            <dd>In a table: select a row, open it</dd>
           </div>
         </dl>
         <button type="submit" class="button">

@@ -1,21 +1,21 @@
-/* Shortcuts: single keys, never while the reader types, each with its words for the help. */
+/* Keyboard shortcuts: single keys, inactive during typing, each with a label for the help. */
 import { useLayoutEffect } from "preact/hooks";
 
 export interface Shortcut {
   keys: string[];
-  /** What it does, for the list of shortcuts. */
+  /** Description for the list of shortcuts. */
   label: string;
   run: () => void;
 }
 
 const active = new Set<Shortcut[]>();
 
-/** The shortcuts of everything that is on the page. */
+/** All shortcuts of the current page. */
 export function shortcuts(): Shortcut[] {
   return [...active].flat();
 }
 
-/** Makes shortcuts work while the component is on the page, from the moment at which it shows what they lead to. */
+/** Activate shortcuts while the component is mounted. */
 export function useShortcuts(list: Shortcut[]): void {
   useLayoutEffect(() => {
     active.add(list);

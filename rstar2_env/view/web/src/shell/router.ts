@@ -1,4 +1,4 @@
-/* Addresses of views: hash routes, so that a link to any view works with a server and in an exported page. */
+/* Addresses of views: hash routes, so links to views work with a server and in an exported page. */
 import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
@@ -9,7 +9,7 @@ export interface Route {
 
 type Words = Record<string, string | number | undefined | null>;
 
-/** Reads a hash, `#/runs/RUN/episodes?sort=-reward`; escapes that cannot be read stay as they are. */
+/** Parse a hash, `#/runs/RUN/episodes?sort=-reward`; invalid escapes are left unchanged. */
 export function parseHash(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return {
@@ -18,7 +18,7 @@ export function parseHash(hash: string): Route {
   };
 }
 
-/** The address of a view; words of the query without a value are left out. */
+/** Return the address of a view; empty values of the query are omitted. */
 export function href(segments: (string | number)[], query: Words = {}): string {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -28,7 +28,7 @@ export function href(segments: (string | number)[], query: Words = {}): string {
   return `#/${segments.map((segment) => encodeURIComponent(String(segment))).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Goes to a view; with `replace`, going back skips the present one. */
+/** Navigate to a view; with `replace`, the current view is removed from the history. */
 export function go(to: string, replace = false): void {
   if (replace) {
     history.replaceState(null, "", to);
@@ -36,7 +36,7 @@ export function go(to: string, replace = false): void {
   } else location.hash = to;
 }
 
-/** Changes words of the present view's query. */
+/** Change values in the query of the current view. */
 export function setQuery(words: Words, replace = true): void {
   const { segments, query } = parseHash(location.hash);
   go(href(segments, { ...query, ...words }), replace);
@@ -52,7 +52,7 @@ export function useRoute(): Route {
   return route;
 }
 
-/** The values of a pattern such as `runs/:run/groups/:step/:group`, if the segments have its form. */
+/** Match segments with a pattern such as `runs/:run/groups/:step/:group`; return the values, or null. */
 export function match(pattern: string, segments: string[]): Record<string, string> | null {
   const parts = pattern.split("/").filter(Boolean);
   if (parts.length !== segments.length) return null;

@@ -1,4 +1,4 @@
-/* Light, dark, or what the system prefers; kept in the browser where it allows that. */
+/* Theme: light, dark, or the system's preference; stored in the browser if possible. */
 import { useEffect, useState } from "preact/hooks";
 
 export type Choice = "system" | "light" | "dark";
@@ -8,7 +8,7 @@ const listeners = new Set<() => void>();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let choice = stored();
 
-/** Puts the theme on the page; pictures that are drawn with its colours are told. */
+/** Apply the theme to the page, and notify plots, which use its colours. */
 export function applyTheme(): void {
   document.documentElement.dataset["theme"] = choice === "system" ? (dark.matches ? "dark" : "light") : choice;
   for (const listener of listeners) listener();
@@ -21,19 +21,19 @@ export function chooseTheme(next: Choice): void {
   try {
     localStorage.setItem(KEY, next);
   } catch {
-    // A page opened from a file may have no storage: the choice holds until it is closed.
+    // A page opened from a file may have no storage: the choice lasts until the page is closed.
   }
   applyTheme();
 }
 
-/** The choice, and `light` or `dark` as it is shown; renders again when either changes. */
+/** The choice, and the displayed theme (`light` or `dark`); rerenders when either changes. */
 export function useTheme(): { choice: Choice; shown: string } {
   const read = () => ({ choice, shown: document.documentElement.dataset["theme"] ?? "light" });
   const [state, setState] = useState(read);
   useEffect(() => {
-    const told = () => setState(read());
-    listeners.add(told);
-    return () => void listeners.delete(told);
+    const update = () => setState(read());
+    listeners.add(update);
+    return () => void listeners.delete(update);
   }, []);
   return state;
 }

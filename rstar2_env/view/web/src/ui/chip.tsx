@@ -1,4 +1,4 @@
-/* Labelled chips: statuses, ends, states. Each has a word and a sign, so that colour is never the only cue. */
+/* Labelled chips: statuses, ends, states. Each has a word and a symbol, so colour is never the only cue. */
 import type { ComponentChildren } from "preact";
 import { visible } from "../format";
 
@@ -30,7 +30,7 @@ export function Chip({
   );
 }
 
-/** The tone of a tool's status. */
+/** Tone of a tool status. */
 export function statusTone(status: string): Tone {
   if (status === "ok") return "good";
   if (status === "empty") return "info";
@@ -38,14 +38,14 @@ export function statusTone(status: string): Tone {
   return "bad";
 }
 
-/** The tone of how an episode ended. */
+/** Tone of the end of an episode. */
 export function endTone(end: string): Tone {
   if (end === "answered" || end === "terminated") return "info";
   if (end === "unavailable" || end === "cancelled") return "quiet";
   return "warn";
 }
 
-/** The tone of a run's or a stage's state. */
+/** Tone of the state of a run or stage. */
 export function stateTone(state: string): Tone {
   if (state === "finished" || state === "done") return "good";
   if (state === "running") return "info";
@@ -66,7 +66,7 @@ export function StatusChips({ counts, injected }: { counts: Record<string, numbe
         </Chip>
       ))}
       {faults.map(([name, count]) => (
-        <Chip key={`injected ${name}`} tone="warn" sign="⚡" title="A fault that a wrapper injected">
+        <Chip key={`injected ${name}`} tone="warn" sign="⚡" title="Fault injected by a wrapper">
           injected {visible(name)}
           {count > 1 && ` ×${count}`}
         </Chip>
@@ -77,7 +77,7 @@ export function StatusChips({ counts, injected }: { counts: Record<string, numbe
 
 export function CorrectChip({ correct }: { correct: boolean | null }) {
   if (correct === null || correct === undefined) return <span class="quiet">not graded</span>;
-  return correct ? <Chip tone="good">right</Chip> : <Chip tone="bad">wrong</Chip>;
+  return correct ? <Chip tone="good">correct</Chip> : <Chip tone="bad">wrong</Chip>;
 }
 
 export function KeptChip({ kept, reason }: { kept: boolean | null; reason: string }) {

@@ -1,4 +1,4 @@
-/* Code with its words coloured. The highlighter's tree becomes elements with text in them: no HTML is ever parsed. */
+/* Code with syntax highlighting. The highlighter's tree becomes elements with text; HTML is never parsed. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import hljs from "highlight.js/lib/core";
@@ -10,7 +10,7 @@ import { Copy } from "./copy";
 hljs.registerLanguage("python", python);
 hljs.registerLanguage("json", json);
 
-/** Longer code is shown plain: colouring it would hold up the page. */
+/** Longer code is not highlighted, which would block the page. */
 const MOST_COLOURED = 30_000;
 
 interface Node {
@@ -18,7 +18,7 @@ interface Node {
   children: (Node | string)[];
 }
 
-/** The tree of a highlighted text, as elements. */
+/** Convert the highlighter's tree to elements. */
 export function coloured(text: string, language: string): ComponentChildren {
   if (text.length > MOST_COLOURED || !hljs.getLanguage(language)) return text;
   const result = hljs.highlight(text, { language, ignoreIllegals: true }) as unknown as {

@@ -1,4 +1,4 @@
-/* A button that copies a text, and says that it did. */
+/* A button that copies a text and confirms it. */
 import { useEffect, useState } from "preact/hooks";
 
 export function Copy({ text, what, label = "Copy" }: { text: string | (() => string); what: string; label?: string }) {
@@ -16,7 +16,7 @@ export function Copy({ text, what, label = "Copy" }: { text: string | (() => str
   );
 }
 
-/** Puts a text on the clipboard; a page that is not secure (http to another host) has only the old way. */
+/** Copy a text to the clipboard; insecure pages (http to another host) need the legacy method. */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

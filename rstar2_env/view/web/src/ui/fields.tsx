@@ -33,7 +33,7 @@ export function Choose({
   );
 }
 
-/** A text that is told on after a pause in typing, on Enter and when the field is left. */
+/** Text field that reports its value after a pause in typing, on Enter, and on blur. */
 export function TextField({
   label,
   value,

@@ -1,4 +1,4 @@
-/** One figure of a list: its name, its value, and what it is of. */
+/** One figure: name, value and note. */
 export function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
   return (
     <div class="figure">

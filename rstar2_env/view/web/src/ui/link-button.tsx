@@ -1,4 +1,4 @@
-/* A link that looks like a button; without an address it is a button that cannot be pressed. */
+/* A link that looks like a button; without an address it is a disabled button. */
 import type { ComponentChildren } from "preact";
 
 export function LinkButton({ to, children }: { to: string | null; children: ComponentChildren }) {

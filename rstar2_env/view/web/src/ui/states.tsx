@@ -1,4 +1,4 @@
-/* What stands where data will be, is not, or could not be read. */
+/* Placeholders for data that is loading, missing or failed to load. */
 import type { ComponentChildren } from "preact";
 import type { Loaded } from "../data/hooks";
 
@@ -21,7 +21,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 export function Failed({ error, again, page = false }: { error: Error; again?: () => void; page?: boolean }) {
-  const title = "This could not be shown";
+  const title = "Failed to load";
   return (
     <div class="state failed" role="alert">
       {page ? <h1>{title}</h1> : <p class="state-title">{title}</p>}
@@ -35,7 +35,7 @@ export function Failed({ error, again, page = false }: { error: Error; again?: (
   );
 }
 
-/** The states of a load, and its value when it is there. An old value stays while a new one is loaded. */
+/** Show the state of a load, or its value. The old value stays visible while a new one is loading. */
 export function Shown<T>({
   load,
   what,
@@ -44,7 +44,7 @@ export function Shown<T>({
 }: {
   load: Loaded<T>;
   what?: string;
-  /** Whether it is the whole page: then the states have its head. */
+  /** Whether this is the whole page; then the states include a heading. */
   page?: boolean;
   children: (value: T) => ComponentChildren;
 }) {
@@ -65,7 +65,7 @@ export function Shown<T>({
   );
 }
 
-/** Remarks about the data: files that are broken off, parts that are still being read. */
+/** Notes about the data: damaged files, indexing in progress. */
 export function Notes({ notes }: { notes: string[] }) {
   if (!notes.length) return null;
   const shown = notes.slice(0, 3);

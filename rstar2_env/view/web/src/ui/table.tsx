@@ -1,4 +1,4 @@
-/* A table of any length: only rows in view are elements. Sorted by its heads, walked by the keyboard as one grid. */
+/* A table of any length: only visible rows are rendered. Sortable by its headings, with keyboard navigation as one grid. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Empty, Failed, Loading } from "./states";
@@ -8,22 +8,22 @@ import type { Windowed } from "./windowed";
 
 const HEAD = 36;
 
-/** Where lists were left, for as long as the page is open. */
+/** Scroll positions of lists, while the page is open. */
 const LEFT = new Map<string, { top: number; active: number }>();
 
 export interface TableColumn<Row> {
   name: string;
   label: string;
-  /** A longer explanation of the head. */
+  /** Tooltip of the heading. */
   title?: string;
-  /** Width in pixels; `grow` shares what is left. */
+  /** Width in pixels; columns with `grow` share the remaining space. */
   width: number;
   grow?: boolean;
-  /** Width that it should have before columns of lower need take their room. */
+  /** Preferred width before columns of higher rank get space. */
   wish?: number;
   align?: "right";
   sortable?: boolean;
-  /** Columns of a higher number go first where there is no room; 0 always stays. */
+  /** Columns with a higher rank are hidden first if space is short; rank 0 is always visible. */
   rank: number;
   cell: (row: Row) => ComponentChildren;
 }
@@ -33,7 +33,7 @@ export interface TableProps<Row> {
   rows: Windowed<Row>;
   columns: TableColumn<Row>[];
   rowKey: (row: Row) => string;
-  /** Where a row leads. */
+  /** Address that a row links to. */
   to?: (row: Row, index: number) => string;
   sort: string;
   onSort: (sort: string) => void;
@@ -60,7 +60,7 @@ export function Table<Row>(props: TableProps<Row>) {
   useEffect(() => setActive((at) => Math.min(at, total - 1)), [total]);
   const known = rows.total !== null;
   useLayoutEffect(() => {
-    // A list that the reader comes back to is where it was left; another order or filter begins at its top.
+    // Restore the scroll position of a revisited list; a different order or filter starts at the top.
     const left = LEFT.get(rows.list);
     setActive(known ? (left?.active ?? -1) : -1);
     scroller.current?.scrollTo({ top: known ? (left?.top ?? 0) : 0 });
@@ -207,7 +207,7 @@ function Head<Row>({
   );
 }
 
-/** The columns that have room, in their order. */
+/** Columns that fit, in order. */
 function fitting<Row>(columns: TableColumn<Row>[], wide: number): TableColumn<Row>[] {
   const chosen = new Set<TableColumn<Row>>();
   let used = 24;

@@ -1,8 +1,8 @@
-/* Links that choose a part of a page; the part is in the address. */
+/* Links to the parts of a page; the part is in the address. */
 export interface Tab {
   label: string;
   to: string;
-  /** A number beside the label. */
+  /** Number next to the label. */
   count?: string;
   current: boolean;
 }

@@ -1,4 +1,4 @@
-/* TanStack Virtual's core as a hook: which rows of a long list are in view. */
+/* TanStack Virtual's core as a hook: the visible rows of a long list. */
 import {
   elementScroll,
   observeElementOffset,
@@ -14,7 +14,7 @@ export interface VirtualRows {
   scrollTo: (index: number) => void;
 }
 
-/** The rows in view of a list of rows of one height, scrolled by an element. */
+/** Visible rows of a list with rows of equal height, scrolled by an element. */
 export function useVirtual(
   count: number,
   height: number,

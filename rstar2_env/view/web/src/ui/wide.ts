@@ -1,4 +1,4 @@
-/* How wide an element is, as it changes. */
+/* Current width of an element. */
 import { useLayoutEffect, useState } from "preact/hooks";
 
 export function useWide(element: { current: HTMLElement | null }): number {

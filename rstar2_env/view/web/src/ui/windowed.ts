@@ -1,4 +1,4 @@
-/* A list of any length, of which only the blocks in view are loaded. */
+/* A list of any length; only the visible blocks are loaded. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address } from "../data/address";
 import { useDataContext, useVersion } from "../data/hooks";
@@ -8,16 +8,16 @@ export const BLOCK = 100;
 const MOST_BLOCKS = 60;
 
 export interface Windowed<Row> {
-  /** Which list this is: its address with filters and order. */
+  /** Identity of the list: its address with filters and order. */
   list: string;
-  /** How many rows there are; null until the first block came. */
+  /** Total number of rows; null before the first block is loaded. */
   total: number | null;
   row: (index: number) => Row | undefined;
-  /** Tells which rows are in view: their blocks are loaded. */
+  /** Report the visible rows; their blocks are loaded. */
   show: (first: number, last: number) => void;
   error: Error | null;
   loading: boolean;
-  /** Whether the server is still reading files of the run. */
+  /** Whether the server is still indexing the run. */
   partial: boolean;
   again: () => void;
 }
@@ -30,7 +30,7 @@ interface Held<Row> {
   partial: boolean;
 }
 
-/** Rows of a list of the interface, by query (filters and sort, without a window). */
+/** Rows of a list of the API, by query (filters and sort order, without paging). */
 export function useWindowed<Row>(path: string, query: Query, run?: string): Windowed<Row> {
   const { source } = useDataContext();
   const version = useVersion(run);
@@ -61,7 +61,7 @@ export function useWindowed<Row>(path: string, query: Query, run?: string): Wind
       },
       (reason: unknown) => {
         if (held.current !== mine || signal?.aborted) return;
-        // The block is not asked for again by itself: a server that is gone would be asked without an end.
+        // The block is not requested again automatically, or an unreachable server would be polled forever.
         setError(reason instanceof Error ? reason : new Error(String(reason)));
       },
     );
@@ -73,7 +73,7 @@ export function useWindowed<Row>(path: string, query: Query, run?: string): Wind
     const before = held.current;
     const same = listNow.current === list;
     listNow.current = list;
-    // The rows of the same list stay in view until their newer ones are there.
+    // The old rows of the same list stay visible until the new ones are loaded.
     held.current = {
       key,
       total: same ? before.total : null,
@@ -106,7 +106,7 @@ export function useWindowed<Row>(path: string, query: Query, run?: string): Wind
   };
 }
 
-/** Forgets the blocks farthest from view when there are many. */
+/** Discard the blocks farthest from the visible rows if there are many. */
 function trim<Row>(held: Held<Row>, [first, last]: [number, number]): void {
   const middle = (first + last) / 2 / BLOCK;
   while (held.blocks.size > MOST_BLOCKS) {

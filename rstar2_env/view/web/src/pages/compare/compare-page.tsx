@@ -1,4 +1,4 @@
-/* Two runs problem by problem: the paired difference, what was gained and lost, both episodes beside each other. */
+/* Comparison of two runs by problem: paired difference, gained and lost problems, links to both episodes. */
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
@@ -10,7 +10,7 @@ import { Empty, Notes, Shown } from "../../ui/states";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import { DifferenceTable } from "../overview/difference";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
 
 export function ComparePage({ query }: PageProps) {
@@ -24,10 +24,10 @@ export function ComparePage({ query }: PageProps) {
         return (
           <>
             <div class="page-head">
-              <h1>Two runs, problem by problem</h1>
+              <h1>Compare two runs by problem</h1>
             </div>
             <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} />
-            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Each must have episodes; problems that both played are compared.</Empty>}
+            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">The problems that both runs played are compared.</Empty>}
           </>
         );
       }}
@@ -77,8 +77,8 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
             label="Episodes"
             value={split}
             options={[
-              { value: "eval", label: "held out, last" },
-              { value: "train", label: "training, all" },
+              { value: "eval", label: "last held-out evaluation" },
+              { value: "train", label: "all training episodes" },
             ]}
             onChange={(value) => setQuery({ split: value })}
           />
@@ -95,7 +95,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
         to={(row) => href(["pair"], { a: `${a.run}/${row.a.keys[0] ?? ""}`, b: `${b.run}/${row.b.keys[0] ?? ""}` })}
         sort={asked.sort}
         onSort={(sort) => setQuery({ sort })}
-        empty="No problem that both runs played fits these filters."
+        empty="No shared problems match these filters."
       />
       <details class="further">
         <summary>
@@ -120,14 +120,14 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
         <Figure
           name="Difference"
           value={signed(figures.difference, percent)}
-          note={isNumber(figures.low) ? `95%: ${signed(figures.low, percent)} to ${signed(figures.high, percent)}${surely ? "" : ", may be chance"}` : ""}
+          note={isNumber(figures.low) ? `95%: ${signed(figures.low, percent)} to ${signed(figures.high, percent)}${surely ? "" : ", may be due to chance"}` : ""}
         />
         <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note="problems" />
         <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note="problems" />
         <Figure name="The same" value={count(figures.same)} note={`of ${count(figures.problems)}`} />
       </dl>
       {alone > 0 && (
-        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "was" : "were"} played by one run alone, and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} by ${names[0]}, ${count(figures.only_b)} by ${names[1]}.`]} />
+        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "was" : "were"} played by only one run and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} by ${names[0]}, ${count(figures.only_b)} by ${names[1]}.`]} />
       )}
     </>
   );
@@ -137,7 +137,7 @@ function columns(a: string, b: string): TableColumn<CompareRow>[] {
   const side = (name: "a" | "b", label: string, rank: number): TableColumn<CompareRow> => ({
     name,
     label,
-    title: `Right answers of ${label}`,
+    title: `Share of correct answers, ${label}`,
     width: 120,
     align: "right",
     sortable: true,
@@ -151,7 +151,7 @@ function columns(a: string, b: string): TableColumn<CompareRow>[] {
     side("b", b, 1),
     { name: "difference", label: "Difference", width: 176, sortable: true, rank: 0, cell: (row) => <Change value={row.difference} /> },
     { name: "errors", label: "Tool errors", title: "Share of failed calls, first and second run", width: 136, align: "right", rank: 6, cell: (row) => `${percent(row.a.tool_error_share)} → ${percent(row.b.tool_error_share)}` },
-    { name: "tokens", label: "Tokens", title: "Tokens of an episode, first and second run", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
+    { name: "tokens", label: "Tokens", title: "Tokens per episode, first and second run", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
   ];
 }
 
@@ -164,7 +164,7 @@ function Share({ side }: { side: Side }) {
   );
 }
 
-/** A difference as a bar to the left or the right of nothing, with its sign in words. */
+/** A difference as a bar to the left or right of zero, with a sign and a number. */
 function Change({ value }: { value: number | null }) {
   if (!isNumber(value)) return <span class="quiet">–</span>;
   const part = Math.min(1, Math.abs(value)) * 30;

@@ -1,4 +1,4 @@
-/* Two episodes beside each other, of one run or of two. */
+/* Two episodes side by side, from one or two runs. */
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { EpisodeLine, RunDetail } from "../../data/types";
@@ -7,7 +7,7 @@ import { href } from "../../shell/router";
 import { CorrectChip, KeptChip, StatusChips } from "../../ui/chip";
 import { Empty, Notes, Shown } from "../../ui/states";
 import { Conversation } from "../episode/conversation";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 
 export function PairPage({ query }: PageProps) {
   const places = [query["a"], query["b"]].map(placeOf);
@@ -18,14 +18,14 @@ export function PairPage({ query }: PageProps) {
       </div>
       <div class="pair">
         {places.map((place, at) =>
-          place ? <One key={`${at} ${place.run} ${place.episode}`} {...place} nth={at + 1} /> : <Empty key={at} title="No episode is named here" />,
+          place ? <One key={`${at} ${place.run} ${place.episode}`} {...place} nth={at + 1} /> : <Empty key={at} title="No episode selected" />,
         )}
       </div>
     </>
   );
 }
 
-/** A run and the key of an episode, from `RUN/KEY`. */
+/** Parse `RUN/KEY` into a run and the key of an episode. */
 function placeOf(text: string | undefined): { run: string; episode: string } | null {
   const cut = (text ?? "").lastIndexOf("/");
   if (!text || cut < 1 || cut === text.length - 1) return null;
@@ -60,7 +60,7 @@ function One({ run, episode, nth }: { run: string; episode: string; nth: number 
               Answer <span class="mono">{line.row.answer ?? "none"}</span>
               {line.gold !== null && line.gold !== undefined && (
                 <>
-                  , right would be <span class="mono">{line.gold}</span>
+                  , gold answer <span class="mono">{line.gold}</span>
                 </>
               )}
             </p>

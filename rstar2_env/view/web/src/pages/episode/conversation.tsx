@@ -1,4 +1,4 @@
-/* An episode as a conversation: turns with their calls and statuses, results beside them. All of it is text. */
+/* An episode as a conversation: turns with calls, statuses and results. Everything is rendered as text. */
 import { useMemo, useState } from "preact/hooks";
 import type { EpisodeLine, Message, ToolCall, Turn } from "../../data/types";
 import { count, isNumber, number, visible } from "../../format";
@@ -7,7 +7,7 @@ import { Code } from "../../ui/code";
 import { Copy } from "../../ui/copy";
 import { type Segment, segments } from "./segments";
 
-/** Longer texts are cut until the reader asks for the rest. */
+/** Longer texts are cut until the user expands them. */
 const MOST_SHOWN = 6_000;
 
 export function Conversation({ line }: { line: EpisodeLine }) {
@@ -61,7 +61,7 @@ function Said({ message, turn, number: nth, first }: { message: Message; turn?: 
       )}
       {turn?.observation !== undefined && (
         <details class="aside-text">
-          <summary>What it saw before this turn</summary>
+          <summary>Observation before this turn</summary>
           <LongText text={turn.observation} />
         </details>
       )}
@@ -84,10 +84,10 @@ function TurnFacts({ turn, calls }: { turn: Turn; calls: ToolCall[] }) {
 }
 
 function CallChip({ call }: { call: ToolCall }) {
-  const told = [call.error_type === call.status ? "" : call.error_type, call.exit_code ? `exit ${call.exit_code}` : "", call.truncated ? "cut" : ""].filter(Boolean);
-  const word = `${call.injected ? "injected " : ""}${call.status}${told.length ? `: ${told.join(", ")}` : ""}`;
+  const details = [call.error_type === call.status ? "" : call.error_type, call.exit_code ? `exit ${call.exit_code}` : "", call.truncated ? "cut" : ""].filter(Boolean);
+  const word = `${call.injected ? "injected " : ""}${call.status}${details.length ? `: ${details.join(", ")}` : ""}`;
   return call.injected ? (
-    <Chip tone="warn" sign="⚡" title="A fault that a wrapper injected">
+    <Chip tone="warn" sign="⚡" title="Fault injected by a wrapper">
       {word}
     </Chip>
   ) : (
@@ -103,7 +103,7 @@ function Part({ part, call }: { part: Segment; call?: ToolCall }) {
       <div class="call">
         {chip && <div class="call-status">{chip}</div>}
         <Code text={part.text} language={part.language} label={visible(label)} />
-        {part.more && <Code text={part.more} language="json" label="Further arguments" />}
+        {part.more && <Code text={part.more} language="json" label="Other arguments" />}
       </div>
     );
   }

@@ -1,4 +1,4 @@
-/* What is known of an episode beside its text: verdict, rewards, selection, its group. */
+/* Facts of an episode: verdict, rewards, selection, group. */
 import type { ComponentChildren } from "preact";
 import type { EpisodeLine } from "../../data/types";
 import { count, isNumber, NONE, number, plain, seconds, signed, visible } from "../../format";
@@ -7,17 +7,17 @@ import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip
 import { LongText } from "./conversation";
 import { verdictWords } from "./verdict";
 
-/** The answer beside the right one, and why it was graded so. */
+/** The answer, the gold answer, and the reason of the grade. */
 export function Verdict({ line }: { line: EpisodeLine }) {
   const { row } = line;
   return (
     <dl class="verdict card">
       <div>
         <dt>Answer</dt>
-        <dd class="verdict-text">{row.answer === null || row.answer === undefined ? <span class="quiet unsaid">none was marked</span> : visible(row.answer)}</dd>
+        <dd class="verdict-text">{row.answer === null || row.answer === undefined ? <span class="quiet unsaid">none marked</span> : visible(row.answer)}</dd>
       </div>
       <div>
-        <dt>Right answer</dt>
+        <dt>Gold answer</dt>
         <dd class="verdict-text">{line.gold === null ? <span class="quiet unsaid">not recorded</span> : visible(line.gold)}</dd>
       </div>
       <div>
@@ -48,7 +48,7 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
           <Fact name="Advantage" value={signed(row.advantage)} />
           {row.round > 0 && <Fact name="Refill" value={`round ${row.round}`} />}
           <p>
-            <a href={href(["runs", run, "groups", row.step, row.group], { split: row.split, round: row.round || null })}>Why, in its group</a>
+            <a href={href(["runs", run, "groups", row.step, row.group], { split: row.split, round: row.round || null })}>Explain in group</a>
           </p>
         </Box>
       )}
@@ -73,14 +73,14 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
         {isNumber(row.seconds) && <Fact name="Time" value={seconds(row.seconds)} />}
         <Fact name="Weights" value={`version ${plain(row.version)}`} />
         {row.source && row.source !== "policy" && <Fact name="Played by" value={row.source} />}
-        {Array.isArray(parent) && <Fact name="Branched off" value={parent[0] === -1 ? `token ${parent[1]}` : `member ${parent[0]}, token ${parent[1]}`} />}
-        {isNumber(line["answer_tags"]) && line["answer_tags"] !== 1 && <Fact name="Answers marked" value={count(line["answer_tags"])} />}
+        {Array.isArray(parent) && <Fact name="Branched from" value={parent[0] === -1 ? `token ${parent[1]}` : `member ${parent[0]}, token ${parent[1]}`} />}
+        {isNumber(line["answer_tags"]) && line["answer_tags"] !== 1 && <Fact name="Marked answers" value={count(line["answer_tags"])} />}
         {usage.map(([name, value]) => (
           <Fact key={name} name={name.replaceAll("_", " ")} value={isNumber(value) ? number(value, 6) : plain(value)} />
         ))}
       </Box>
       {typeof line["shown"] === "string" && line["shown"] && (
-        <Box title="Played under another prompt">
+        <Box title="Prompt used instead">
           <LongText text={line["shown"]} />
         </Box>
       )}
@@ -97,10 +97,10 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
 
 function Mates({ line, run }: { line: EpisodeLine; run: string }) {
   return (
-    <Box title={`Its group (${line.mates.length})`}>
+    <Box title={`Group (${line.mates.length})`}>
       <ul class="mates">
         {line.mates.map((mate) => {
-          const word = `member ${mate.member}, ${mate.correct ? "right" : "wrong"}${mate.kept === null ? "" : mate.kept ? ", kept" : ", dropped"}, reward ${number(mate.reward)}`;
+          const word = `member ${mate.member}, ${mate.correct ? "correct" : "wrong"}${mate.kept === null ? "" : mate.kept ? ", kept" : ", dropped"}, reward ${number(mate.reward)}`;
           return (
             <li key={mate.key}>
               <a
@@ -118,7 +118,7 @@ function Mates({ line, run }: { line: EpisodeLine; run: string }) {
           );
         })}
       </ul>
-      <p class="quiet mates-note">✓ right, ✕ wrong, dashed: dropped</p>
+      <p class="quiet mates-note">✓ correct, ✕ wrong, dashed: dropped</p>
     </Box>
   );
 }

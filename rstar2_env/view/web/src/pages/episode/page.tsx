@@ -1,4 +1,4 @@
-/* One episode: conversation, tokens, and its line as it was written; next and previous as in the list it was opened from. */
+/* One episode: conversation, tokens and raw record; next and previous follow the list it was opened from. */
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { EpisodeLine, EpisodeRow, Page } from "../../data/types";
@@ -12,7 +12,7 @@ import { Notes, Shown } from "../../ui/states";
 import { Tabs } from "../../ui/tabs";
 import { place } from "../episodes/columns";
 import { filtersOf } from "../episodes/filters";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { Conversation } from "./conversation";
 import { Facts, Verdict } from "./facts";
 import type { Figure } from "./token-scale";
@@ -60,8 +60,8 @@ function Episode({ run, line, query }: { run: string; line: EpisodeLine; query: 
         label="Parts of the episode"
         tabs={[
           { label: "Conversation", to: here({ tab: null }), current: tab === "conversation" },
-          { label: "Tokens", to: here({ tab: "tokens" }), current: tab === "tokens", ...(line.has_tokens ? {} : { count: "not kept" }) },
-          { label: "As written", to: here({ tab: "raw" }), current: tab === "raw" },
+          { label: "Tokens", to: here({ tab: "tokens" }), current: tab === "tokens", ...(line.has_tokens ? {} : { count: "not stored" }) },
+          { label: "Raw", to: here({ tab: "raw" }), current: tab === "raw" },
         ]}
       />
       <Notes notes={line.notes ?? []} />
@@ -79,7 +79,7 @@ function Episode({ run, line, query }: { run: string; line: EpisodeLine; query: 
   );
 }
 
-/** Next and previous: in the list that the episode was opened from, or else in the order of the run. */
+/** Links to next and previous: in the list that the episode was opened from, else in the order of the run. */
 function Walk({ run, line, query }: { run: string; line: EpisodeLine; query: Record<string, string> }) {
   const at = query["at"] === undefined ? null : Number(query["at"]);
   const filters = filtersOf(query);
@@ -135,5 +135,5 @@ function Step({ to, label, sign }: { to: string | null; label: string; sign: str
 
 function Raw({ line }: { line: EpisodeLine }) {
   const { row: _row, mates: _mates, next: _next, previous: _previous, notes: _notes, ...written } = line;
-  return <Code text={JSON.stringify(written, null, 2)} language="json" label="The episode's line" />;
+  return <Code text={JSON.stringify(written, null, 2)} language="json" label="Raw record of the episode" />;
 }

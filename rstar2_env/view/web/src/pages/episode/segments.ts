@@ -1,13 +1,13 @@
-/* Where a turn's text has calls, code, answers and results: for display alone, by what dialects write. Nothing is graded here. */
+/* Splits a turn into calls, code, answers and results by the markup of the dialects, for display only; nothing is graded. */
 
 export interface Segment {
   kind: "text" | "call" | "code" | "think" | "answer" | "output";
-  /** The text as it was written, marks included. */
+  /** Original text, including the markup. */
   raw: string;
-  /** The text inside the marks. */
+  /** Text inside the markup. */
   text: string;
   language: string;
-  /** Of a call: the tool's name, and its further arguments as JSON. */
+  /** For a call: the name of the tool, and its other arguments as JSON. */
   name: string;
   more: string;
 }
@@ -30,11 +30,11 @@ const SHOWN: Mark[] = [
   { kind: "code", open: "```", close: "```" },
 ];
 
-/** The segments of a message, in order; joined, their `raw` is the text. */
+/** Split a message into segments; joining their `raw` gives the text. */
 export function segments(text: string, role: string): Segment[] {
   const marks = role === "assistant" ? POLICY : SHOWN;
   const found: Segment[] = [];
-  // Where a mark is next; Infinity once there is none, so that a text of a thousand open marks is read once.
+  // Next position of each mark; Infinity if there is none, so a text with many unclosed marks is scanned only once.
   const next = marks.map((mark) => at(text, mark.open, 0));
   const closed = marks.map(() => true);
   let start = 0;
@@ -81,7 +81,7 @@ function marked(kind: Segment["kind"], raw: string, inside: string): Segment {
   return kind === "call" ? call(segment) : segment;
 }
 
-/** A call's code apart from its JSON. One that is not well formed stays as it was written. */
+/** Separate the code of a call from its JSON. A malformed call is left unchanged. */
 function call(segment: Segment): Segment {
   try {
     const written = JSON.parse(segment.text) as { name?: unknown; arguments?: unknown };

@@ -1,11 +1,11 @@
-/* Classes of tokens by a figure: few, with words for the legend, so that a reader can name what a colour says. */
+/* Colour classes of tokens by a figure: a few levels with labels for the legend. */
 import { isNumber, number } from "../../format";
 import type { Token } from "../../data/types";
 
 export type Figure = "logprob" | "advantage" | "ratio";
 
 export interface Level {
-  /** Name of the class; `t-…` has its colours and its line. */
+  /** CSS class `t-…`, which defines colours and underline. */
   look: string;
   label: string;
 }
@@ -32,14 +32,14 @@ const RATIO: [number, Level][] = [
   [-Infinity, { look: "t-n2", label: "under 0.8" }],
 ];
 
-/** The levels of a figure over an episode's tokens, from high to low; those of advantages depend on the greatest. */
+/** Levels of a figure, from high to low; the levels of advantages are scaled by the largest absolute value. */
 export function levels(figure: Figure, tokens: Token[]): [number, Level][] {
   if (figure === "logprob") return LOGPROB;
   if (figure === "ratio") return RATIO;
   const most = tokens.reduce((found, token) => Math.max(found, Math.abs(token.advantage ?? 0)), 0) || 1;
   const half = most / 2;
   return [
-    [half, { look: "t-p2", label: `${number(half)} and more` }],
+    [half, { look: "t-p2", label: `${number(half)} or more` }],
     [Number.MIN_VALUE, { look: "t-p1", label: `0 to ${number(half)}` }],
     [0, { look: "t-zero", label: "0" }],
     [-half, { look: "t-n1", label: `−${number(half)} to 0` }],
@@ -47,7 +47,7 @@ export function levels(figure: Figure, tokens: Token[]): [number, Level][] {
   ];
 }
 
-/** The class of a token; the environment's tokens and those without the figure have none. */
+/** CSS class of a token; environment tokens and tokens without the figure have neutral classes. */
 export function lookOf(token: Token, figure: Figure, scale: [number, Level][]): string {
   if (!token.mask) return "t-env";
   const value = token[figure];

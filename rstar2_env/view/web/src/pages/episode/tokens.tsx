@@ -1,4 +1,4 @@
-/* The tokens of a row that trained, coloured by a figure; one at a time in detail, by pointer or arrow keys. */
+/* Tokens of a training row, coloured by a figure; details of one token by pointer or arrow keys. */
 import { useMemo, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
@@ -10,15 +10,15 @@ import { Empty, Notes, Shown } from "../../ui/states";
 import { LongText } from "./conversation";
 import { type Figure, FIGURES, levels, lookOf } from "./token-scale";
 
-/** Tokens of one part of the list; parts out of view cost the browser nothing. */
+/** Number of tokens per part of the list; the browser skips parts that are not visible. */
 const PART = 400;
 
 export function TokensTab({ run, episode, has, figure }: { run: string; episode: string; has: boolean; figure: Figure }) {
   const load = useLoad<Tokens>(has ? path("runs", run, "episodes", episode, "tokens") : null);
   if (!has) {
     return (
-      <Empty title="This episode's tokens were not kept">
-        Tokens are there of rows that trained in runs with <code>--set run.keep_tokens=true</code>.
+      <Empty title="The tokens of this episode were not stored">
+        Tokens are stored for training rows if the run uses <code>--set run.keep_tokens=true</code>.
       </Empty>
     );
   }
@@ -69,7 +69,7 @@ function TokenView({ value, figure }: { value: Tokens; figure: Figure }) {
         class="tokens card"
         tabIndex={0}
         role="group"
-        aria-label={`${count(tokens.length)} tokens; arrow keys walk through them`}
+        aria-label={`${count(tokens.length)} tokens; use the arrow keys to select one`}
         onKeyDown={move}
         onMouseOver={point}
         onClick={point}
@@ -126,7 +126,7 @@ function Detail({ token, at }: { token: Token; at: number }) {
       <code class="token-name">{spelled(token.text) || "(empty)"}</code>
       <span>token {count(at + 1)}</span>
       <span>id {token.id}</span>
-      <span>{token.mask ? "the policy's" : "the environment's: no loss"}</span>
+      <span>{token.mask ? "policy token" : "environment token: no loss"}</span>
       {token.mask ? (
         <>
           <span>
@@ -143,8 +143,8 @@ function Detail({ token, at }: { token: Token; at: number }) {
 
 function TokenLegend({ scale }: { scale: { look: string; label: string }[] }) {
   return (
-    <ul class="token-legend" aria-label="What the colours say">
-      {[...scale, { look: "t-env", label: "the environment's" }].map((level) => (
+    <ul class="token-legend" aria-label="Colour legend">
+      {[...scale, { look: "t-env", label: "environment" }].map((level) => (
         <li key={level.look}>
           <span class={`token ${level.look}`} aria-hidden="true">
             ab
@@ -164,14 +164,14 @@ function Totals({ tokens }: { tokens: Token[] }) {
   };
   return (
     <p class="quiet token-totals">
-      {count(mine.length)} tokens of the policy, {count(tokens.length - mine.length)} of the environment. Means: log-probability{" "}
+      {count(mine.length)} policy tokens, {count(tokens.length - mine.length)} environment tokens. Means: log-probability{" "}
       {number(mean(mine.map((token) => token.logprob)))}, advantage {signed(mean(mine.map((token) => token.advantage)))}, ratio{" "}
       {number(mean(mine.map((token) => token.ratio)), 4)}.
     </p>
   );
 }
 
-/** A token's text with its line ends and other control characters in sight. */
+/** Text of a token with visible line ends and control characters. */
 function spelled(text: string): string {
   return visible(text).replace(/\n/g, "↵\n").replace(/\t/g, "⇥\t");
 }

@@ -1,10 +1,10 @@
-/* The columns of the table of episodes; what has no room goes by rank. */
+/* Columns of the table of episodes; columns with a high rank are hidden first if space is short. */
 import type { EpisodeRow } from "../../data/types";
 import { count, number, seconds, signed, visible } from "../../format";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
 import type { TableColumn } from "../../ui/table";
 
-/** The columns; `skip` characters of every problem are the same prompt, which is left out. */
+/** The columns; the first `skip` characters of every problem are a shared prompt and are omitted. */
 const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   {
     name: "key",
@@ -29,7 +29,7 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   {
     name: "errors",
     label: "Calls",
-    title: "Statuses of the calls; sorted by how many are errors",
+    title: "Statuses of the calls; sorted by the number of errors",
     width: 200,
     grow: true,
     sortable: true,
@@ -53,18 +53,18 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   { name: "seconds", label: "Time", width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
 ];
 
-/** Where an episode stands: `train 3 · 4.1` is member 1 of group 4 of step 3. */
+/** Position of an episode: `3 · 4.1` is member 1 of group 4 of step 3. */
 export function place(row: Pick<EpisodeRow, "split" | "step" | "group" | "member">): string {
   return row.split === "eval" ? `eval ${row.step} · ${row.group}` : `${row.step} · ${row.group}.${row.member}`;
 }
 
-/** The columns that some episode of the run has something in. */
+/** Columns that are not empty in this run. */
 export function columnsOf(names: Set<string>, skip: number): TableColumn<EpisodeRow>[] {
   const always = new Set(["key", "question", "reward", "correct"]);
   return columns(skip).filter((column) => always.has(column.name) || !names.size || names.has(column.name) || (column.name === "errors" && names.has("statuses")));
 }
 
-/** How many characters problems have in common at their beginning, whole sentences alone: a prompt that says nothing of them. */
+/** Length of the common prefix of problems, in whole sentences: a shared prompt. */
 export function sharedPrompt(questions: string[]): number {
   const [first = "", ...rest] = [...new Set(questions)];
   if (rest.length < 2) return 0;

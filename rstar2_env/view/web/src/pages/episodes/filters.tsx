@@ -1,4 +1,4 @@
-/* The filters of the table of episodes. They are words of the address, so that a link holds them. */
+/* Filters of the table of episodes. They are part of the address, so links include them. */
 import { useRef, useState } from "preact/hooks";
 import type { Column, RunDetail } from "../../data/types";
 import { count } from "../../format";
@@ -6,10 +6,10 @@ import { setQuery } from "../../shell/router";
 import { Choose, type Option, TextField } from "../../ui/fields";
 
 const ANY: Option = { value: "", label: "Any" };
-const ANSWER: Option[] = [ANY, { value: "1", label: "right" }, { value: "0", label: "wrong" }];
+const ANSWER: Option[] = [ANY, { value: "1", label: "correct" }, { value: "0", label: "wrong" }];
 const KEPT: Option[] = [ANY, { value: "1", label: "kept" }, { value: "0", label: "dropped" }];
 
-/** The names of filters, with the words for their labels. */
+/** Labels of the filters. */
 export const FILTERS: Record<string, string> = {
   q: "Text",
   split: "Split",
@@ -20,7 +20,7 @@ export const FILTERS: Record<string, string> = {
   end: "End",
   problem_q: "Problem",
   problem: "Problem",
-  reason: "Dropped for",
+  reason: "Drop reason",
   injected: "Injected fault",
   task: "Task",
   source: "Played by",
@@ -40,7 +40,7 @@ export const FILTERS: Record<string, string> = {
 const RANGES = ["reward", "policy_tokens", "turns", "advantage"];
 const CHOICES = ["reason", "injected", "task", "source", "problem_source", "difficulty"];
 
-/** The filters of a query, without its order and what else it says. */
+/** The filters in a query, without other parameters. */
 export function filtersOf(query: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(query).filter(([name, value]) => name in FILTERS && value));
 }
@@ -104,7 +104,7 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
   );
 }
 
-/** The filters that are on, each with a button that takes it away. */
+/** Active filters, each with a button to remove it. */
 function Active({ query }: { query: Record<string, string> }) {
   const active = Object.entries(filtersOf(query));
   if (!active.length) return null;

@@ -1,4 +1,4 @@
-/* The episodes of a run as a table. */
+/* Table of the episodes of a run. */
 import { useMemo } from "preact/hooks";
 import { path } from "../../data/address";
 import type { EpisodeRow, RunDetail } from "../../data/types";
@@ -6,7 +6,7 @@ import { many } from "../../format";
 import { href, setQuery } from "../../shell/router";
 import { Table } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { columnsOf, sharedPrompt } from "./columns";
 import { Filters, filtersOf } from "./filters";
@@ -33,7 +33,7 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
       <p class="table-count" role="status">
         {rows.total === null ? "Counting…" : many(rows.total, "episode")}
         {filtered && rows.total !== null && " found"}
-        {rows.partial && ", still being read"}
+        {rows.partial && ", still indexing"}
       </p>
       <Table
         label="Episodes"
@@ -44,7 +44,7 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
         sort={sort}
         onSort={(next) => setQuery({ sort: next })}
         rowClass={(row) => (row.kept === false ? "dropped" : "")}
-        empty={filtered ? "No episode passes these filters." : "Episodes appear here as they are written."}
+        empty={filtered ? "No episodes match these filters." : "Episodes appear here as they are written."}
       />
     </>
   );

@@ -1,4 +1,4 @@
-/* One group: who was kept, who was dropped, and by which numbers. */
+/* One group: kept and dropped episodes, and the values used by the selector. */
 import { useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
@@ -8,7 +8,7 @@ import { href } from "../../shell/router";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
 import { LinkButton } from "../../ui/link-button";
 import { Shown } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { MarksLegend } from "./marks";
 import { Picture } from "./picture";
@@ -26,7 +26,7 @@ export function GroupPage({ values, query }: PageProps) {
             <>
               <GroupHead run={run} group={found} />
               <SelectorCard part={found.selector ?? detail.recipe_parts?.["selector"]} reasons={Object.keys(found.reasons)} />
-              <section class="card" aria-label="The group as a picture">
+              <section class="card" aria-label="Picture of the group">
                 <Picture episodes={found.episodes} run={run} />
                 <MarksLegend />
                 <ul class="story">
@@ -35,7 +35,7 @@ export function GroupPage({ values, query }: PageProps) {
                   ))}
                 </ul>
               </section>
-              <h2 class="section-title">Its episodes</h2>
+              <h2 class="section-title">Episodes</h2>
               <Episodes run={run} episodes={found.episodes} />
             </>
           )}
@@ -62,34 +62,34 @@ function GroupHead({ run, group }: { run: string; group: GroupDetail }) {
             {group.rejected && <Chip tone="warn">rejected</Chip>}
             {group.task && <Chip>{group.task}</Chip>}
           </span>
-          <a href={href(["runs", run, "problems", group.problem_id])}>{group.problem_id || "its problem"}</a>
+          <a href={href(["runs", run, "problems", group.problem_id])}>{group.problem_id || "problem"}</a>
           <a href={href(["runs", run, "groups"], { problem: group.problem_id })}>all groups of this problem</a>
         </p>
       </div>
-      <nav class="steps" aria-label="Groups before and after">
-        <LinkButton to={previous}>← Before</LinkButton>
+      <nav class="steps" aria-label="Previous and next group">
+        <LinkButton to={previous}>← Previous</LinkButton>
         <LinkButton to={next}>Next →</LinkButton>
       </nav>
     </div>
   );
 }
 
-/** What became of the group, in sentences. */
+/** Description of the selection in sentences. */
 function story(group: GroupDetail): string[] {
   const { right, wrong } = group.quotas;
   const words = [
-    `${many(group.played, "episode")} ${group.played === 1 ? "was" : "were"} played: ${count(right.played)} right, ${count(wrong.played)} wrong.`,
+    `${many(group.played, "episode")} ${group.played === 1 ? "was" : "were"} played: ${count(right.played)} correct, ${count(wrong.played)} wrong.`,
   ];
   if (group.kept === null) return words;
-  if (group.rejected) words.push("None of them trains: the group was rejected.");
-  else words.push(`${count(group.kept)} train: ${count(right.kept)} right, ${count(wrong.kept)} wrong.`);
+  if (group.rejected) words.push("None was kept for training: the group was rejected.");
+  else words.push(`${count(group.kept)} kept for training: ${count(right.kept)} correct, ${count(wrong.kept)} wrong.`);
   for (const [reason, times] of Object.entries(group.reasons)) {
-    if (reason) words.push(`${count(times)} dropped, ${reason}: ${REASONS[reason] ?? "a word of the selector's own."}`);
+    if (reason) words.push(`${count(times)} dropped, ${reason}: ${REASONS[reason] ?? "a reason defined by the selector."}`);
   }
   const copies = Math.max(0, ...group.episodes.map((one) => one.copies ?? 0));
-  if (copies) words.push(`It trains ${many(copies, "time")} besides, in place of groups that were missing.`);
+  if (copies) words.push(`It is used ${many(copies, "additional time")}, in place of missing groups.`);
   if (!group.rejected && group.tool_error_share !== null) {
-    words.push(`Failed calls: ${percent(group.tool_error_share)} of all played, ${percent(group.kept_tool_error_share)} of those that train.`);
+    words.push(`Failed calls: ${percent(group.tool_error_share)} in all played episodes, ${percent(group.kept_tool_error_share)} in kept episodes.`);
   }
   return words;
 }
@@ -97,7 +97,7 @@ function story(group: GroupDetail): string[] {
 function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) {
   const [chosen, setChosen] = useState<string[]>([]);
   const names = [...new Set(episodes.flatMap((one) => Object.keys(one.weighed ?? {})))];
-  // What is the same for all says nothing in a column.
+  // Values that are equal for all episodes are shown once, not as a column.
   const varied = names.filter((name) => new Set(episodes.map((one) => one.weighed?.[name] ?? null)).size > 1 || episodes.length === 1);
   const fixed = names.filter((name) => !varied.includes(name));
   const [a, b] = chosen;
@@ -123,7 +123,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
               </th>
               <th scope="col">Episode</th>
               <th scope="col">Answer</th>
-              <th scope="col">Fate</th>
+              <th scope="col">Selection</th>
               {varied.map((name) => (
                 <th scope="col" class="right" key={name} title={NUMBERS[name] ?? ""}>
                   {label(name)}
@@ -148,7 +148,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 <td>
                   <input
                     type="checkbox"
-                    aria-label={`Choose episode ${one.member} to open beside another`}
+                    aria-label={`Choose episode ${one.member} to open side by side`}
                     checked={chosen.includes(one.key)}
                     onChange={(event) => choose(one.key, event.currentTarget.checked)}
                   />
@@ -162,7 +162,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 </td>
                 <td title={REASONS[one.reason] ?? ""}>
                   <KeptChip kept={one.kept} reason={one.reason} />
-                  {one.copies ? <Chip>trains {one.copies + 1} times</Chip> : null}
+                  {one.copies ? <Chip>used {one.copies + 1} times</Chip> : null}
                 </td>
                 {varied.map((name) => (
                   <td class="right" key={name}>

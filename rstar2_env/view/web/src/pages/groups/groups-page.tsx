@@ -1,4 +1,4 @@
-/* The groups of a run: what each played, and who of it trains. */
+/* The groups of a run, with their episodes and the selection for training. */
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { GroupRow } from "../../data/group-types";
@@ -9,7 +9,7 @@ import { Chip } from "../../ui/chip";
 import { Choose, TextField } from "../../ui/fields";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { Marks, MarksLegend } from "./marks";
 import { SelectorCard } from "./selector-card";
@@ -37,14 +37,14 @@ function Groups({ detail, query }: { detail: RunDetail; query: Record<string, st
     <>
       <SelectorCard part={detail.recipe_parts?.["selector"]} reasons={reasons} />
       <form class="toolbar" role="search" aria-label="Filter groups" onSubmit={(event) => event.preventDefault()}>
-        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
+        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
         <TextField label="Step" value={query["step"] ?? ""} placeholder="7 or 3-9" onChange={(step) => setQuery({ step })} />
         <Choose
           label="Groups"
           value={query["rejected"] ?? ""}
           options={[
             { value: "", label: "all" },
-            { value: "0", label: "that train" },
+            { value: "0", label: "kept" },
             { value: "1", label: "rejected" },
           ]}
           onChange={(rejected) => setQuery({ rejected })}
@@ -57,7 +57,7 @@ function Groups({ detail, query }: { detail: RunDetail; query: Record<string, st
         />
         {query["problem"] && (
           <button type="button" class="button" onClick={() => setQuery({ problem: null })}>
-            Of {query["problem"]} only: show all
+            Only {query["problem"]}: show all
           </button>
         )}
         <p class="quiet toolbar-hint" role="status">
@@ -73,7 +73,7 @@ function Groups({ detail, query }: { detail: RunDetail; query: Record<string, st
         to={(row) => href(["runs", run, "groups", row.step, row.group], { round: row.round || undefined })}
         sort={query["sort"] ?? ""}
         onSort={(sort) => setQuery({ sort })}
-        empty="No group fits these filters."
+        empty="No groups match these filters."
         rowClass={(row) => (row.rejected ? "dropped" : "")}
       />
     </>
@@ -86,8 +86,8 @@ const COLUMNS: TableColumn<GroupRow>[] = [
   { name: "marks", label: "Episodes", width: 216, rank: 0, cell: (row) => <Marks marks={row.marks} /> },
   {
     name: "success",
-    label: "Right",
-    title: "Share of right answers among all episodes that count",
+    label: "Success",
+    title: "Share of correct answers among all counted episodes",
     width: 76,
     align: "right",
     sortable: true,
@@ -97,7 +97,7 @@ const COLUMNS: TableColumn<GroupRow>[] = [
   {
     name: "kept",
     label: "Kept",
-    title: "How many train, of how many",
+    title: "Number of episodes kept for training, of all played",
     width: 82,
     align: "right",
     sortable: true,
@@ -107,7 +107,7 @@ const COLUMNS: TableColumn<GroupRow>[] = [
   {
     name: "tool_error_share",
     label: "Tool errors",
-    title: "Share of failed calls in all episodes, and in those that train",
+    title: "Share of failed calls in all episodes, and in kept episodes",
     width: 132,
     align: "right",
     sortable: true,
@@ -115,7 +115,7 @@ const COLUMNS: TableColumn<GroupRow>[] = [
     cell: (row) => (row.rejected ? percent(row.tool_error_share) : `${percent(row.tool_error_share)} → ${percent(row.kept_tool_error_share)}`),
   },
   { name: "round", label: "Round", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => (row.round ? `refill ${row.round}` : "first") },
-  { name: "reasons", label: "Dropped for", width: 190, grow: true, rank: 4, cell: (row) => <Reasons row={row} /> },
+  { name: "reasons", label: "Drop reasons", width: 190, grow: true, rank: 4, cell: (row) => <Reasons row={row} /> },
   { name: "problem_id", label: "Problem", width: 160, grow: true, sortable: true, rank: 8, cell: (row) => row.question || row.problem_id },
 ];
 

@@ -1,10 +1,10 @@
-/* The picture of a group: one sign an episode. Right is round, wrong is square; who trains is filled. */
+/* The picture of a group: one mark per episode. Correct is round, wrong is square; kept is filled. */
 const WORDS: Record<string, string> = {
-  C: "right, kept",
-  c: "right, dropped",
+  C: "correct, kept",
+  c: "correct, dropped",
   W: "wrong, kept",
   w: "wrong, dropped",
-  x: "does not count",
+  x: "not counted",
 };
 
 const SIZE = 12;
@@ -13,7 +13,7 @@ const MOST = 64;
 export function Marks({ marks }: { marks: string }) {
   const shown = marks.slice(0, MOST);
   return (
-    <svg class="marks" width={shown.length * SIZE} height={SIZE} role="img" aria-label={told(marks)}>
+    <svg class="marks" width={shown.length * SIZE} height={SIZE} role="img" aria-label={describe(marks)}>
       {[...shown].map((letter, at) => (
         <Sign key={at} letter={letter} x={at * SIZE + SIZE / 2} y={SIZE / 2} />
       ))}
@@ -21,7 +21,7 @@ export function Marks({ marks }: { marks: string }) {
   );
 }
 
-/** One sign, in a drawing. */
+/** One mark in a drawing. */
 export function Sign({ letter, x, y, size = 4 }: { letter: string; x: number; y: number; size?: number }) {
   if (letter === "x") return <circle class="mark none" cx={x} cy={y} r={1.5} />;
   const kind = `mark ${letter.toLowerCase() === "c" ? "right" : "wrong"} ${letter === letter.toUpperCase() ? "kept" : "dropped"}`;
@@ -29,15 +29,15 @@ export function Sign({ letter, x, y, size = 4 }: { letter: string; x: number; y:
   return <rect class={kind} x={x - size} y={y - size} width={2 * size} height={2 * size} rx={1} />;
 }
 
-/** The letter of an episode. */
+/** Letter of an episode. */
 export function letterOf(row: { correct: boolean | null; kept: boolean | null; end: string }): string {
   if (["unavailable", "cancelled", "no_text", "cut", "refused"].includes(row.end)) return "x";
   const letter = row.correct ? "c" : "w";
   return row.kept ? letter.toUpperCase() : letter;
 }
 
-/** `3 right, kept; 5 wrong, dropped`. */
-export function told(marks: string): string {
+/** Description of marks: `3 correct, kept; 5 wrong, dropped`. */
+export function describe(marks: string): string {
   return Object.entries(WORDS)
     .map(([letter, words]): [number, string] => [[...marks].filter((one) => one === letter).length, words])
     .filter(([number]) => number > 0)

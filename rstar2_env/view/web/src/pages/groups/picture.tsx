@@ -1,4 +1,4 @@
-/* A group as a drawing: right answers above, wrong ones below, along the number that the selector weighed them by. */
+/* Drawing of a group: correct answers above, wrong answers below, positioned by the value used by the selector. */
 import type { GroupEpisode } from "../../data/group-types";
 import { number } from "../../format";
 import { go, href } from "../../shell/router";
@@ -8,7 +8,7 @@ import { label } from "./words";
 const WIDE = 720;
 const LANE = 56;
 const LEFT = 84;
-/** Width of a place on the axis, and how many signs stand above one another in it. */
+/** Width of a slot on the axis, and the maximum number of marks stacked in it. */
 const SPOT = 14;
 const MOST = 5;
 
@@ -16,14 +16,14 @@ export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: stri
   const along = episodes.some((one) => typeof one.weighed?.["penalty"] === "number") ? "penalty" : null;
   const most = along ? Math.max(1, ...episodes.map((one) => one.weighed?.[along] ?? 0)) : 1;
   const lanes: [string, GroupEpisode[]][] = [
-    ["Right", episodes.filter((one) => one.correct)],
+    ["Correct", episodes.filter((one) => one.correct)],
     ["Wrong", episodes.filter((one) => !one.correct)],
   ];
   const height = 2 * LANE + 36;
   const place = (one: GroupEpisode, at: number, of: number) =>
     LEFT + 12 + (WIDE - LEFT - 40) * (along ? (one.weighed?.[along] ?? most) / most : of > 1 ? at / (of - 1) : 0.5);
   return (
-    <svg class="group-picture" viewBox={`0 0 ${WIDE} ${height}`} role="img" aria-label={said(lanes, along)}>
+    <svg class="group-picture" viewBox={`0 0 ${WIDE} ${height}`} role="img" aria-label={describe(lanes, along)}>
       {lanes.map(([name, members], lane) => {
         const middle = lane * LANE + LANE / 2;
         const taken = new Map<number, number>();
@@ -37,7 +37,7 @@ export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: stri
               const own = place(one, at, members.length);
               const first = Math.round(own / SPOT);
               let spot = first;
-              // Where a place is full, the next one towards the middle is taken: none hides another.
+              // If a slot is full, use the next one towards the middle, so marks do not overlap.
               while ((taken.get(spot) ?? 0) >= MOST) spot += own > WIDE / 2 ? -1 : 1;
               const x = spot === first ? own : spot * SPOT;
               const stack = taken.get(spot) ?? 0;
@@ -70,9 +70,9 @@ export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: stri
   );
 }
 
-function said(lanes: [string, GroupEpisode[]][], along: string | null): string {
+function describe(lanes: [string, GroupEpisode[]][], along: string | null): string {
   const parts = lanes.map(
-    ([name, members]) => `${name}: ${members.length}, of which ${members.filter((one) => one.kept).length} train`,
+    ([name, members]) => `${name}: ${members.length}, of which ${members.filter((one) => one.kept).length} kept`,
   );
-  return `${parts.join(". ")}.${along ? ` Each is placed by its ${along}; the table below has the numbers.` : ""}`;
+  return `${parts.join(". ")}.${along ? ` Episodes are positioned by ${along}; see the table below for the values.` : ""}`;
 }

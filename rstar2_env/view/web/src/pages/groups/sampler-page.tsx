@@ -1,4 +1,4 @@
-/* The sampler of a run: which problems are hard now, and how its curriculum moves. */
+/* The sampler of a run: currently hard problems, and the progress of its curriculum. */
 import { useMemo, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
@@ -12,7 +12,7 @@ import { href } from "../../shell/router";
 import { Code } from "../../ui/code";
 import { Figure } from "../../ui/figure";
 import { Empty, Shown } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { points } from "../overview/curves";
 import { Bar } from "../problems/bar";
@@ -66,43 +66,43 @@ interface PlotProps {
 }
 
 function Plots({ sampler, metrics, axes, onZoom }: PlotProps) {
-  const groups = useMemo(() => areas(sampler.steps, { "all wrong": sampler.groups.all_wrong, mixed: sampler.groups.mixed, "all right": sampler.groups.all_right }), [sampler]);
+  const groups = useMemo(() => areas(sampler.steps, { "all wrong": sampler.groups.all_wrong, mixed: sampler.groups.mixed, "all correct": sampler.groups.all_right }), [sampler]);
   const pools = useMemo(
     () => areas(sampler.counts.steps, { never: sampler.counts.hard, sometimes: sampler.counts.middle, always: sampler.counts.easy }),
     [sampler],
   );
-  const told = useMemo(() => figures(metrics), [metrics]);
-  const kinds = told.filter((line) => line.id.startsWith("share/"));
-  const others = told.filter((line) => !line.id.startsWith("share/"));
+  const reported = useMemo(() => figures(metrics), [metrics]);
+  const kinds = reported.filter((line) => line.id.startsWith("share/"));
+  const others = reported.filter((line) => !line.id.startsWith("share/"));
   return (
     <>
       {groups.length > 0 && (
-        <PlotCard title="Groups by outcome" help="A group that is all right or all wrong teaches nothing to an advantage that compares." lines={groups} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Groups by outcome" help="All-correct and all-wrong groups give no signal to advantages that compare episodes within a group." lines={groups} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {pools.length > 0 && (
-        <PlotCard title="Problems seen so far, by their last group" help="How many were solved never, sometimes or always when they last came." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Seen problems by the result of their last group" help="Shares of problems that were never, sometimes or always solved in their last group." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {kinds.length > 0 && (
-        <PlotCard title="Shares of kinds" help="How likely the sampler draws each kind." lines={kinds.map((line) => ({ ...line, label: line.label.slice(6) }))} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Shares of kinds" help="Probability of each kind in the sampler." lines={kinds.map((line) => ({ ...line, label: line.label.slice(6) }))} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {others.map((line) => (
         <PlotCard key={line.id} title={`Sampler: ${line.label}`} lines={[{ ...line, color: 0, dash: 0 }]} axes={axes} form={number} onZoom={onZoom} />
       ))}
       {sampler.new_problems.length > 1 && (
-        <PlotCard title="Problems that came for the first time" lines={[{ id: "new", label: "new problems", color: 4, dash: 0, x: sampler.steps, y: sampler.new_problems }]} axes={axes} form={count} onZoom={onZoom} />
+        <PlotCard title="New problems" lines={[{ id: "new", label: "new problems", color: 4, dash: 0, x: sampler.steps, y: sampler.new_problems }]} axes={axes} form={count} onZoom={onZoom} />
       )}
     </>
   );
 }
 
-/** Counts as areas of shares that add up to one. */
+/** Convert counts to areas of shares that sum to one. */
 function areas(x: number[], columns: Record<string, number[]>): Line[] {
   const names = Object.keys(columns);
   const parts = shares(Object.values(columns));
   return x.length ? names.map((label, at) => ({ id: label, label, color: at, dash: at, x, y: parts[at] ?? [] })) : [];
 }
 
-/** What the sampler told of itself at each step. */
+/** Figures reported by the sampler at each step. */
 function figures(metrics: Metrics | null): Line[] {
   return Object.entries(metrics?.series ?? {})
     .filter(([name, values]) => name.startsWith("sampler/") && values.some(isNumber))
@@ -123,7 +123,7 @@ function Hardest({ run, problems: all }: { run: string; problems: HardProblem[] 
               <tr>
                 <th scope="col">Problem</th>
                 <th scope="col">Question</th>
-                <th scope="col">Right, last time</th>
+                <th scope="col">Success, last step</th>
                 <th scope="col" class="right">
                   Episodes
                 </th>
@@ -150,7 +150,7 @@ function Hardest({ run, problems: all }: { run: string; problems: HardProblem[] 
           </table>
         </div>
       ) : (
-        <Empty title={all.length ? "Every problem was solved when it last came" : "No problem has come yet"} />
+        <Empty title={all.length ? "Every problem was solved in its last step" : "No problems played yet"} />
       )}
     </>
   );
@@ -160,7 +160,7 @@ function States({ states }: { states: Sampler["states"] }) {
   if (!states.length) return null;
   return (
     <>
-      <h2 class="section-title">In the checkpoints</h2>
+      <h2 class="section-title">State in checkpoints</h2>
       {states.map(({ step, file, state, note }) => (
         <details key={step} class="further">
           <summary>

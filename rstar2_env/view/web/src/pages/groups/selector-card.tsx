@@ -1,9 +1,9 @@
-/* What chose the episodes that train: its name, its options, what it does. */
+/* Card of the selector: name, options and description. */
 import { plain } from "../../format";
 import { Chip } from "../../ui/chip";
 import { PAGES, REASONS, SELECTORS } from "./words";
 
-/** The part of a recipe with its options, from how the run's options name it. */
+/** Parse a part of a recipe with its options from the options of a run. */
 export function partOf(value: unknown): { name: string; options: Record<string, unknown> } | null {
   if (typeof value === "string") return { name: value, options: {} };
   if (Array.isArray(value)) return { name: String(value[0] ?? ""), options: { ...(value[1] as object | undefined) } };
@@ -40,17 +40,17 @@ export function PartCard({
       {words && <p class="quiet">{words}</p>}
       {reasons && reasons.length > 0 && (
         <details>
-          <summary>What the reasons mean</summary>
+          <summary>Explanation of the reasons</summary>
           <dl class="parts">
             {reasons.map((reason) => (
               <div key={reason}>
                 <dt>{reason}</dt>
-                <dd>{REASONS[reason] ?? "A word of the selector's own."}</dd>
+                <dd>{REASONS[reason] ?? "A reason defined by the selector."}</dd>
               </div>
             ))}
           </dl>
           <p class="quiet">
-            More in <span class="mono">{page ?? "docs/trainers.md"}</span>, and from{" "}
+            See <span class="mono">{page ?? "docs/trainers.md"}</span> and{" "}
             <span class="mono">rstar2 parts selector</span>.
           </p>
         </details>

@@ -1,70 +1,70 @@
-/* The words of selectors and samplers, in sentences: why an episode does not train, what the numbers mean that it was
-   chosen by, and what each part does. */
+/* Descriptions of selectors and samplers: the reasons for dropping an episode, the values used by selectors, and the
+   parts themselves. */
 
 export const REASONS: Record<string, string> = {
-  unavailable: "It failed for reasons outside the policy.",
-  cancelled: "Its group had enough episodes, or its step did not wait for it.",
-  tail: "It had ended, but its step did not wait for the rest of its group.",
-  equal: "All rewards of its group are equal, so there is nothing to compare.",
-  rejected: "The selector rejected its group.",
-  quota: "There was no room for its kind.",
-  penalty: "Right answers with fewer tool errors and a cleaner format were preferred.",
-  draw: "Others of its side were drawn.",
-  unselected: "The selector chose others, and does not say why.",
-  no_tokens: "The policy wrote nothing in it.",
-  band: "The pass rate of its group is outside of the band.",
-  deviation: "The rewards of its group differ too little for the time being.",
-  few: "Too few episodes of its group count.",
-  alone: "Too few episodes of its group are left for the advantage.",
-  surplus: "The last round of refill found more groups than were missing.",
+  unavailable: "The episode failed for reasons unrelated to the policy.",
+  cancelled: "The group already had enough episodes, or the step did not wait for this one.",
+  tail: "The episode finished, but the step did not wait for the rest of its group.",
+  equal: "All rewards of the group are equal, so there is nothing to compare.",
+  rejected: "The selector rejected the group.",
+  quota: "The quota of correct or wrong episodes was full.",
+  penalty: "Correct answers with fewer tool errors and a cleaner format were preferred.",
+  draw: "Other correct or wrong episodes were drawn at random.",
+  unselected: "The selector chose other episodes and does not give a reason.",
+  no_tokens: "The policy generated no tokens.",
+  band: "The pass rate of the group is outside the band.",
+  deviation: "The rewards of the group currently differ too little.",
+  few: "Too few episodes of the group count.",
+  alone: "Too few episodes of the group are left to compute the advantage.",
+  surplus: "The last refill round produced more groups than needed.",
 };
 
 export const NUMBERS: Record<string, string> = {
-  penalty: "Share of failed calls and format penalty together, from 0 to 2",
-  tool_errors: "Share of its calls that failed; 0.5 without a call",
-  format: "1 without a marked answer, else a share for every answer beyond the first",
-  quota: "How many of its side (right or wrong) train",
-  chance: "Its chance in the first draw from its side",
-  pass_rate: "Share of right answers in the group",
-  low: "Lowest pass rate that trains",
-  high: "Highest pass rate that trains",
+  penalty: "Sum of the share of failed calls and the format penalty, from 0 to 2",
+  tool_errors: "Share of failed calls; 0.5 if there are no calls",
+  format: "1 without a marked answer, else a penalty for every answer beyond the first",
+  quota: "Number of correct (or wrong) episodes to keep",
+  chance: "Probability in the first draw among correct (or wrong) episodes",
+  pass_rate: "Share of correct answers in the group",
+  low: "Lowest accepted pass rate",
+  high: "Highest accepted pass rate",
   deviation: "Standard deviation of the group's rewards",
-  threshold: "Smallest deviation that trains at this step",
-  counted: "Episodes of the group that count",
-  least: "Smallest number of episodes that must count",
+  threshold: "Minimum deviation at this step",
+  counted: "Number of counted episodes in the group",
+  least: "Required number of counted episodes",
 };
 
-/** Names of numbers, as heads of columns. */
+/** Column headings of the values. */
 export const LABELS: Record<string, string> = {
   tool_errors: "Tool errors",
   pass_rate: "Pass rate",
 };
 
-/** What each selector does, in short; its options and papers are in `rstar2 parts selector`. */
+/** Short descriptions of the selectors; `rstar2 parts selector` lists options and papers. */
 export const SELECTORS: Record<string, string> = {
-  roc: "Resample-on-Correct: of the episodes played, as many right and wrong ones train as their shares say, at least a minimum of each. Right ones with a low penalty are preferred, wrong ones are drawn alike. A group of equal rewards is rejected.",
-  all: "The first episodes that count train, as many as there is room for.",
-  balanced_band: "A group trains when its pass rate is in a band; within it, another selector chooses.",
-  deviation: "A group trains when its rewards differ enough, compared with the groups of late; within it, another selector chooses.",
-  minimum_group: "A group trains when enough of its episodes count; within it, another selector chooses.",
-  quality_ties: "A group that is all right trains on its cleanest and its least clean episodes; in others, another selector chooses.",
+  roc: "Resample-on-Correct: keeps correct and wrong episodes in proportion to their shares, with a minimum of each. Correct episodes with a low penalty are preferred; wrong episodes are drawn uniformly. Groups with equal rewards are rejected.",
+  all: "Keeps the first counted episodes, up to the group size.",
+  balanced_band: "Accepts groups whose pass rate is in a band; another selector chooses their episodes.",
+  deviation: "Accepts groups whose rewards differ enough compared with recent groups; another selector chooses their episodes.",
+  minimum_group: "Accepts groups with enough counted episodes; another selector chooses their episodes.",
+  quality_ties: "In all-correct groups, keeps the cleanest and the least clean episodes; in other groups, another selector chooses.",
 };
 
-/** What each sampler does, in short; its options and papers are in `rstar2 parts sampler`. */
+/** Short descriptions of the samplers; `rstar2 parts sampler` lists options and papers. */
 export const SAMPLERS: Record<string, string> = {
-  uniform: "Every problem comes once before any comes again.",
-  curriculum: "Levels of difficulty, each until enough of it is solved.",
-  stages: "One kind of problem after the other, each for so many steps.",
-  dump: "Kinds of problems, drawn by how much they teach and how seldom they came.",
-  skill_gap: "Kinds of problems, drawn by how much of each is not solved yet.",
-  mopps: "Predicts how hard each problem is, and plays those of middling difficulty.",
-  difficulty_pool: "Problems weigh by how their last group went: hard, normal or easy.",
-  hard_focus: "All problems at first, then fewer and fewer of the hardest.",
-  potential: "Problems by what they can teach, in stages.",
-  unsolved: "Leaves out the problems that are always solved.",
+  uniform: "Draws every problem once before repeating any.",
+  curriculum: "Levels of difficulty; advances when enough of a level is solved.",
+  stages: "Kinds of problems in sequence, each for a number of steps.",
+  dump: "Draws kinds of problems by their learning signal and by how rarely they were drawn.",
+  skill_gap: "Draws kinds of problems by their unsolved share.",
+  mopps: "Predicts the difficulty of each problem, and draws those of medium difficulty.",
+  difficulty_pool: "Weights problems by the result of their last group: hard, normal or easy.",
+  hard_focus: "All problems at first, then a shrinking set of the hardest.",
+  potential: "Draws problems by their learning potential, in stages.",
+  unsolved: "Skips problems that are always solved.",
 };
 
-/** Where the documentation tells more. */
+/** Documentation pages with more information. */
 export const PAGES: Record<string, string> = {
   roc: "docs/grpo-roc.md",
   quality_ties: "docs/grpo-roc.md",

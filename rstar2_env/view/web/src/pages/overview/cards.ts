@@ -1,18 +1,18 @@
-/* The plots of the overview: which metrics share a card, in which order, and how their values are written. */
+/* The plots of the overview: metrics of each card, their order and number formats. */
 import { number, percent, seconds } from "../../format";
 
 export interface Card {
   title: string;
   section: string;
   help?: string;
-  /** Names of metrics with their labels; a name that ends in `/` stands for every metric below it. */
+  /** Names of metrics with labels; a name that ends in `/` matches all metrics with this prefix. */
   metrics: [string, string][];
   form: (value: number) => string;
-  /** Areas on one another, for parts of one whole. */
+  /** Stacked areas, for parts of a whole. */
   stack?: boolean;
 }
 
-const SUCCESS = "How well it does";
+const SUCCESS = "Performance";
 const TOOLS = "Tools";
 const SHAPE = "Shape of the episodes";
 const TRAINS = "What trains";
@@ -23,7 +23,7 @@ export const CARDS: Card[] = [
   {
     title: "Success",
     section: SUCCESS,
-    help: "Share of right answers: of held-out problems, of all episodes played, of those that train.",
+    help: "Share of correct answers: held-out problems, all played episodes, and episodes kept for training.",
     metrics: [
       ["eval/pass_rate", "held out"],
       ["rollout/pass_rate", "played"],
@@ -34,7 +34,7 @@ export const CARDS: Card[] = [
   {
     title: "Reward",
     section: SUCCESS,
-    help: "Mean reward of all episodes played, of those that train, of held-out problems.",
+    help: "Mean reward: held-out problems, all played episodes, and episodes kept for training.",
     metrics: [
       ["eval/reward", "held out"],
       ["rollout/reward", "played"],
@@ -42,14 +42,14 @@ export const CARDS: Card[] = [
     ],
     form: number,
   },
-  { title: "Parts of the reward", section: SUCCESS, metrics: [["rollout/reward/", ""]], form: number },
+  { title: "Reward components", section: SUCCESS, metrics: [["rollout/reward/", ""]], form: number },
   {
     title: "Tool errors",
     section: TOOLS,
-    help: "Share of the policy's calls that are errors: in all episodes, in those that were right, in those that train.",
+    help: "Share of the policy's calls that fail: in all episodes, in correct episodes, and in episodes kept for training.",
     metrics: [
       ["rollout/tool_error_share", "all episodes"],
-      ["rollout/tool_error_share_correct", "right episodes"],
+      ["rollout/tool_error_share_correct", "correct episodes"],
       ["kept/tool_error_share", "kept episodes"],
     ],
     form: percent,
@@ -59,14 +59,14 @@ export const CARDS: Card[] = [
     section: TOOLS,
     metrics: [
       ["eval/tool_error_share", "all episodes"],
-      ["eval/tool_error_share_correct", "right episodes"],
+      ["eval/tool_error_share_correct", "correct episodes"],
     ],
     form: percent,
   },
   {
     title: "Calls and turns",
     section: SHAPE,
-    help: "Means over the episodes played.",
+    help: "Means over all played episodes.",
     metrics: [
       ["rollout/turns", "turns"],
       ["rollout/tool_calls", "calls"],
@@ -76,7 +76,7 @@ export const CARDS: Card[] = [
   {
     title: "Length",
     section: SHAPE,
-    help: "Tokens that the policy wrote in an episode, on average.",
+    help: "Mean number of policy tokens per episode.",
     metrics: [
       ["eval/tokens", "held out"],
       ["rollout/tokens", "played"],
@@ -98,7 +98,7 @@ export const CARDS: Card[] = [
   {
     title: "Groups rejected and refilled",
     section: TRAINS,
-    help: "Share of groups of which nothing trains; groups of the rounds of refill, missing, carried over.",
+    help: "Share of rejected groups; numbers of groups that were refilled, replaced, missing, and carried over.",
     metrics: [
       ["rollout/groups_rejected", "rejected (share)"],
       ["rollout/groups_refilled", "refilled"],
@@ -112,14 +112,14 @@ export const CARDS: Card[] = [
   {
     title: "Share of tokens that train",
     section: TRAINS,
-    help: "Tokens of rows with an advantage, as a share of those computed, padding included.",
+    help: "Tokens of rows with an advantage, as a share of all computed tokens including padding.",
     metrics: [["tokens/share_trained", "trained"]],
     form: percent,
   },
   {
     title: "Advantage",
     section: TRAINS,
-    help: "Mean absolute advantage of the episodes that train.",
+    help: "Mean absolute advantage of the episodes kept for training.",
     metrics: [["kept/advantage", "advantage"]],
     form: number,
   },
@@ -129,10 +129,10 @@ export const CARDS: Card[] = [
   {
     title: "Entropy",
     section: OPTIMIZER,
-    help: "In nats a token.",
+    help: "In nats per token.",
     metrics: [
       ["policy/entropy", "policy"],
-      ["entropy", "term of the loss"],
+      ["entropy", "loss term"],
     ],
     form: number,
   },
@@ -144,14 +144,14 @@ export const CARDS: Card[] = [
     form: number,
   },
   { title: "Clipped", section: OPTIMIZER, metrics: [["clip/", ""]], form: percent },
-  { title: "Engine against trainer", section: OPTIMIZER, help: "How far the engine's probabilities are from the trainer's.", metrics: [["mismatch/", ""]], form: number },
+  { title: "Engine against trainer", section: OPTIMIZER, help: "Difference between the probabilities of the engine and the trainer.", metrics: [["mismatch/", ""]], form: number },
   {
     title: "Where a step's time goes",
     section: TIME,
     metrics: [
       ["seconds/rollout", "rollout"],
       ["seconds/train", "training"],
-      ["seconds/hand_over", "hand-over"],
+      ["seconds/hand_over", "weight sync"],
       ["seconds/reward", "reward"],
       ["seconds/select", "selection"],
       ["seconds/advantage", "advantage"],
@@ -161,9 +161,9 @@ export const CARDS: Card[] = [
     stack: true,
   },
   {
-    title: "Seconds of an episode",
+    title: "Seconds per episode",
     section: TIME,
-    help: "Spent in the environment, tools included, and waiting for the engine.",
+    help: "Time in the environment, including tools, and time waiting for the engine.",
     metrics: [
       ["seconds/tool", "tools"],
       ["seconds/engine_wait", "engine"],
@@ -184,11 +184,11 @@ export const CARDS: Card[] = [
 export interface Metric {
   name: string;
   label: string;
-  /** Index of its colour: its place in the card, whether or not a run has those before it. */
+  /** Index of the colour: the position in the card, independent of which metrics a run has. */
   color: number;
 }
 
-/** The metrics of a card that some run has. */
+/** Metrics of a card that exist in at least one run. */
 export function present(card: Card, names: Set<string>): Metric[] {
   return card.metrics.flatMap(([name, label], color): Metric[] => {
     if (!name.endsWith("/")) return names.has(name) ? [{ name, label, color }] : [];
@@ -197,7 +197,7 @@ export function present(card: Card, names: Set<string>): Metric[] {
   });
 }
 
-/** The metrics that no card has, one card each. */
+/** One card for each metric that no other card contains. */
 export function others(names: Set<string>): Card[] {
   const used = new Set(CARDS.flatMap((card) => present(card, names).map(({ name }) => name)));
   return [...names]

@@ -1,15 +1,15 @@
-/* The lines of a card: metrics of runs, runs of one group as a mean with a band, smoothed. */
+/* The lines of a card: smoothed metrics of runs; runs of one group become a mean with a band. */
 import type { Metrics, RunRow } from "../../data/types";
 import type { Metric } from "./cards";
 import { type Line, type Points, smooth, type Spread, spread } from "../../plots/lines";
 
-/** Runs that are drawn as one line: seeds of the same configuration, or a single run. */
+/** Runs drawn as one line: seeds of the same configuration, or a single run. */
 export interface Set {
   label: string;
   runs: string[];
 }
 
-/** Puts runs of one group together, unless each is to be drawn alone. */
+/** Combine runs of the same group, unless each run is drawn separately. */
 export function sets(rows: RunRow[], how: Spread): Set[] {
   if (how === "each") return rows.map((row) => ({ label: row.name, runs: [row.run] }));
   const groups = new Map<string, RunRow[]>();
@@ -23,7 +23,7 @@ export function sets(rows: RunRow[], how: Spread): Set[] {
   }));
 }
 
-/** What names have in common at their beginning, without a loose end such as `-seed`. */
+/** Common prefix of names, without a trailing fragment such as `-seed`. */
 export function common(names: string[]): string {
   let length = 0;
   const [first = "", ...rest] = names;
@@ -36,7 +36,7 @@ export interface Drawing {
   weight: number;
 }
 
-/** The lines of some metrics: of one set, a colour for each metric; of several, for each set. A metric has its dash either way. */
+/** Lines of metrics: one colour per metric if there is one set, else per set; the dash always identifies the metric. */
 export function lines(
   metrics: Metric[],
   sets: Set[],
@@ -66,7 +66,7 @@ export function lines(
   );
 }
 
-/** The steps at which a run has a metric. */
+/** Steps and values of a metric of a run. */
 export function points(metrics: Metrics | null | undefined, name: string): Points[] {
   const series = metrics?.series[name];
   if (!metrics || !series?.some((value) => value !== null)) return [];

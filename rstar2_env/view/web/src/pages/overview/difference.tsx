@@ -33,7 +33,7 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
             </table>
           </div>
         ) : (
-          <Empty title="Every option is the same" />
+          <Empty title="All options are identical" />
         )
       }
     </Shown>

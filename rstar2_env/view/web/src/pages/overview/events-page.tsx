@@ -1,9 +1,9 @@
-/* What happened to a run, the newest first, and its model card. */
+/* Events of a run, newest first, and its model card. */
 import type { RunEvent } from "../../data/types";
 import { moment, number, plain, short } from "../../format";
 import { Chip, type Tone } from "../../ui/chip";
 import { Empty } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 
 const TONES: Record<string, Tone> = { finished: "good", failed: "bad", interrupted: "warn", note: "warn", resumed: "info", started: "info" };
@@ -13,7 +13,7 @@ export function EventsPage({ values }: PageProps) {
     <RunFrame run={values["run"] ?? ""} tab="events">
       {(detail) => (
         <>
-          {detail.events.length ? <Events events={detail.events} /> : <Empty title="Nothing has happened yet" />}
+          {detail.events.length ? <Events events={detail.events} /> : <Empty title="No events yet" />}
           {detail.model_card && (
             <section aria-labelledby="card">
               <h2 class="section-title" id="card">
@@ -36,12 +36,12 @@ function Events({ events }: { events: RunEvent[] }) {
       <table class="plain-table">
         <thead>
           <tr>
-            <th scope="col">When</th>
+            <th scope="col">Time</th>
             <th scope="col" class="right">
               Step
             </th>
-            <th scope="col">What</th>
-            <th scope="col">More</th>
+            <th scope="col">Event</th>
+            <th scope="col">Details</th>
           </tr>
         </thead>
         <tbody>
@@ -61,14 +61,14 @@ function Events({ events }: { events: RunEvent[] }) {
   );
 }
 
-/** The figures of an evaluation that a line of events names; the plots have the others. */
-const TOLD = ["pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes"];
+/** Figures of an evaluation shown in the list of events; plots show all of them. */
+const SHOWN_FIGURES = ["pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes"];
 
 function more(event: RunEvent): string {
   const figures = event["figures"];
   if (event.event === "evaluation" && typeof figures === "object" && figures !== null) {
-    const known = Object.entries(figures).filter(([name]) => TOLD.includes(name));
-    if (known.length) return written(Object.fromEntries(known.sort(([a], [b]) => TOLD.indexOf(a) - TOLD.indexOf(b))));
+    const known = Object.entries(figures).filter(([name]) => SHOWN_FIGURES.includes(name));
+    if (known.length) return written(Object.fromEntries(known.sort(([a], [b]) => SHOWN_FIGURES.indexOf(a) - SHOWN_FIGURES.indexOf(b))));
   }
   return Object.entries(event)
     .filter(([name]) => !["event", "time", "step"].includes(name))

@@ -57,7 +57,7 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
         </p>
       )}
       {cards.length === 0 && train.values && ![...train.values.values()].some((one) => one.steps.length) && (
-        <Empty title="No metrics yet">They appear here with the first step that is written.</Empty>
+        <Empty title="No metrics yet">They appear here after the first step.</Empty>
       )}
       {sections(cards).map(([section, list]) => (
         <section key={section} aria-label={section}>
@@ -89,7 +89,7 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
 function Tools({ query, weight, how, seeds }: { query: Record<string, string>; weight: number; how: Spread; seeds: boolean }) {
   const zoomed = query["from"] || query["to"];
   return (
-    <div class="toolbar" role="group" aria-label="How the plots are drawn">
+    <div class="toolbar" role="group" aria-label="Plot settings">
       <div class="field">
         <label for="smooth">Smoothing {weight > 0 ? weight.toFixed(2) : "off"}</label>
         <input
@@ -152,7 +152,7 @@ function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardPro
       tools={
         choose ? (
           <Choose
-            label="Of"
+            label="Metric"
             value={chosen || (metrics[0]?.name ?? "")}
             options={metrics.map(({ name, label }) => ({ value: name, label }))}
             onChange={setChosen}
@@ -163,7 +163,7 @@ function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardPro
   );
 }
 
-/** Metrics without a card of their own: named in a list until the reader opens it. */
+/** Metrics without a card of their own, in a collapsed section. */
 function Further(props: Omit<MetricCardProps, "card">) {
   const [open, setOpen] = useState(false);
   const [words, setWords] = useState("");
@@ -185,7 +185,7 @@ function Further(props: Omit<MetricCardProps, "card">) {
               <MetricCard key={card.title} card={card} {...props} />
             ))}
           </div>
-          {!found.length && <Empty title="No metric has this in its name" />}
+          {!found.length && <Empty title="No matching metrics" />}
         </>
       )}
     </details>

@@ -1,10 +1,10 @@
-/* What a run was asked for: the recipe's parts slot by slot, then every option. */
+/* Configuration of a run: the parts of the recipe by slot, then all options. */
 import { useState } from "preact/hooks";
 import { plain } from "../../format";
 import { Code } from "../../ui/code";
 import { TextField } from "../../ui/fields";
 import { Empty } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 
 export function RecipePage({ values }: PageProps) {
@@ -43,7 +43,7 @@ function Parts({ parts }: { parts: Record<string, unknown> }) {
   );
 }
 
-/** A part's name, and its options beside it. */
+/** Name of a part, followed by its options. */
 function Part({ part }: { part: unknown }) {
   if (typeof part !== "object" || part === null) return <p class="mono">{plain(part)}</p>;
   const { name, ...options } = part as Record<string, unknown>;

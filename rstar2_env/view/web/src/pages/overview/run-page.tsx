@@ -1,7 +1,7 @@
 /* The overview of one run: figures, stages of a pipeline, plots. */
 import type { EpisodeFigures, RunDetail } from "../../data/types";
 import { count, isNumber, number, percent } from "../../format";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { Plots } from "./plots";
 import { Stages } from "./stages";
@@ -27,8 +27,8 @@ export function RunPage({ values, query }: PageProps) {
 function Figures({ detail }: { detail: RunDetail }) {
   const { train, eval: held } = detail.episode_figures;
   const parts: [string, EpisodeFigures | null][] = [
-    [detail.kind === "evaluation" ? "" : "held out, last", held],
-    ["training, all", train],
+    [detail.kind === "evaluation" ? "" : "last held-out evaluation", held],
+    ["all training episodes", train],
   ];
   const shown = parts.filter((part): part is [string, EpisodeFigures] => part[1] !== null && part[1].episodes > 0);
   if (!shown.length) return null;
@@ -42,11 +42,11 @@ function Figures({ detail }: { detail: RunDetail }) {
             name="Tool errors"
             value={percent(figures.tool_error_share)}
             {...(isNumber(figures.tool_error_share_correct)
-              ? { note: `${percent(figures.tool_error_share_correct)} in right ones` }
+              ? { note: `${percent(figures.tool_error_share_correct)} in correct episodes` }
               : {})}
           />
-          <Figure name="Tokens" value={number(figures.tokens)} note="an episode" />
-          <Figure name="Turns" value={number(figures.turns)} note="an episode" />
+          <Figure name="Tokens" value={number(figures.tokens)} note="per episode" />
+          <Figure name="Turns" value={number(figures.turns)} note="per episode" />
           <Figure name="Episodes" value={count(figures.episodes)} note={`${count(figures.problems)} problems`} />
         </dl>
       ))}

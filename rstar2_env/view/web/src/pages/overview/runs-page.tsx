@@ -1,11 +1,11 @@
-/* Several runs on the same plots, and what tells their recipes apart. */
+/* Several runs on the same plots, and the differences between their recipes. */
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { RunRow, Runs } from "../../data/types";
 import { href, setQuery } from "../../shell/router";
 import { Choose } from "../../ui/fields";
 import { Empty, Notes, Shown } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { DifferenceTable } from "./difference";
 import { Plots } from "./plots";
 
@@ -23,7 +23,7 @@ export function RunsSideBySide({ query }: PageProps) {
             <div class="page-head">
               <h1>Runs side by side</h1>
             </div>
-            <Notes notes={missing.map((run) => `There is no run ${run} here.`)} />
+            <Notes notes={missing.map((run) => `Run ${run} does not exist.`)} />
             <Chosen rows={rows} all={value.runs} />
             {rows.length ? (
               <>
@@ -31,7 +31,7 @@ export function RunsSideBySide({ query }: PageProps) {
                 <Plots rows={rows} query={query} />
               </>
             ) : (
-              <Empty title="No run is chosen">Add one above, or choose some in the list of runs.</Empty>
+              <Empty title="No runs selected">Add one above, or select runs in the list of runs.</Empty>
             )}
           </>
         );
@@ -75,7 +75,7 @@ function RecipeDifference({ rows, query }: { rows: RunRow[]; query: Record<strin
   return (
     <details class="difference card" open={rows.length === 2}>
       <summary>
-        <h2>What tells the recipes apart</h2>
+        <h2>Differences between recipes</h2>
       </summary>
       {rows.length > 2 && (
         <div class="toolbar">

@@ -1,4 +1,4 @@
-/* The stages of a pipeline, in order, each with its state and a link to its run. */
+/* The stages of a pipeline, in order, with states and links to their runs. */
 import type { Stage } from "../../data/types";
 import { number, seconds } from "../../format";
 import { href } from "../../shell/router";
@@ -6,7 +6,7 @@ import { Chip, stateTone } from "../../ui/chip";
 import { Empty } from "../../ui/states";
 
 export function Stages({ stages }: { stages: Stage[] }) {
-  if (!stages.length) return <Empty title="No stage has begun yet" />;
+  if (!stages.length) return <Empty title="No stage has started yet" />;
   return (
     <section aria-labelledby="stages">
       <h2 class="section-title" id="stages">

@@ -1,4 +1,4 @@
-/* How calls and episodes ended over time, counted from the episodes themselves: one card for each run. */
+/* Statuses of calls and ends of episodes by step, counted from the episodes: one card per run. */
 import { useMemo } from "preact/hooks";
 import type { RunRow, Statuses } from "../../data/types";
 import { percent } from "../../format";
@@ -7,7 +7,7 @@ import { type Line, shares } from "../../plots/lines";
 import { PlotCard } from "../../plots/plot-card";
 import { setQuery } from "../../shell/router";
 
-/** A name keeps its colour and pattern in every run. */
+/** Fixed order, so that a name has the same colour and pattern in every run. */
 const ORDER = {
   statuses: ["ok", "empty", "exception", "syntax_error", "malformed", "timeout", "invalid_arguments", "unknown_tool", "output_limit", "memory", "blocked", "unavailable"],
   ends: ["answered", "no_answer", "turns", "tokens", "time", "unavailable", "cancelled", "terminated", "truncated"],
@@ -56,7 +56,7 @@ function StatusCard({
   return (
     <PlotCard
       title={several ? `${title}: ${row.name}` : title}
-      help={kind === "statuses" ? "Shares of all calls of the episodes played for a step." : "Shares of all episodes played for a step."}
+      help={kind === "statuses" ? "Shares of all calls in the episodes of a step." : "Shares of all episodes of a step."}
       lines={lines}
       stack
       axes={{ ...axes, logY: false }}

@@ -1,4 +1,4 @@
-/* The figures of an evaluation with their intervals, and its tables by source and difficulty. */
+/* Figures of an evaluation with intervals, and tables by source and difficulty. */
 import { isNumber, number, percent } from "../../format";
 
 interface Figure {
@@ -30,7 +30,7 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
   return (
     <section aria-labelledby="summary">
       <h2 class="section-title" id="summary">
-        Figures with their errors
+        Figures with errors
       </h2>
       <div class="card scroll-x" tabIndex={0} role="region" aria-label="Table of figures">
         <table class="plain-table">
@@ -47,7 +47,7 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
                 Interval
               </th>
               <th scope="col" class="right">
-                Taken over
+                Count
               </th>
             </tr>
           </thead>
@@ -77,7 +77,7 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
 
 const BY = ["problems", "episodes", "pass_rate", "reward", "tool_error_share", "tokens", "turns"];
 
-/** The figures of each source, or of each difficulty, where there are several. */
+/** Figures by source or by difficulty, if there are several. */
 function By({ what, parts }: { what: string; parts: Record<string, Record<string, unknown>> }) {
   const rows = Object.entries(parts).filter(([, part]) => typeof part === "object" && part !== null);
   if (rows.length < 2) return null;

@@ -1,4 +1,4 @@
-/* A share as a bar with its number, and a series of shares as a small line. */
+/* A share as a bar with a number, and a series of shares as a small line. */
 import { isNumber, percent } from "../../format";
 
 export function Bar({ share }: { share: number | null }) {

@@ -1,4 +1,4 @@
-/* One problem: its success over time, and its episodes. */
+/* One problem: success by step, and its episodes. */
 import { useMemo, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
@@ -11,7 +11,7 @@ import { href } from "../../shell/router";
 import { Chip, CorrectChip, KeptChip, StatusChips } from "../../ui/chip";
 import { Figure } from "../../ui/figure";
 import { Shown } from "../../ui/states";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 
 export function ProblemPage({ values, query }: PageProps) {
@@ -33,19 +33,19 @@ export function ProblemPage({ values, query }: PageProps) {
                       {found.difficulty && <Chip>{found.difficulty}</Chip>}
                       {found.gold !== null && found.gold !== undefined && <Chip tone="good">answer {found.gold}</Chip>}
                     </span>
-                    <a href={href(["runs", run, "episodes"], { problem: found.problem_id })}>all its episodes</a>
-                    <a href={href(["runs", run, "groups"], { problem: found.problem_id })}>its groups</a>
+                    <a href={href(["runs", run, "episodes"], { problem: found.problem_id })}>all episodes</a>
+                    <a href={href(["runs", run, "groups"], { problem: found.problem_id })}>all groups</a>
                   </p>
                 </div>
               </div>
               <dl class="figures" aria-label="Figures">
-                <Figure name="Right" value={percent(found.rate)} />
+                <Figure name="Success" value={percent(found.rate)} />
                 <Figure name="Episodes" value={count(found.seen)} />
                 <Figure name="Tool errors" value={percent(found.tool_error_share)} />
                 <Figure name="Tokens" value={number(found.tokens)} />
               </dl>
               <OverTime problem={found} />
-              <h2 class="section-title">Its episodes, the newest first</h2>
+              <h2 class="section-title">Episodes, newest first</h2>
               <Episodes run={run} problem={found} />
             </>
           )}
@@ -59,11 +59,11 @@ function OverTime({ problem }: { problem: ProblemDetail }) {
   const [zoom, setZoom] = useState<[number | null, number | null]>([null, null]);
   const axes: Axes = { logX: false, logY: false, from: zoom[0], to: zoom[1] };
   const lines = useMemo(
-    (): Line[] => [{ id: "success", label: "right answers", color: 0, dash: 0, x: problem.steps, y: problem.success }],
+    (): Line[] => [{ id: "success", label: "correct answers", color: 0, dash: 0, x: problem.steps, y: problem.success }],
     [problem],
   );
   if (problem.steps.length < 2) return null;
-  return <PlotCard title="Success over time" help="Share of right answers at each step at which it came." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} />;
+  return <PlotCard title="Success over time" help="Share of correct answers at each step in which the problem was played." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} />;
 }
 
 function Episodes({ run, problem }: { run: string; problem: ProblemDetail }) {
@@ -77,7 +77,7 @@ function Episodes({ run, problem }: { run: string; problem: ProblemDetail }) {
             </th>
             <th scope="col">Episode</th>
             <th scope="col">Answer</th>
-            <th scope="col">Fate</th>
+            <th scope="col">Selection</th>
             <th scope="col" class="right">
               Reward
             </th>

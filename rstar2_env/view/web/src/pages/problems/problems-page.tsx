@@ -1,4 +1,4 @@
-/* The problems of a run, and how often each was solved over time. */
+/* The problems of a run with their success rates. */
 import { path } from "../../data/address";
 import type { ProblemRow } from "../../data/group-types";
 import type { RunDetail } from "../../data/types";
@@ -7,7 +7,7 @@ import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
-import type { PageProps } from "../registry";
+import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { Bar, Spark } from "./bar";
 
@@ -36,7 +36,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
   return (
     <>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
-        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
+        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
         {episodes.train > 0 && episodes.eval > 0 && (
           <Choose
             label="Episodes"
@@ -69,7 +69,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
         to={(row) => href(["runs", run, "problems", row.problem_id], { split })}
         sort={query["sort"] ?? ""}
         onSort={(sort) => setQuery({ sort })}
-        empty="No problem fits these filters."
+        empty="No problems match these filters."
       />
     </>
   );
@@ -78,8 +78,8 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
 const COLUMNS: TableColumn<ProblemRow>[] = [
   { name: "problem_id", label: "Problem", width: 120, grow: true, sortable: true, rank: 0, cell: (row) => row.problem_id || "(no name)" },
   { name: "question", label: "Question", width: 240, grow: true, rank: 5, cell: (row) => row.question },
-  { name: "trend", label: "Over time", title: "Share of right answers at the last steps at which it came", width: 128, rank: 1, cell: (row) => <Spark values={row.trend} /> },
-  { name: "success", label: "Right", width: 130, sortable: true, rank: 0, cell: (row) => <Bar share={row.success} /> },
+  { name: "trend", label: "Over time", title: "Share of correct answers in its last steps", width: 128, rank: 1, cell: (row) => <Spark values={row.trend} /> },
+  { name: "success", label: "Success", width: 130, sortable: true, rank: 0, cell: (row) => <Bar share={row.success} /> },
   { name: "seen", label: "Episodes", width: 84, align: "right", sortable: true, rank: 3, cell: (row) => count(row.seen) },
   { name: "tool_error_share", label: "Tool errors", width: 96, align: "right", sortable: true, rank: 6, cell: (row) => percent(row.tool_error_share) },
   { name: "tokens", label: "Tokens", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => number(row.tokens) },
