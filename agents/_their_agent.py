@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from rstar2_env.adapters.loop_agent import LoopAgent
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import checked
-from rstar2_env.core.options.own_code import find_own, own_name
+from rstar2_env.core.options.user_code import find_user_code, user_code_name
 from rstar2_env.dialects import Dialect
 
 
@@ -71,8 +71,10 @@ class TheirAgent(LoopAgent):
         super().__init__(adapter.start(make), dialect=dialect, native=tools == "native")
 
     def _own(self, factory: Any) -> Callable[..., Any]:
-        own = own_name(factory) if isinstance(factory, str) else None
-        found: Callable[..., Any] | None = factory if own is None else find_own(own, "factory of agents", None, {})
+        own = user_code_name(factory) if isinstance(factory, str) else None
+        found: Callable[..., Any] | None = (
+            factory if own is None else find_user_code(own, "factory of agents", None, {})
+        )
         if not callable(found):
             raise ConfigurationError(
                 f"factory must name a function, as ./file.py:function or module:function, not {factory!r}."

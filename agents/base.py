@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.core.options.own_code import Shape, is_class_with
 from rstar2_env.core.options.parts import PartSpec, make_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.env.agent import Agent, AnyAgent, InformedAgent
 
 __all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make"]

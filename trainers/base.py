@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
-from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.targets import options_of
+from rstar2_env.core.options.user_code import Shape
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 

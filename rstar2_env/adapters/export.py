@@ -20,8 +20,8 @@ from typing import Any
 from rstar2_env.adapters import lm_eval_task
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.declare import Count, checked
-from rstar2_env.core.options.own_code import own_name
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.options.user_code import user_code_name
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.make import make_env
@@ -198,7 +198,7 @@ def export_env(
     """
     if to not in TARGETS:
         raise UnknownNameError("framework to export to", to, TARGETS)
-    own = own_name(env)
+    own = user_code_name(env)
     if own is not None and own.file is not None:
         raise ConfigurationError(
             f"{env} is in a file, which a package cannot name: put the file into a package that is installed, and "

@@ -17,7 +17,7 @@ from rstar2_env.adapters.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.options.declare import Count, checked
-from rstar2_env.core.options.own_code import find_own, own_name
+from rstar2_env.core.options.user_code import find_user_code, user_code_name
 from rstar2_env.env.turn_result import Step
 from rstar2_env.wrappers.make import make_env
 
@@ -211,7 +211,7 @@ def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: An
 
 
 def _found(name: str) -> Any:
-    own = own_name(name)
+    own = user_code_name(name)
     if own is None:
         raise ConfigurationError(f'opponent: expected "module:Name" or "./file.py:Name", not {name!r}.')
-    return find_own(own, "opponent", None, {})
+    return find_user_code(own, "opponent", None, {})

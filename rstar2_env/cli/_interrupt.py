@@ -29,9 +29,9 @@ def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop():
-            stop.wish(at_once=True)
+            stop.request(at_once=True)
             raise KeyboardInterrupt
-        stop.wish()
+        stop.request()
         _print_to_stderr(f"Interrupted: finishing {stop.in_flight} {what} in flight; press Ctrl-C again to stop now.")
 
     before = signal.signal(signal.SIGINT, handle)

@@ -44,7 +44,7 @@ def play_command(
     from rstar2_env.cli._options import options_of
     from rstar2_env.cli._screen import Screen
     from rstar2_env.cli._typist import GaveUpError, Typist
-    from rstar2_env.core.files.lines import add_line, begin_lines, plain, refuse_existing
+    from rstar2_env.core.files.json_lines import add_line, begin_lines, plain, refuse_existing
     from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded

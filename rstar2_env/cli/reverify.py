@@ -43,7 +43,7 @@ def reverify_command(
 
     from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.files.lines import add_line, begin_lines, refuse_existing
+    from rstar2_env.core.files.json_lines import add_line, begin_lines, refuse_existing
     from rstar2_env.evaluation.stored.reverify import Regrading, regrade, regraded_line
     from rstar2_env.evaluation.stored.runs import find_stored, problems_of, setting_of
     from rstar2_env.verification.named import make_verifier

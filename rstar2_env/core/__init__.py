@@ -1,1 +1,1 @@
-"""What every other package names: errors, statuses, the episode, registries, options, plugins, HTTP."""
+"""Modules that every other package uses: errors, statuses, the episode, registries, options, plugins, HTTP."""

@@ -1,6 +1,6 @@
-"""``run_blocking``: run a coroutine to its end from code that is not one, also where a loop runs already.
+"""``run_blocking``: run a coroutine to its end from synchronous code, even if an event loop is already running.
 
-What one thread runs so, another may stop (``Stoppable``).
+Another thread may stop the coroutines that a thread runs this way (``Stoppable``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 class StoppedError(Rstar2Error, RuntimeError):
-    """Another thread stopped what this one was running."""
+    """Another thread stopped the coroutine that this thread was running."""
 
 
 class Stoppable:
-    """The coroutines that a thread runs with ``run_blocking``; any other thread may end them all.
+    """A context in which other threads can stop every coroutine that a thread runs with ``run_blocking``.
 
     Example::
 
         work = Stoppable()
-        with work.here():                # in the thread that works
-            run_blocking(play)           # raises StoppedError once another thread called work.stop()
+        with work.here():                # in the working thread
+            run_blocking(play)           # raises StoppedError after another thread called work.stop()
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Stoppable:
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """What this thread runs within may be stopped."""
+        """Make the coroutines that this thread runs in the context stoppable."""
         token = _STOPPABLE.set(self)
         try:
             yield
@@ -47,7 +47,7 @@ class Stoppable:
             _STOPPABLE.reset(token)
 
     def stop(self) -> None:
-        """Cancel what runs; what begins later ends at once."""
+        """Cancel the running coroutines; coroutines that begin later end at once."""
         with self._lock:
             self._stopped = True
             running = list(self._running)
@@ -58,20 +58,20 @@ class Stoppable:
         """Run a coroutine that ``stop`` cancels.
 
         Raises:
-            StoppedError: It was stopped.
+            StoppedError: The coroutine was stopped.
         """
         task = asyncio.current_task()
         assert task is not None
         own = (asyncio.get_running_loop(), task)
         with self._lock:
             if self._stopped:
-                raise StoppedError("It was stopped before it began.")
+                raise StoppedError("The coroutine was stopped before it began.")
             self._running.add(own)
         try:
             return await make()
         except asyncio.CancelledError:
             if self._stopped:
-                raise StoppedError("It was stopped while it ran.") from None
+                raise StoppedError("The coroutine was stopped while it ran.") from None
             raise
         finally:
             with self._lock:
@@ -85,11 +85,11 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine and return its result; Ctrl-C cancels it.
 
     Args:
-        make: Makes the coroutine. It runs in a loop of its own: in a thread where this thread has a running loop, as in
-            a notebook.
+        make: Creates the coroutine. It runs in a new event loop; if this thread already has a running loop, as in a
+            notebook, the new loop runs in another thread.
 
     Raises:
-        StoppedError: Another thread stopped it; see ``Stoppable``.
+        StoppedError: Another thread stopped the coroutine; see ``Stoppable``.
     """
     around = _STOPPABLE.get()
 
@@ -118,10 +118,10 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:
-    """What these return, in their order; where one raises, after all others have ended, so that none goes on unheard.
+    """Wait for all awaitables and return their results in order; if any raises, raise only after all have ended.
 
     Raises:
-        BaseException: The first in their order.
+        BaseException: The first exception, in the order of the arguments.
     """
     found = await asyncio.gather(*awaitables, return_exceptions=True)
     for one in found:
@@ -131,5 +131,5 @@ async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything has ended
+    with contextlib.suppress(RuntimeError):  # the loop has just closed, so everything has ended
         loop.call_soon_threadsafe(task.cancel)

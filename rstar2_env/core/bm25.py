@@ -1,7 +1,8 @@
-r"""``Bm25``: an index of texts that finds those which match a query, by Okapi BM25 (Robertson and Zaragoza 2009).
+r"""``Bm25``: an index that finds the texts that match a query, by Okapi BM25 (Robertson and Zaragoza 2009).
 
 score(d) = sum over the words w of the query of ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f (k1 + 1) / (f + k1 (1 - b + b
-|d| / mean |d|)), where f is how often w stands in d, and n_w in how many of the N texts. Not covered: stems, synonyms.
+|d| / mean |d|)), where f is the number of occurrences of w in d, and n_w is the number of the N texts that contain w.
+Not covered: stems, synonyms.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 WORDS = r"\w+"
-"""Letters, digits and underscores that stand together."""
+"""A run of letters, digits and underscores."""
 WORDS_AND_SIGNS = r"\w+|[^\w\s]"
-"""Those, and every other sign by itself: for formulas."""
+"""A run of letters, digits and underscores, or any other single character: for formulas."""
 
 
 class Bm25:
@@ -22,9 +23,9 @@ class Bm25:
 
     Args:
         texts: The texts.
-        words: A regular expression of what counts as a word; texts are put into lower case first.
-        k1: How much a word that comes again adds.
-        b: How much the length of a text counts, 0 to 1.
+        words: A regular expression that matches a word; texts are converted to lower case first.
+        k1: Weight of repeated occurrences of a word.
+        b: Strength of the length normalization, 0 to 1.
     """
 
     def __init__(self, texts: Sequence[str], *, words: str = WORDS, k1: float = 1.5, b: float = 0.75) -> None:
@@ -37,16 +38,16 @@ class Bm25:
         self._rarity = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in holders.items()}
 
     def scores(self, query: str) -> list[float]:
-        """How well each text matches a query; 0 for one that shares no word with it."""
-        asked = sorted(set(self._words(query)))  # sorted, since the order of a sum decides its last digit
+        """Return the score of each text for a query; 0 if it shares no word with the query."""
+        asked = sorted(set(self._words(query)))  # sorted, since the last digit of a sum depends on its order
         return [self._score(count, scale, asked) for count, scale in zip(self._counts, self._scales, strict=True)]
 
     def nearest(self, query: str, most: int) -> list[int]:
-        """Positions of the texts that match best, the best first, of equal ones the earlier.
+        """Return the positions of the best matches, best first; ties are in the order of the texts.
 
         Args:
             query: Any text.
-            most: Most positions. A text that shares no word with the query has none.
+            most: Maximum number of positions. Texts that share no word with the query are left out.
         """
         scores = self.scores(query)
         return sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: -scores[at])[:most]

@@ -1,6 +1,6 @@
-"""One episode: begun from what ``reset`` returned, continued step by step, written to a record and read back.
+"""``Episode``: begun from the result of ``reset``, extended step by step, written to a record and read back.
 
-Everything that plays an environment keeps its episode here: the loop of agents, the rollout player, wrappers and
+All code that plays an environment keeps its episode in this class: the agent loop, the rollout player, wrappers and
 adapters. Selectors, advantages, metrics and logs read it. Not covered: the formats of the files that hold records.
 """
 
@@ -17,11 +17,10 @@ from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.core.turn import Turn
 
 EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
-"""Where an episode comes from: the policy that trains, an expert, the policy with help, the policy of an earlier
-step."""
+"""Source of an episode: the policy being trained, an expert, the policy with help, or the policy of an earlier step."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
-"""Why a reply of an endpoint could not be played as a turn: it has no text, it was cut at the limit of its tokens, or
-the endpoint refused to give one. Such an episode says nothing of the model's answer, and counts in no mean."""
+"""Why an endpoint's reply could not be played as a turn: it has no text, it was cut at the token limit, or the endpoint
+refused. Such an episode is no evidence about the model's answer, and is excluded from means."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
 
 
@@ -41,48 +40,51 @@ class Message:
 class Episode:
     """One episode, from ``reset`` to its end.
 
-    The player calls ``begin`` with what ``reset`` returned, and ``step`` with each action and what the
-    environment's ``step`` returned for it. A player that may stop an episode between the two calls the parts of
-    ``step`` one by one: ``act``, ``observe``, ``show``.
+    The player calls ``begin`` with the result of ``reset``, and ``step`` with each action and the result of the
+    environment's ``step``. A player that may stop an episode between action and result calls the parts of ``step``
+    separately: ``act``, ``observe``, ``show``.
 
     ``completion_ids``, ``mask`` and ``logprobs`` have one entry for each token after the prompt, the environment's
     tokens included.
 
     Attributes:
-        group: Number of the group: episodes that started from the same ``reset``.
-        seed: Seed of that ``reset``.
-        problem_id: The environment's id of the problem; empty when it gives none.
+        group: Number of the group; a group is the episodes that started from the same ``reset``.
+        seed: Seed of the ``reset``.
+        problem_id: The environment's id of the problem; empty if it provides none.
         messages: The conversation as text.
-        prompt_ids: Token ids up to where the policy's first turn begins.
-        completion_ids: Token ids from there on, as the engine made them and as the environment's text tokenized.
+        prompt_ids: Token ids before the policy's first turn.
+        completion_ids: Token ids after the prompt: as the engine generated them, and as the environment's text was
+            tokenized.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         reward: Return of the episode, the sum of its rewards.
-        end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (an
+        end: How the episode ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (an
             infrastructure failure), ``cancelled`` (its group no longer needed it), a ``ReplyEnd``, or ``terminated``
-            or ``truncated`` when the environment does not say.
-        turns: Turns of the policy, as the loop counted them.
-        statuses: Status of each of the policy's calls, injected faults apart.
+            or ``truncated`` if the environment does not report an end.
+        turns: Number of turns of the policy.
+        statuses: Status of each of the policy's calls, without injected faults.
         injected: Status of each fault that a wrapper injected.
-        answer: The answer, when the environment reports it.
-        correct: Whether it earned the full reward, as the environment reports; else whether the return is positive.
-        answer_tags: How often the policy marked an answer.
-        policy_version: Version of the weights that its first turn was drawn from.
-        error: Traceback of the infrastructure failure, when there was one.
-        recorded_tokens: ``policy_tokens`` of an episode that was read from a record, which holds no mask.
-        steps: Each turn of the policy with what came of it. The turns' spans hold exactly the policy's tokens, their
+        answer: The answer, if the environment reports it.
+        correct: Whether the episode earned the full reward, if the environment reports it; otherwise whether the return
+            is positive.
+        answer_tags: Number of times the policy marked an answer.
+        policy_version: Version of the weights that generated its first turn.
+        error: Traceback of the infrastructure failure, if there was one.
+        recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
+        steps: Each turn of the policy with its result. The turns' spans cover exactly the policy's tokens, their
             statuses are ``statuses``, and their rewards add up to ``reward``.
-        rewards: The components of the reward, by name, where the environment or the trainer tells them apart.
+        rewards: The components of the reward, by name, if the environment or the trainer reports them.
         task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
-            environment's id; empty when nothing is known.
-        source: Where it comes from.
-        shown: The user's message that it was played under, where it trains under another one, that of ``messages``.
-        shown_ids: Token ids of the prompt that ``shown`` stands in; empty where it was played under ``prompt_ids``.
-        parent: The episode that it branched off, by its number in the group, and the first token of its own; ``None``
-            for one that was played from ``reset`` on.
-        usage: What its turns cost, where the player counts that: ``requests``, ``cached`` (those that a cache
-            answered), ``prompt_tokens``, ``completion_tokens``, ``cost``.
-        measured: What a trainer measured of the policy on it, by name: numbers, one a token or a turn. Not recorded.
+            environment's id; empty if unknown.
+        source: Source of the episode.
+        shown: The user's message that the episode was played with, if it differs from the one in ``messages``, which it
+            trains with.
+        shown_ids: Token ids of the prompt with ``shown``; empty if the episode was played with ``prompt_ids``.
+        parent: Number, in the group, of the episode that this one branched from, and position of the first token that
+            is not shared; ``None`` for an episode that was played from ``reset``.
+        usage: Cost of its turns, if the player counts it: ``requests``, ``cached`` (requests answered from a cache),
+            ``prompt_tokens``, ``completion_tokens``, ``cost``.
+        measured: Measurements of a trainer, by name: one number per token or per turn. Not recorded.
     """
 
     group: int = 0
@@ -116,17 +118,17 @@ class Episode:
 
     @property
     def played_ids(self) -> list[int]:
-        """Token ids of the prompt that its tokens were drawn after."""
+        """Token ids of the prompt from which its tokens were generated."""
         return self.shown_ids or self.prompt_ids
 
     @property
     def off_policy(self) -> bool:
-        """Whether its tokens are not draws of the policy after ``prompt_ids``: an expert's, or drawn with help."""
+        """Whether its tokens are not samples of the policy given ``prompt_ids``: an expert's, or with help."""
         return self.source in ("expert", "refined")
 
     @property
     def available(self) -> bool:
-        """Whether it counts: an episode that failed, was cancelled or is unusable is in no mean and no loss."""
+        """Whether it counts: episodes that failed, were cancelled or are unusable are in no mean and no loss."""
         return not (self.failed or self.cancelled or self.unusable)
 
     @property
@@ -136,7 +138,7 @@ class Episode:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was cut off because its group no longer needed it."""
+        """Whether it was stopped because its group no longer needed it."""
         return self.end == "cancelled"
 
     @property
@@ -146,21 +148,21 @@ class Episode:
 
     @property
     def tool_calls(self) -> int:
-        """The policy's calls that count: ``unavailable`` ones do not."""
+        """Number of the policy's calls that count: all but ``unavailable`` calls."""
         return sum(status.counts for status in self.statuses)
 
     @property
     def error_share(self) -> float | None:
-        """Share of the policy's calls that are errors; ``None`` without a call."""
+        """Share of the policy's calls that are errors, in [0, 1]; ``None`` without a call."""
         return error_share(self.statuses)
 
     @property
     def policy_tokens(self) -> int:
-        """Tokens that the policy wrote."""
+        """Number of tokens that the policy wrote."""
         return sum(self.mask) if self.mask else self.recorded_tokens
 
     def begin(self, text: str, info: Mapping[str, Any]) -> Self:
-        """Add what ``reset`` returned: the problem, the system message if there is one, the user's message.
+        """Add the result of ``reset``: the problem, the system message if there is one, the user's message.
 
         Returns:
             The episode itself, so that ``Episode(seed=seed).begin(*env.reset(seed=seed))`` works as one expression.
@@ -173,33 +175,33 @@ class Episode:
         return self
 
     def step(self, action: str, returned: tuple[str, SupportsFloat, bool, bool, Mapping[str, Any]]) -> bool:
-        """Add one whole step.
+        """Add one step.
 
-        An empty text becomes no message.
+        An empty text adds no message.
 
         Args:
             action: The policy's turn.
-            returned: What the environment's ``step`` returned for it: text, reward, ``terminated``, ``truncated``,
+            returned: Result of the environment's ``step``: text, reward, ``terminated``, ``truncated``,
                 ``info``.
 
         Returns:
             Whether the episode is over.
 
         Raises:
-            ValueError: ``info`` has a call whose status is none of ``ToolStatus``.
+            ValueError: ``info`` has a call whose status is not a ``ToolStatus``.
         """
         self.act(action)
-        if returned[0]:  # at the end there is often nothing to show
+        if returned[0]:  # there is often nothing to show at the end
             self.show(returned[0], returned[4])
         return self.observe(*returned[1:])
 
     def act(self, action: str, *, tokens: tuple[int, int] = (0, 0), version: int = 0) -> None:
-        """Add the policy's turn, before the environment has answered it.
+        """Add the policy's turn before the environment has answered it.
 
         Args:
             action: Its text.
-            tokens: Where its tokens begin and end in ``completion_ids``, for players that have them.
-            version: Version of the weights that it was drawn from.
+            tokens: Start and end of its tokens in ``completion_ids``, for players that have token ids.
+            version: Version of the weights that generated it.
         """
         shown = self.messages[-1] if self.messages else None
         observation = shown.content if shown is not None and shown.role != "assistant" else ""
@@ -208,19 +210,19 @@ class Episode:
         self.turns += 1
 
     def observe(self, reward: SupportsFloat, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> bool:
-        """Add the result of a step: its reward, its calls, and at the end how the episode went.
+        """Add the result of a step: its reward, its calls and, at the end, the outcome of the episode.
 
         Args:
             reward: The step's reward.
             terminated: Whether the environment ended the episode.
-            truncated: Whether a budget ended it, or the environment was not available.
-            info: As the environment gave it.
+            truncated: Whether a budget ended it, or the environment was unavailable.
+            info: ``info`` of the environment's ``step``.
 
         Returns:
             Whether the episode is over.
 
         Raises:
-            ValueError: A call's status is none of ``ToolStatus``.
+            ValueError: A call's status is not a ``ToolStatus``.
         """
         if not self.steps:
             self.steps.append(Turn())
@@ -249,15 +251,15 @@ class Episode:
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:
-        """Add the text that the policy is shown, in the role that ``info`` names."""
+        """Add the text shown to the policy, in the role that ``info`` names."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:
-        """End it as one that does not count: what it earned so far is taken back.
+        """End the episode as one that does not count, and reset its reward.
 
         Args:
-            end: Why.
-            error: Traceback of the failure, or what was wrong with the reply.
+            end: The reason.
+            error: Traceback of the failure, or a description of the unusable reply.
         """
         self.end, self.reward, self.correct, self.error = end, 0.0, False, error
         self.rewards.clear()
@@ -265,7 +267,7 @@ class Episode:
             turn.reward = 0.0
 
     def record(self) -> dict[str, Any]:
-        """The episode as JSON can hold it, without token ids; ``from_record`` reads it back."""
+        """Return the episode as JSON-compatible values, without token ids; ``from_record`` reads it back."""
         return {
             "group": self.group,
             "seed": self.seed,
@@ -292,13 +294,14 @@ class Episode:
         }
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], *, beside: Collection[str] = ()) -> Self:
-        """Read an episode back from its record; token ids are not in it.
+    def from_record(cls, record: Mapping[str, Any], *, extra: Collection[str] = ()) -> Self:
+        """Read an episode from its record, which has no token ids.
 
         Args:
-            record: What ``record`` returned, or JSON made of it. Files of earlier versions lack the keys ``steps``,
-                ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; their defaults stand in.
-            beside: Keys that a file has in addition to the episode's own; they are ignored.
+            record: The result of ``record``, or the same parsed from JSON. Files of earlier versions lack the keys
+                ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; they get their
+                defaults.
+            extra: Keys in addition to the episode's own; they are ignored.
 
         Raises:
             RecordFormatError: A key is missing, is unknown, or has an invalid value; the message names it.
@@ -306,7 +309,7 @@ class Episode:
         if not isinstance(record, Mapping):
             raise RecordFormatError(f"Expected the record of an episode, a mapping of keys to values, not {record!r}.")
         for name in record:
-            if name not in _READERS and name not in _LATER and name not in beside:
+            if name not in _READERS and name not in _LATER and name not in extra:
                 known = ", ".join([*_READERS, *_LATER])
                 raise RecordFormatError(f"The record of an episode has the unknown key {name!r}; its keys are {known}.")
         fields: dict[str, Any] = {}
@@ -328,7 +331,7 @@ class Episode:
 
 
 def _shown(messages: Sequence[Message]) -> Iterator[str]:
-    """The text before each of the policy's messages, which is what its turn saw; then "" without end."""
+    """Yield the text before each of the policy's messages, which its turn saw; then "" forever."""
     before = ""
     for message in messages:
         if message.role == "assistant":
@@ -361,7 +364,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""Fields that have another name than their key in a record."""
+"""Fields whose key in a record has another name."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),
@@ -379,7 +382,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "policy_version": read.number,
     "error": read.or_none(read.text),
 }
-"""How the value of each key of a record is read."""
+"""Readers of the value of each key of a record."""
 
 _LATER: Mapping[str, Callable[[Any], Any]] = {
     "steps": read.list_of(read.mapping),
@@ -390,8 +393,8 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""The same for keys that the first files did not have: where one is missing, its field has its default."""
+"""Readers of keys that the first files did not have: if one is missing, its field has its default."""
 
 
 Group = Sequence[Episode]
-"""The episodes that start from the same ``reset``."""
+"""Episodes that start from the same ``reset``."""

@@ -1,8 +1,8 @@
-"""Where the documents explain an error: the section of docs/troubleshooting.md that its family has.
+"""The section of docs/troubleshooting.md that explains an error.
 
-A family is what raised the error: a class that stands for one kind of mistake names its section itself, and an error of
-options belongs to the part of the package that refused them. Not covered: the message, which says what was expected
-and what to do without any document at hand.
+An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
+package that raised the error. Not covered: the message, which explains what was expected and what to do without the
+docs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SECTIONS = {
     "rstar2_env.core.net.chat_endpoint": "endpoints",
     "rstar2_env.core.files.config_file": "configuration-files",
     "rstar2_env.core.files.folders": "run-folder",
-    "rstar2_env.core.files.lines": "run-folder",
+    "rstar2_env.core.files.json_lines": "run-folder",
     "rstar2_env.core.model_name": "models",
-    "rstar2_env.core.options.own_code": "own-code",
+    "rstar2_env.core.options.user_code": "own-code",
     "rstar2_env.core.net.ray_cluster": "cluster",
     "rstar2_env.core.run_folder": "run-folder",
     "rstar2_env.dialects": "environments",
@@ -85,11 +85,11 @@ _SECTIONS = {
     "rstar2_env.worlds": "environments",
     "rstar2_env.wrappers": "wrappers",
 }
-"""The section of each package and module; what is not named has that of the nearest package above it."""
+"""The section of each package and module; others use the section of the nearest package above them."""
 
 
 def section_of(module: str) -> str:
-    """The section for errors that a module raises; empty where the module is not of this package."""
+    """Return the section for errors that a module raises; empty if the module is not in this package."""
     if module != _OURS and not module.startswith(f"{_OURS}."):
         return ""
     while module not in _SECTIONS:
@@ -98,7 +98,7 @@ def section_of(module: str) -> str:
 
 
 def raised_in(error: BaseException, frame: FrameType | None) -> str:
-    """The module that makes an error: the first above ``frame`` that is no ``__init__`` of the error itself."""
+    """Return the module that raises an error: the first frame above ``frame`` that is not the error's ``__init__``."""
     while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is error:
         frame = frame.f_back
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))

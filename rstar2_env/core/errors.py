@@ -1,7 +1,7 @@
 """The exceptions of rstar2-env: one class for each kind of failure that a user can fix.
 
-A bad episode is data, not an exception: what a policy does wrong comes back as text and a status. These classes are for
-mistakes in how the package is called, and for the machine it runs on.
+A bad episode is data, not an exception: a policy's mistakes are returned as text and a status. These classes are for
+incorrect calls of the package, and for problems of the machine.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Rstar2Error(Exception):
     """Base of every exception that this package raises on purpose.
 
     Attributes:
-        section: The section of docs/troubleshooting.md that explains errors of this class; where the class does not
-            name one, that of the part of the package that raised it (``error_pages``). A note on the exception
-            says so below its message, in a traceback and on the command line: ``docs: troubleshooting#sharding``.
+        section: The section of docs/troubleshooting.md that explains errors of this class; if the class names none, the
+            section of the part of the package that raised the error (``error_pages``). A note on the exception shows it
+            below the message, in a traceback and on the command line: ``docs: troubleshooting#sharding``.
     """
 
     section: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Rstar2Error(Exception):
             self.add_note(f"docs: troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
+        """Pickle the message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 
@@ -43,10 +43,10 @@ def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
 
 
 class UnknownNameError(Rstar2Error, KeyError):
-    """A registry was asked for a name that is not registered.
+    """A name is not in its registry.
 
     Args:
-        kind: What the name should be of ("agent"), for the message.
+        kind: Kind of part that the name should refer to ("agent"), for the message.
         name: The name.
         known: The registered names.
     """
@@ -61,14 +61,14 @@ class UnknownNameError(Rstar2Error, KeyError):
         super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")
 
     def __str__(self) -> str:
-        """The message itself: ``KeyError`` would show it quoted."""
+        """Return the message itself; ``KeyError`` would quote it."""
         return str(self.args[0])
 
 
 class UnknownEnvError(UnknownNameError, UnregisteredEnv):
-    """There is no environment of that name.
+    """There is no environment with that name.
 
-    Also Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` gets both.
+    Also Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` catches both.
     """
 
 
@@ -91,13 +91,13 @@ class RecordFormatError(Rstar2Error, ValueError):
 
 
 class ConfigurationError(Rstar2Error, ValueError):
-    """Options that do not fit together, or a value out of its range.
+    """Incompatible options, or a value out of its range.
 
     Args:
-        message: What was expected, what was given and what to do, in full sentences.
-        option: Name of the option that fixes it, where one does. Python shows it as an argument (``episodes=...``), the
-            command line as the flag that sets it (``--episodes``): see ``worded``.
-        value: The value that this option should get, where there is exactly one.
+        message: The expected value, the given value and the fix, in full sentences.
+        option: Name of the option that fixes the error, if there is one. Python shows it as an argument
+            (``episodes=...``), the command line as its flag (``--episodes``): see ``worded``.
+        value: The value that this option should get, if there is exactly one.
     """
 
     def __init__(self, message: str = "", *, option: str | None = None, value: str | None = None) -> None:
@@ -106,19 +106,19 @@ class ConfigurationError(Rstar2Error, ValueError):
         self.value = value
 
     def __str__(self) -> str:
-        """The message, with the option as Python writes it."""
+        """Return the message, with the option as Python writes it."""
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:
-        """The message, with the option that fixes it written by ``write``, which takes its name and its value."""
+        """Return the message with the option formatted by ``write``, which receives its name and value."""
         message = str(self.args[0]) if self.args else ""
         return f"{message.removesuffix('.')} ({write(self.option, self.value)})." if self.option else message
 
 
 class UnknownOptionError(ConfigurationError, TypeError):
-    """There is no option of that name.
+    """There is no option with that name.
 
-    Also a ``TypeError``, which Python raises for unknown arguments: one ``except`` catches both.
+    Also a ``TypeError``, as Python raises for unknown arguments: one ``except`` catches both.
     """
 
     section = "options"
@@ -127,14 +127,14 @@ class UnknownOptionError(ConfigurationError, TypeError):
 class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     """``step`` was called after the end of the episode, or before the first ``reset``.
 
-    Also Gymnasium's ``ResetNeeded``, which ``gym.make`` raises before the first ``reset``: one ``except`` gets both.
+    Also Gymnasium's ``ResetNeeded``, which ``gym.make`` raises before the first ``reset``: one ``except`` catches both.
     """
 
     section = "episode-over"
 
 
 class BranchError(Rstar2Error, RuntimeError):
-    """An episode cannot be branched there, or its replay shows something else than the episode did."""
+    """An episode cannot be branched at that point, or its replay differs from the episode."""
 
     section = "branching"
 
@@ -144,14 +144,14 @@ class SandboxUnavailableError(Rstar2Error, RuntimeError):
 
 
 class ServiceError(Rstar2Error, RuntimeError):
-    """A server that was asked over HTTP did not answer, or refused; the message quotes its answer.
+    """An HTTP server did not answer, or refused a request; the message quotes its answer.
 
     Args:
-        message: What was asked, and how it failed.
-        cause: ``refused`` where a model's endpoint refused the conversation for its content, ``too_long`` where it is
-            longer than the model reads, ``lost`` where the connection failed, ``passing`` where the server may answer
-            another attempt, ``late`` where it took longer than allowed; else empty.
-        after_s: Seconds after which the server asks to be tried again.
+        message: The request, and how it failed.
+        cause: ``refused`` if a model's endpoint refused the conversation for its content, ``too_long`` if it exceeds
+            the model's context, ``lost`` if the connection failed, ``passing`` if another attempt may succeed, ``late``
+            if the request timed out; otherwise empty.
+        after_s: Seconds that the server asks the client to wait before another attempt.
     """
 
     section = "endpoints"
@@ -163,17 +163,17 @@ class ServiceError(Rstar2Error, RuntimeError):
 
 
 class BudgetSpentError(ServiceError):
-    """The tokens or the money that a run may use at an endpoint are used up."""
+    """The token or money budget of a run at an endpoint is spent."""
 
     section = "budget"
 
 
 class UnusableReplyError(Rstar2Error, RuntimeError):
-    """A model's reply cannot be played as a turn, for a reason that says nothing of how well the model answers.
+    """A model's reply cannot be played as a turn, for a reason unrelated to the quality of the answer.
 
     Args:
         end: How the episode ends: ``no_text``, ``cut`` or ``refused``.
-        message: What the reply was.
+        message: Description of the reply.
     """
 
     section = "endpoints"

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used, so that importing the package loads none of them."""
+"""Names of a package that are loaded on first use, so that importing the package loads none of them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from operator import attrgetter
 
 
 def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The functions ``__getattr__`` and ``__dir__`` of a package.
+    """Create the functions ``__getattr__`` and ``__dir__`` of a package.
 
-    A package assigns them where a type checker does not look, since it would then take any name::
+    A package assigns them where a type checker does not see them, since it would then accept any name::
 
         if not TYPE_CHECKING:
             __getattr__, __dir__ = lazy_names(__name__, {"Job": "sandbox.job"})
 
     Args:
         package: Its ``__name__``.
-        where: For each name its module below the package, or its full name if it starts with ``rstar2_env.``; with
-            ``:attribute`` if it has another name there. The attribute may be dotted.
+        where: The module of each name, relative to the package, or absolute if it starts with ``rstar2_env.``; with
+            ``:attribute`` if the name differs in the module. The attribute may be dotted.
 
     Returns:
-        ``__getattr__``, which loads a name and keeps it, and ``__dir__``, which lists what is there and what would be.
+        ``__getattr__``, which loads and caches a name, and ``__dir__``, which lists loaded and unloaded names.
     """
 
     def load(name: str) -> object:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 OPEN: Final = "open"
-"""The ``end`` of an episode that stopped after a chunk and can be continued. Rollout parts return no such episode."""
+"""``end`` of an episode that stopped after a chunk and can be continued. Rollout parts return no such episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Manner:
             environment has answered a turn that ends earlier, the episode is ``OPEN``. ``None`` plays to the end.
         candidates: Number of the most likely tokens whose entropy is measured at the start of each turn
             (``Turn.entropy``); 0 measures nothing.
-        measured_tokens: Number of tokens at the start of a turn at which it is measured.
-        stale: Probability that a turn is drawn from older weights, drawn for each turn (``Turn.stale``).
+        measured_tokens: Number of tokens at the start of a turn over which entropy is measured.
+        stale: Probability that a turn is generated with older weights, sampled for each turn (``Turn.stale``).
     """
 
     chunk: int | None = None

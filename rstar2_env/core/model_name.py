@@ -1,7 +1,7 @@
-"""Checks that a model's name refers to a model, before anything heavy is loaded.
+"""Check that a model's name refers to a model before anything heavy is loaded.
 
 Covered: folders, and names on the Hugging Face hub, which is queried once. Not covered: whether the weights can be
-read; loading shows that.
+read, which only loading shows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
 
 
 def check_model(model: Any) -> None:
-    """Check that a name is a folder with a model or a model on the hub.
+    """Check that a name is a folder with a model, or a model on the hub.
 
     Args:
         model: A folder or a name; a loaded model passes unchecked.
 
     Raises:
-        ConfigurationError: There is no such folder, the folder holds no model, or an adapter whose model is not there,
-            or the hub has no model of that name or does not answer.
+        ConfigurationError: There is no such folder, the folder has no model, or has an adapter whose model is missing,
+            or the hub has no model with that name or does not answer.
     """
     if not isinstance(model, (str, os.PathLike)):
         return
@@ -49,12 +49,12 @@ def check_model(model: Any) -> None:
         raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
     elif not _is_cached(name) and (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(
-            f"{name!r} is no model: there is no such folder, and {answer}.{_near(path)}", option="model"
+            f"{name!r} is not a model: there is no such folder, and {answer}.{_near(path)}", option="model"
         )
 
 
 def _check_run(folder: Path) -> None:
-    """Check that a folder is not that of a run, whose ``config.json`` has its options, with the model further down."""
+    """Check that a folder is not a run's, whose ``config.json`` has options and whose model is further down."""
     inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
     if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
         raise ConfigurationError(
@@ -64,7 +64,7 @@ def _check_run(folder: Path) -> None:
 
 
 def _check_base(folder: Path) -> None:
-    """Check that the model is there that a folder's adapter belongs to."""
+    """Check that the base model of a folder's adapter exists."""
     try:
         record = json.loads((folder / "adapter_config.json").read_text("utf-8"))
     except OSError:
@@ -85,12 +85,12 @@ def _check_base(folder: Path) -> None:
 
 
 def _near(path: Path) -> str:
-    """A hint that names a neighbouring folder with a similar name; empty if there is none."""
+    """Return a hint that names a neighbouring folder with a similar name; empty if there is none."""
     try:
-        beside = [found.name for found in path.parent.iterdir() if found.is_dir()]
+        neighbours = [found.name for found in path.parent.iterdir() if found.is_dir()]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, beside, n=1)
+    near = difflib.get_close_matches(path.name, neighbours, n=1)
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 
 

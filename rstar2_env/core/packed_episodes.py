@@ -1,4 +1,4 @@
-"""Pack episodes for checkpoints: whole episodes as JSON, and the part of an episode that losses read.
+"""Pack episodes for checkpoints: whole episodes, and the part of an episode that losses read.
 
 Not covered: the token arrays of rows (``backends/trl/loss/pending_rows``), and the run's folder.
 """
@@ -14,18 +14,18 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 
 _TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
-"""The token fields, which are not in an episode's own record."""
+"""The token fields, which an episode's record does not have."""
 _READ_BY_LOSSES = ("group", "task", "correct", "source")
 
 
 def pack_episode(episode: Episode) -> dict[str, Any]:
-    """Return an episode with its tokens as JSON can hold it, without a trainer's measurements."""
+    """Return an episode with its tokens as JSON-compatible values, without a trainer's measurements."""
     return {**episode.record(), **{name: list(getattr(episode, name)) for name in _TOKENS}}
 
 
 def unpack_episode(record: Mapping[str, Any]) -> Episode:
     """Return the episode that was packed."""
-    episode = Episode.from_record(record, beside=_TOKENS)
+    episode = Episode.from_record(record, extra=_TOKENS)
     for name in _TOKENS:
         setattr(episode, name, list(record.get(name, ())))
     return episode

@@ -1,4 +1,4 @@
-"""Readers of the values of a record: each takes what JSON gave and returns the value, or says what it must be."""
+"""Readers of the values of a record: each takes a JSON value and returns the parsed value, or raises an error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rstar2_env.core.status import ToolStatus
 T = TypeVar("T")
 
 
-def a(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Reads a value of that type; a bool does not count as a number."""
+def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
+    """Return a reader of values of a type; a bool does not count as a number."""
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -23,40 +23,40 @@ def a(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """Reads ``null`` too."""
+    """Return a reader that also accepts ``null``."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Reads a list of such values."""
-    return lambda value: [read(item) for item in a(list, "a list")(value)]
+    """Return a reader of a list of such values."""
+    return lambda value: [read(item) for item in instance_of(list, "a list")(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
-    """Reads an object whose values are all such."""
+    """Return a reader of an object with such values."""
     return lambda value: {text(name): read(item) for name, item in mapping(value).items()}
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Reads an object."""
+    """Read an object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"must be an object, not {str(value)[:100]!r}.")
     return dict(value)
 
 
 def decimal(value: Any) -> float:
-    """Reads a number as a float; ``null``, which stands for a number that is not finite, as NaN."""
-    return math.nan if value is None else float(a((int, float), "a number")(value))
+    """Read a number as a float, and ``null``, which represents a number that is not finite, as NaN."""
+    return math.nan if value is None else float(instance_of((int, float), "a number")(value))
 
 
 def status(value: Any) -> ToolStatus:
-    """Reads the status of a tool call."""
+    """Read the status of a tool call."""
     try:
         return ToolStatus(value)
     except ValueError:
-        raise ValueError(f"has {value!r}, which is none of the statuses {', '.join(ToolStatus)}.") from None
+        raise ValueError(f"has {value!r}, which is not one of the statuses {', '.join(ToolStatus)}.") from None
 
 
-text = a(str, "a text")
-number = a(int, "a whole number")
-truth = a(bool, "true or false")
+text = instance_of(str, "a text")
+number = instance_of(int, "a whole number")
+truth = instance_of(bool, "true or false")

@@ -1,7 +1,7 @@
-"""``Row``: what one optimizer step computes for an episode, or for a part of one, as plain numbers without torch.
+"""``Row``: an episode, or a part of an episode, as input of an optimizer step: plain numbers, without torch.
 
-Covered: token ids, mask, log-probabilities and advantage of the row, and to which turn and which depth of tool calls
-each token belongs. Not covered: padding and micro-batches, which are the backend's.
+Covered: token ids, mask, log-probabilities and advantage of the row, and the turn and the depth of tool calls of each
+token. Not covered: padding and micro-batches, which the backend makes.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Row:
-    """One row of a batch that trains.
+    """One row of a training batch.
 
-    An episode is usually one row; a rollout part may make several of it (step-wise rows, templates that rewrite
+    An episode is usually one row; a rollout part may split it into several (step-wise rows, templates that rewrite
     history). ``completion_ids``, ``mask`` and ``logprobs`` are equally long.
 
     Attributes:
-        episode: The episode that the row is made of.
-        prompt_ids: Token ids before the first one that may train.
-        completion_ids: Token ids after them, the environment's included.
+        episode: The episode that the row was built from.
+        prompt_ids: Token ids before the first token that may train.
+        completion_ids: Token ids after the prompt, including the environment's.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         advantage: One number, or one for each token of the completion.
         columns: Further numbers that a loss term reads, by name; one number, or one for each token of the completion.
-            In a run every row has ``accuracy``, the share of its group that was right; ``correct``, 1 where its
-            episode was; and ``off_policy``, 1 where ``Episode.off_policy``.
+            In a run every row has ``accuracy``, the share of correct episodes in its group; ``correct``, 1 if its
+            episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
     """
@@ -51,35 +51,35 @@ class Row:
 
     @classmethod
     def of(cls, episode: Episode, advantage: float | FloatArray) -> Row:
-        """The whole episode as one row; its lists are the episode's own."""
+        """Build one row from a whole episode; it shares the episode's lists."""
         return cls(
             episode, episode.prompt_ids, episode.completion_ids, episode.mask, episode.logprobs, advantage=advantage
         )
 
     @property
     def policy_tokens(self) -> int:
-        """Tokens that the policy wrote."""
+        """Number of tokens that the policy wrote."""
         return sum(self.mask)
 
     @property
     def environment_tokens(self) -> int:
-        """Tokens of the completion that the environment wrote."""
+        """Number of tokens of the completion that the environment wrote."""
         return int(np.count_nonzero(self.answered_of() >= 0))
 
     @property
     def tokens(self) -> int:
-        """Tokens of the prompt and the completion together."""
+        """Number of tokens of the prompt and the completion."""
         return len(self.prompt_ids) + len(self.completion_ids)
 
     @property
     def trains(self) -> bool:
-        """Whether a token of the policy has an advantage that is not zero."""
+        """Whether any token of the policy has a nonzero advantage."""
         if isinstance(self.advantage, np.ndarray):
             return bool(np.any(self.advantage[np.asarray(self.mask, dtype=bool)]))
         return self.advantage != 0 and any(self.mask)
 
     def turn_of(self) -> IntArray:
-        """Number of the episode's turn that each token of the completion belongs to, -1 on the environment's tokens.
+        """Return the number of the turn of each token of the completion; -1 on the environment's tokens.
 
         Returns:
             Whole numbers, shape (completion tokens,).
@@ -87,7 +87,7 @@ class Row:
         return self._spread(range(len(self.episode.steps)))
 
     def depth_of(self) -> IntArray:
-        """Number of tool calls that the policy made in the turns before each of its tokens, -1 on the environment's.
+        """Return the number of tool calls in the turns before each policy token; -1 on the environment's tokens.
 
         Returns:
             Whole numbers, shape (completion tokens,).
@@ -96,10 +96,10 @@ class Row:
         return self._spread(calls[:-1])
 
     def answered_of(self) -> IntArray:
-        """Number of the policy's calls that each token of the environment answers, -1 on the policy's tokens.
+        """Return the number of the policy's calls that each environment token answers; -1 on the policy's tokens.
 
-        Tokens of the policy that the row masks are not the environment's. The number is that of the turn before; 0
-        where the environment answered a turn without a call of the policy's own, or one whose calls met an injected
+        Tokens of the policy that the row masks do not count as the environment's. The number is that of the turn
+        before; 0 if the environment answered a turn without a call of the policy, or a turn whose calls met an injected
         fault.
 
         Returns:
@@ -114,7 +114,7 @@ class Row:
         return found
 
     def _spread(self, values: Sequence[int]) -> IntArray:
-        """One value for each turn, on the turn's tokens of the policy."""
+        """Assign one value per turn to the policy's tokens of that turn."""
         found = np.full(len(self.completion_ids), -1, dtype=np.int64)
         for turn, value in zip(self.episode.steps, values, strict=True):
             found[max(0, turn.start - self.start) : max(0, turn.stop - self.start)] = value

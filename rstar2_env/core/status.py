@@ -1,7 +1,7 @@
-"""How a tool call went: one closed enumeration, shared by every layer.
+"""Status of a tool call: one closed enumeration, shared by every layer.
 
-A status is set by the layer that saw the failure (the dialect, the tool or the sandbox). It is never found by searching
-text, so a program that prints the word "error" is still a success, and one that dies silently is not.
+The layer that detects a failure (the dialect, the tool or the sandbox) sets the status. It is never inferred from text,
+so a program that prints the word "error" is still a success, and a program that dies silently is not.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ class ToolStatus(StrEnum):
     """All ways in which a tool call can end."""
 
     OK = "ok"
-    """It ran and showed something."""
+    """The call ran and printed output."""
     EMPTY = "empty"
-    """It ran and showed nothing."""
+    """The call ran and printed nothing."""
     MALFORMED = "malformed"
     """The call did not parse: it was unclosed, or its JSON was broken."""
     UNKNOWN_TOOL = "unknown_tool"
@@ -26,26 +26,26 @@ class ToolStatus(StrEnum):
     SYNTAX_ERROR = "syntax_error"
     """The program does not compile; nothing of it ran."""
     EXCEPTION = "exception"
-    """The program raised, exited with a code other than zero, or was killed by a signal of its own."""
+    """The program raised, exited with a nonzero code, or was killed by a signal that it caused."""
     TIMEOUT = "timeout"
     """The program used up its wall-clock or CPU time."""
     MEMORY = "memory"
     """The program used up its memory."""
     OUTPUT_LIMIT = "output_limit"
-    """The program wrote more than the hard limit and was ended for it."""
+    """The program exceeded the hard limit on output and was ended."""
     BLOCKED = "blocked"
-    """The sandbox refused what the program tried."""
+    """The sandbox refused an operation of the program."""
     UNAVAILABLE = "unavailable"
-    """An infrastructure failure: a worker died, a service did not answer. Never the policy's fault."""
+    """Infrastructure failure: a worker died, a service did not answer. Never the policy's fault."""
 
     @property
     def is_error(self) -> bool:
-        """Whether the policy made an error: everything but ``ok``, ``empty`` and ``unavailable``."""
+        """Whether the policy made an error: every status but ``ok``, ``empty`` and ``unavailable``."""
         return self not in _NOT_THE_POLICYS_ERROR
 
     @property
     def counts(self) -> bool:
-        """Whether the call counts at all in a share of errors: everything but ``unavailable``."""
+        """Whether the call counts in a share of errors: every status but ``unavailable``."""
         return self is not ToolStatus.UNAVAILABLE
 
 

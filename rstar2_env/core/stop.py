@@ -1,7 +1,7 @@
-"""A request to stop, shared by threads, and work on threads whose results come in order.
+"""A stop request shared by threads, and work on threads with results in order.
 
-Covered: what Ctrl-C needs: nothing new begins, work in flight finishes, and its amount is known. Not
-covered: who requests it (the command line's signal handler, see ``rstar2_env.cli._interrupt``).
+Covered: the behaviour on Ctrl-C: nothing new begins, work in flight finishes, and its amount is known. Not covered: the
+signal handler that requests the stop (``rstar2_env.cli._interrupt``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ R = TypeVar("R")
 
 
 class Stop:
-    """A request to stop; calling it tells whether there is one.
+    """A stop request; calling it returns whether a stop was requested.
 
     Attributes:
-        at_once: Whether work in flight is abandoned too.
+        at_once: Whether work in flight is abandoned as well.
     """
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class Stop:
         """Whether a stop was requested."""
         return self._wished.is_set()
 
-    def wish(self, *, at_once: bool = False) -> None:
-        """Request a stop; ``at_once`` abandons work in flight too."""
+    def request(self, *, at_once: bool = False) -> None:
+        """Request a stop; ``at_once`` also abandons work in flight."""
         self.at_once = self.at_once or at_once
         self._wished.set()
 
     @property
     def in_flight(self) -> int:
-        """How many pieces of work have begun and not ended."""
+        """Number of pieces of work that have begun and not ended."""
         return self._in_flight
 
     @contextmanager
@@ -61,10 +61,10 @@ class Stop:
 def in_order(
     work: Callable[[T], R], tasks: Iterable[T], *, workers: int, ahead: int, stop: Stop | None = None
 ) -> Generator[tuple[T, R], None, None]:
-    """Do work on threads; yield each task with its result, in the order of the tasks.
+    """Run work on threads; yield each task with its result, in the order of the tasks.
 
-    After a request to stop nothing new begins, and the results end with the last task that had begun. When the
-    iterator is closed early, it waits for work in flight, unless that is to be abandoned.
+    After a stop request nothing new begins, and the results end with the last task that had begun. An iterator that is
+    closed early waits for work in flight, unless ``at_once`` is set.
 
     Args:
         work: Called in one of the threads.
@@ -74,7 +74,7 @@ def in_order(
         stop: Checked between two tasks.
 
     Raises:
-        BaseException: Whatever ``work`` raised, at the turn of its task.
+        BaseException: The exception that ``work`` raised, when its task's result is due.
     """
     stop = Stop() if stop is None else stop
     jobs: queue.SimpleQueue[tuple[Future[R], T] | None] = queue.SimpleQueue()

@@ -1,8 +1,8 @@
-"""Makes text from outside safe for tokenizers and files."""
+"""Make external text safe for tokenizers and files."""
 
 from __future__ import annotations
 
 
 def encodable(text: str) -> str:
-    """The text with each lone surrogate replaced by ``?``: neither tokenizers nor UTF-8 files accept one."""
+    """Replace each lone surrogate by ``?``, since neither tokenizers nor UTF-8 files accept lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""``Turn``: one step of an episode: the policy's tokens in it, what the policy saw before, and what came of it."""
+"""``Turn``: one step of an episode: the observation before it, the policy's tokens, and the result."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Turn:
 
     Attributes:
         start: Position in ``Episode.completion_ids`` of the first token that the policy wrote in this turn.
-        stop: Position after the last one. ``start == stop`` where the player does not see tokens.
-        observation: The text that the policy saw last before this turn; of the first turn, the user's message. It is
+        stop: Position after the last token. ``start == stop`` if the player does not see tokens.
+        observation: The last text that the policy saw before this turn; for the first turn, the user's message. It is
             the same object as the message's text, not a copy.
         reward: Reward of the step.
-        statuses: Status of each of the policy's calls in this turn, injected faults apart.
-        version: Version of the weights that the turn was drawn from.
-        info: What the environment said about the step, as JSON can hold it.
-        entropy: Entropy over the most likely tokens at its beginning, where a rollout part asked for it: the sum of
+        statuses: Status of each of the policy's calls in this turn, without injected faults.
+        version: Version of the weights that generated the turn.
+        info: ``info`` of the environment's step, as JSON-compatible values.
+        entropy: Entropy over the most likely tokens at its start, if a rollout part requested it: the sum of
             -p ln p over its first tokens and their candidates, divided by the logarithm of the vocabulary's size.
-        stale: Whether a rollout part had it drawn from weights that are older than the newest.
+        stale: Whether a rollout part requested that older weights generate it.
     """
 
     start: int = 0
@@ -40,14 +40,14 @@ class Turn:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the policy wrote in it."""
+        """Number of tokens that the policy wrote in this turn."""
         return self.stop - self.start
 
     def record(self, shown: str) -> dict[str, Any]:
-        """The turn as JSON can hold it.
+        """Return the turn as JSON-compatible values.
 
         Args:
-            shown: Text of the message before the turn's own; an observation equal to it is left out.
+            shown: Text of the message before the turn; an observation equal to it is left out.
         """
         record: dict[str, Any] = {
             "start": self.start,
@@ -65,15 +65,15 @@ class Turn:
 
     @classmethod
     def from_record(cls, record: Any, shown: str) -> Turn:
-        """Read a turn back.
+        """Read a turn from its record.
 
         Args:
-            record: What ``record`` returned, or JSON made of it.
-            shown: Text of the message before the turn's own.
+            record: The result of ``record``, or the same parsed from JSON.
+            shown: Text of the message before the turn.
 
         Raises:
-            TypeError: A value has another form, or a key is missing or unknown.
-            ValueError: A status is none of ``ToolStatus``.
+            TypeError: A value has the wrong form, or a key is missing or unknown.
+            ValueError: A status is not a ``ToolStatus``.
         """
         if not isinstance(record, Mapping) or set(record) - set(_RARE) != set(_READERS):
             raise TypeError(

@@ -1,3 +1,3 @@
-"""The version of this distribution, where every module can read it; pyproject.toml takes it from here."""
+"""The version of this distribution, for every module; pyproject.toml reads it from here."""
 
 __version__ = "0.1.0"

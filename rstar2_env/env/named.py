@@ -18,7 +18,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 
 from rstar2_env.core.errors import ConfigurationError, UnknownEnvError
-from rstar2_env.core.options.own_code import OwnName, Shape, candidates, find_own, own_name
+from rstar2_env.core.options.user_code import Shape, UserCodeName, candidates, find_user_code, user_code_name
 from rstar2_env.env.spaces import UnicodeText
 
 EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
@@ -60,7 +60,7 @@ def find_env(env: EnvSpec) -> NamedEnv:
         return NamedEnv(getattr(env, "__qualname__", type(env).__qualname__), "", env)
     if env in gym.registry:
         return _registered(env, env)
-    own = own_name(env)
+    own = user_code_name(env)
     if own is None:
         return _registered(env, _known_id(env, env))
     module = own.load()
@@ -128,7 +128,7 @@ def _home(spec: gym.envs.registration.EnvSpec) -> str:
     )
 
 
-def _own_class(own: OwnName, module: ModuleType) -> Any:
+def _own_class(own: UserCodeName, module: ModuleType) -> Any:
     ids = _ids_of(module)
     if not own.name and ids:
         classes = sorted(candidates(module, _SHAPE))
@@ -136,4 +136,4 @@ def _own_class(own: OwnName, module: ModuleType) -> Any:
             f"{own.written} holds several environments ({', '.join([*ids, *classes])}): name one of them, for example "
             f"{own.written}:{ids[0]}."
         )
-    return find_own(own, "environment", _SHAPE, {})
+    return find_user_code(own, "environment", _SHAPE, {})

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.files.folders import check_folder
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE

@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.own_code import Shape, is_class_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.problems.problem import Problem
 
 Need: TypeAlias = Literal["group", "judge", "lm", "play", "problem", "tokens"]

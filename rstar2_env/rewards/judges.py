@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.net.chat.asking import AskedModel
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.parts import PartSpec, make_part, read_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.rewards.base import RewardJudge
 
 REWARD_JUDGES: Registry[Callable[..., RewardJudge]] = Registry(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 
 StepScores: TypeAlias = Callable[[Episode], Sequence[float]]
 """One number for each turn of the policy."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.rewards.texts import pieces
 
 TextMetric: TypeAlias = Callable[[str, str], float]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
+from rstar2_env.core.files.json_lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
 from rstar2_env.traces.writer import Trace
 
 

@@ -18,7 +18,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.appended import lines, members
+from rstar2_env.core.files.append_only import lines, members
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
 

@@ -11,9 +11,9 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, typed_options
-from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.parts import Part, PartSpec, part_named, read_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
 """Applies a wrapper: takes the environment as the first argument, then options by name."""

@@ -134,7 +134,7 @@ class MadeTraining:
         for group, values in zip(training, self.advantage([one.chosen for one in training], ONE), strict=True):
             group.advantages = [float(np.mean(value)) for value in values]
         episodes, decisions = [one.episodes for one in groups], [one.decisions() for one in groups]
-        self.writer.train(step, episodes, decisions, beside=self.about)
+        self.writer.train(step, episodes, decisions, extra=self.about)
         if made.tokens:
             self.writer.tokens(_tokens(step, training, rng))
         outcomes = [group.result() for group in groups]
@@ -154,7 +154,7 @@ class MadeTraining:
         twice = [one for one in self.held for _ in range(2)]
         played = [made_episode(one, skill, rng, group=at, seed=at // 2) for at, one in enumerate(twice)]
         figures = {name: math.nan if value is None else value for name, value in summarize(played).figures().items()}
-        self.writer.held_out(step, played, beside=self.about)
+        self.writer.held_out(step, played, extra=self.about)
         self.writer.event("evaluation", step, figures=figures)
         self.writer.metrics(step, {f"eval/{name}": value for name, value in figures.items()})
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 
 Anchor: TypeAlias = Callable[[Episode, int], str]
 """Maps an episode and a turn number to a text: turns with the same text have the same state."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 
 Critique: TypeAlias = Sequence[tuple[int, int]]
 """The wrong steps of one critique: start and end of each in ``completion_ids``."""

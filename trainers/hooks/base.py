@@ -16,8 +16,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape
 
 from ..samplers.base import GroupResult
 from .state import RunState

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.own_code import Shape, is_class_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_class_with
 
 from .batch_tokens import BatchTokens
 from .tokens import Tokens

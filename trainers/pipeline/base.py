@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from rstar2_env.core.options.own_code import Shape
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape
 
 if TYPE_CHECKING:
     from .cost import Cost, CostInputs

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.files.json_values import jsonable
-from rstar2_env.core.files.lines import write_json
 from rstar2_env.core.run_folder import layout
 
 from ..record.checkpoints import checkpoint_at

@@ -139,7 +139,7 @@ class PlayingStage(CheckedOptions):
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS
         words = words_of(self.engine_options if alone else {}, policy, cpu=servers.cpu)
-        found = opened.enter_context(servers.serving(self.model, words, work, stop.wish))
+        found = opened.enter_context(servers.serving(self.model, words, work, stop.request))
         options = found if alone else {**found, **self.engine_options}
         loaded = load_policy(self.model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
         opened.callback(loaded.close)

@@ -17,7 +17,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.folders import check_folder
-from rstar2_env.core.files.lines import lock_file
+from rstar2_env.core.files.json_lines import lock_file
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import EVENTS_FILE, RUN_FILE
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.descriptors import allow_descriptors
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.open_file_limit import raise_open_file_limit
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.evaluation.play.policy_crew import PolicyOptions
 
@@ -141,7 +141,7 @@ class Serve(CheckedOptions):
             ConfigurationError: The servers cannot be started.
         """
         commands = self.commands(model, words)
-        allow_descriptors()  # a connection for every episode in flight
+        raise_open_file_limit()  # a connection for every episode in flight
         running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
         with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):
             # A restart takes as long as the first start.

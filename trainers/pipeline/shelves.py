@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.problems.prepare import Lock, Shelf
 
 from .base import Work

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import plain
+from rstar2_env.core.files.json_lines import plain
 from rstar2_env.core.run_folder.layout import RUN_FILE
 
 from .checkpoints import newest_checkpoint, step_of

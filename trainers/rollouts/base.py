@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.core.row import Row
 from rstar2_env.problems import Problem
 from rstar2_env.rewards.base import RewardJudge

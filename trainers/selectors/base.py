@@ -15,8 +15,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.core.options.own_code import Shape, is_called_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_called_with
 
 from ..samplers.base import GroupResult
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.run_folder import Beside
+from rstar2_env.core.run_folder import ExtraKeys
 from rstar2_env.evaluation.figures.tally import difficulty_of
 from rstar2_env.problems import ProblemSource, UnknownProblemError
 
@@ -24,7 +24,7 @@ _REMEMBERED = 4096
 _LOG = logging.getLogger(__name__)
 
 
-def about_problems(source: ProblemSource | None) -> Beside:
+def about_problems(source: ProblemSource | None) -> ExtraKeys:
     """Return a function from an episode to facts about its problem, with the keys that ``rstar2 eval`` writes.
 
     The facts are empty without a source, and for a problem that is not in the source, such as one that the policy

@@ -1,7 +1,7 @@
 """Configuration files: one loader of TOML, YAML and JSON for every command.
 
-Covered: a file that is one mapping of names to values, and errors that name the file and the line. Not covered: what
-the values mean.
+Covered: a file that is one mapping of names to values, and errors that name the file and the line. Not covered: the
+meaning of the values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Any
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
-"""How the names of configuration files end."""
+"""Suffixes of configuration files."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
@@ -23,12 +23,12 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Args:
-        path: A file whose name ends in one of ``SUFFIXES``, which says its format.
+        path: A file whose name ends in one of ``SUFFIXES``, which determines its format.
 
     Raises:
-        ConfigurationError: It cannot be read, or is not a mapping in its format; the message names the file and the
-            line.
-        MissingExtraError: It is YAML, and PyYAML is not installed.
+        ConfigurationError: The file cannot be read, or is not a mapping in its format; the message names the file and
+            the line.
+        MissingExtraError: The file is YAML, and PyYAML is not installed.
     """
     file = Path(path)
     load = _LOADERS.get(file.suffix.lower())
@@ -49,7 +49,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 
 
 class _InvalidError(Exception):
-    """The text of a file is not valid; the message says in which format, and where."""
+    """The text of a file is invalid; the message gives the format and the line."""
 
 
 def _toml(file: IO[bytes]) -> Any:
@@ -74,7 +74,7 @@ def _yaml(file: IO[bytes]) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("yaml", "A configuration in YAML") from error
     loader: Any = type("_Loader", (yaml.SafeLoader,), {"compose_mapping_node": _composed_once})
-    # YAML 1.1 reads 1e-6 as text, since it has no point; every other format here reads a number.
+    # YAML 1.1 reads 1e-6 as text, since it has no decimal point; the other formats read a number.
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
     try:
         return yaml.load(file, loader)
@@ -92,7 +92,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _composed_once(loader: Any, anchor: Any) -> Any:
-    """A mapping of YAML as it is written; of several values of one name, YAML would take the last."""
+    """Refuse a YAML mapping with a repeated name, of which YAML would use the last value."""
     import yaml
 
     node = yaml.SafeLoader.compose_mapping_node(loader, anchor)

@@ -13,10 +13,10 @@ def check_folder(folder: str | os.PathLike[str], option: str) -> None:
 
     Args:
         folder: The folder. If it does not exist, its nearest existing parent is checked.
-        option: Name of the option that gives it, for the message.
+        option: Name of the option that sets the folder, for the message.
 
     Raises:
-        ConfigurationError: It is a file or below one, or may not be written.
+        ConfigurationError: The folder is a file, is below a file, or is not writable.
     """
     at = Path(os.path.abspath(folder))
     try:

@@ -1,4 +1,4 @@
-"""Values as JSON can hold them: what an environment or an option gives, made plain before it is kept or written."""
+"""Conversion to JSON-compatible values, for values of environments and options before they are stored or written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 
 def jsonable(value: Any) -> Any:
-    """The value as JSON can hold it, in new containers.
+    """Return a JSON-compatible copy of a value.
 
     Args:
-        value: Anything. NumPy's numbers and arrays become numbers and lists, mappings get keys of text, other
-            collections become lists (sets sorted by their text), enumerations their values, numbers that are not
-            finite ``None``; what JSON cannot hold becomes the name of its type.
+        value: Any value. NumPy numbers and arrays become numbers and lists, keys of mappings become text, other
+            collections become lists (sets sorted by their text), enumerations become their values, and numbers that are
+            not finite become ``None``; a value that JSON cannot represent becomes the name of its type.
     """
     if value is None or type(value) in (str, bool, int):
         return value

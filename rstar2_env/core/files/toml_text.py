@@ -1,7 +1,7 @@
-"""Plain values as TOML text, for a person to read and a file to keep.
+"""Convert plain values to TOML text.
 
-Covered: mappings of names to values, whose inner mappings become tables; a value that is ``None``, which TOML cannot
-say, becomes a comment. Not covered: reading, which Python's ``tomllib`` does.
+Covered: mappings of names to values; inner mappings become tables, and ``None``, which TOML lacks, becomes a comment.
+Not covered: reading, which Python's ``tomllib`` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(values: Mapping[str, Any]) -> str:
-    """Return a TOML document that reads as ``values``, but for what is ``None``.
+    """Return a TOML document that parses to ``values``, except for ``None`` values.
 
     Args:
         values: Strings, numbers, booleans, ``None``, and lists and mappings of them.
@@ -56,5 +56,5 @@ def _key(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    # TOML's escapes are those of JSON, except that it knows no surrogates and wants the delete character escaped.
+    # TOML has JSON's escapes, but has no surrogates and requires an escaped delete character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

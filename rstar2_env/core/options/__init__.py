@@ -1,1 +1,1 @@
-"""Options and the parts that have them: declaration, rules, text forms, registries, code of the user's own."""
+"""Options, and parts with options: declaration, rules, text forms, registries, user code."""

@@ -1,6 +1,6 @@
-"""Options: how they are declared, read from text (``level=3``), and checked; the same for every record and function.
+"""Options: declaring them, reading them from text (``level=3``) and checking them, for every record and function.
 
-A record declares its options as fields, a function as parameters; the annotation says the type, a ``Rule`` the rest::
+A record declares its options as fields, a function as parameters; the annotation gives the type, a ``Rule`` the rest::
 
     @dataclass(frozen=True)
     class Limits(CheckedOptions):
@@ -9,8 +9,8 @@ A record declares its options as fields, a function as parameters; the annotatio
     @checked
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
-Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options
-that depend on each other, which a record checks in its ``__post_init__``.
+Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options that
+depend on each other; a record checks those in its ``__post_init__``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Count: TypeAlias = Annotated[int, Rule(least=1)]
-"""A number of things, at least one."""
+"""A count of at least one."""
 Seed: TypeAlias = Annotated[int, Rule(least=0)]
 """A random seed; NumPy accepts no negative ones."""
 Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
@@ -109,14 +109,14 @@ def option(
     """Declare a field of a record of options, with its constraints.
 
     Args:
-        default: Its default, which is always valid.
-        factory: Makes the default, for mutable ones such as a list.
-        least: Least number; of a text or a list, the least length.
-        most: Largest number; of a text or a list, the largest length.
+        default: The default, which is always valid.
+        factory: Creates the default, for mutable values such as a list.
+        least: Smallest number; for a text or a list, the smallest length.
+        most: Largest number; for a text or a list, the largest length.
         above: A number must be larger than this.
         below: A number must be smaller than this.
         choices: All valid values.
-        unit: What a number counts ("seconds"), for the message.
+        unit: Unit of a number ("seconds"), for the message.
         finite: Refuse infinities. NaN is refused in any case.
         repr: Whether the record's ``repr`` shows it.
     """
@@ -125,7 +125,7 @@ def option(
 
 
 class CheckedOptions:
-    """Base of a record of options: checks every field when it is made. One with ``slots`` calls ``check_options``."""
+    """Base of records of options: checks every field on construction. Records with ``slots`` call ``check_options``."""
 
     __slots__ = ()
 
@@ -133,7 +133,7 @@ class CheckedOptions:
         """Check every field.
 
         Raises:
-            ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+            ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
         """
         check_options(self)
 
@@ -141,14 +141,14 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "") -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Text that is not parsed yet is parsed, a list becomes a tuple and a dict a record where the annotation says so.
+    Text that is not parsed yet is parsed; a list becomes a tuple, and a dict a record, if the annotation requires it.
 
     Args:
-        record: An instance; frozen or not.
-        prefix: Goes before the names in messages ("Limits.").
+        record: An instance, frozen or not.
+        prefix: Prefix of the names in messages ("Limits.").
 
     Raises:
-        ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+        ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
     """
     for name, parameter in of_record(type(record)).parameters.items():
         given = getattr(record, name)
@@ -160,12 +160,12 @@ def check_options(record: Any, prefix: str = "") -> None:
 
 
 def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None:
-    """Check one value against a type and a rule that are given at run time.
+    """Check one value against a type and a rule given at run time.
 
     Args:
         name: The option, as the user wrote it.
         value: The given value.
-        hint: Its type.
+        hint: The type.
         rule: Constraints beyond the type.
 
     Raises:
@@ -177,9 +177,9 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function or an ``__init__`` check its arguments against its annotations, and parse those that are text.
+    """Decorate a function or an ``__init__`` to check its arguments by its annotations, and to parse text.
 
-    An unknown argument is a ``ConfigurationError`` too, which names the nearest and all known ones.
+    An unknown argument also raises a ``ConfigurationError``, which suggests the nearest name and lists all names.
     """
     positions = _positions(function)
 
@@ -207,11 +207,11 @@ def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
 def parse_options(written: Iterable[str]) -> dict[str, Any]:
     """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
 
-    Values stay text (``Written``), to be parsed according to their target (``typed_options``, ``call_with_options``)
-    or without one (``read_loosely``).
+    Values remain text (``Written``), to be parsed for a target (``typed_options``, ``call_with_options``) or without
+    one (``read_loosely``).
 
     Raises:
-        ConfigurationError: A pair is not ``name=value``, or a name comes twice.
+        ConfigurationError: A pair is not ``name=value``, or a name is repeated.
     """
     options: dict[str, Any] = {}
     for pair in written:
@@ -233,18 +233,18 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
 def typed_options(
     what: str, target: Callable[..., Any], options: Mapping[str, Any], *, prefix: str = ""
 ) -> dict[str, Any]:
-    """The options for ``target``: text is parsed by its annotations, and every value checked against them.
+    """Return the options for ``target``, with text parsed and every value checked by its annotations.
 
     Args:
         what: Names the target in messages ("agent 'oracle'").
-        target: A function, a class or a dataclass. Of a class whose ``__init__`` takes ``**options``, those of its
-            bases count too, and those of what its class method ``more_options`` returns.
-        options: What the user gave; nested dicts for dotted names.
-        prefix: Goes before the names in messages ("selector.").
+        target: A function, a class or a dataclass. A class whose ``__init__`` takes ``**options`` also has the options
+            of its bases, and of the targets that its class method ``more_options`` returns.
+        options: The user's options; nested dicts for dotted names.
+        prefix: Prefix of the names in messages ("selector.").
 
     Raises:
-        ConfigurationError: An option is unknown (the message suggests the nearest, and lists what there is), or its
-            value is invalid.
+        ConfigurationError: An option is unknown (the message suggests the nearest, and lists all options), or its value
+            is invalid.
     """
     known = options_of(target)
     _refuse_unknown(what, options, known, prefix)
@@ -252,10 +252,10 @@ def typed_options(
 
 
 def nested_options(name: str, value: Any) -> dict[str, Any]:
-    """An option that holds the options of another part, as a dict whose text is still to be read by that part.
+    """Return an option that has another part's options, as a dict whose text that part will parse.
 
     Raises:
-        ConfigurationError: It is neither a dict nor a JSON object.
+        ConfigurationError: The option is neither a dict nor a JSON object.
     """
     found = value
     if isinstance(value, Written):
@@ -269,13 +269,13 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
 
 
 def call_with_options(what: str, function: Callable[..., T], options: Mapping[str, Any], *, prefix: str = "") -> T:
-    """Call ``function(**options)``, the options typed and checked as ``typed_options`` does it.
+    """Call ``function(**options)`` with the options typed and checked by ``typed_options``.
 
     Args:
         what: Names the part in messages ("agent 'oracle'").
-        function: Takes its options by name.
-        options: What the user gave.
-        prefix: Goes before the names in messages ("selector.").
+        function: Accepts its options by name.
+        options: The user's options.
+        prefix: Prefix of the names in messages ("selector.").
 
     Raises:
         ConfigurationError: An option is unknown, its value is invalid, or a required one is missing.
@@ -289,13 +289,13 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
 
 
 def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bool = False) -> Any:
-    """The value, read where it is text, and checked.
+    """Return the value of an option, parsed if it is text, and checked.
 
     Args:
         name: The option, as the user wrote it.
         value: The given value.
-        parameter: Its target; ``None`` for an unknown option.
-        passed_on: Leave text of unknown options to the next target; else it is parsed without an annotation.
+        parameter: The target of the option; ``None`` for an unknown option.
+        passed_on: Leave the text of unknown options to the next target; otherwise parse it without an annotation.
     """
     if parameter is None:
         return value if passed_on else read_loosely(value)
@@ -323,13 +323,13 @@ def _kinds(hint: Any) -> list[Any]:
 
 
 def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
-    """A dict, as a record or with its values typed, where the annotation is of such."""
+    """Convert a dict to a record, or type its values, if the annotation requires it."""
     if says_nothing(hint):
         return value if passed_on else read_loosely(value)
     record = next((member for member in members(hint) if is_record(member)), None)
     mapping = any(map(is_mapping, members(hint)))
     if record is not None and not isinstance(value, record):
-        # Where a dict will do, it stays one: it can be written into a file as it is.
+        # If the annotation allows a dict, keep the dict: it can be written into a file unchanged.
         return _record(name, record, value, typed_options if mapping else call_with_options)
     if mapping and any(isinstance(one, (Written, Mapping)) for one in value.values()):
         inner = next(get_args(member)[1:] for member in members(hint) if is_mapping(member))

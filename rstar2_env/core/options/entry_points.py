@@ -1,4 +1,4 @@
-"""Entry points of installed distributions, read once: every look at them opens a file of each distribution."""
+"""Entry points of installed distributions, read once, since each query opens a file of each distribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def entry_points(group: str) -> metadata.EntryPoints:
-    """The entry points of a group. They are read again once the path of modules has changed."""
+    """Return the entry points of a group; they are read again after ``sys.path`` has changed."""
     found: metadata.EntryPoints = _all(tuple(sys.path)).select(group=group)
     return found
 

@@ -1,9 +1,9 @@
-"""One notation for a part with options, wherever a configuration or a command line names one.
+"""One notation for a part with options, in configurations and on command lines.
 
-``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}`` as
-a TOML table has it. Brackets, braces and quotes protect what is in them, so a value may be JSON
-(``rate={"lost": 0.1}``) and an item of a list a part with options of its own (``(tool_use:each=0.1)+answer_format``).
-The name may be one's own code: see ``own_code``. Values are typed by the signature that they go to: see ``options``.
+``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}``,
+as in a TOML table. Brackets, braces and quotes protect their content, so a value may be JSON (``rate={"lost": 0.1}``),
+and an item of a list may be a part with options (``(tool_use:each=0.1)+answer_format``). The name may refer to user
+code: see ``user_code``. Values are typed by the signature of the part: see ``options``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that was named, or given as it is.
+    """A part given by name or as an object, with its options.
 
     Attributes:
-        name: Its name; of a class or function that was given itself, the name that this has.
+        name: Its name; for a class or function that was given directly, the name of that.
         options: Its options.
-        made_by: The class or function, where it was given itself.
+        made_by: The class or function, if it was given directly.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Part:
     made_by: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
-        """The part in the notation; reading it gives the same part."""
+        """Return the part in the notation; reading it gives the same part."""
         return write_part(self.name, self.options)
 
 
 PartSpec: TypeAlias = str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]
-"""A part as it may be written: text, a table, ``[name, options]``, or the class or function itself."""
+"""A part in any of its forms: text, a table, ``[name, options]``, or the class or function itself."""
 
 
 def read_part(written: PartSpec, kind: str = "part") -> Part:
@@ -56,10 +56,10 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
 
     Args:
         written: See ``PartSpec``.
-        kind: What it is, for messages ("wrapper").
+        kind: Kind of the part, for messages ("wrapper").
 
     Raises:
-        ConfigurationError: It is in none of the forms; the message shows what was written.
+        ConfigurationError: ``written`` has none of the forms; the message shows it.
     """
     if isinstance(written, Part):
         return written
@@ -84,16 +84,16 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
 
 
 def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: Any) -> T:
-    """Make the part that is written: find it by name, check and type its options, call it.
+    """Create a part: find it by name, type and check its options, call it.
 
     Args:
-        registry: Where its name is known.
+        registry: The registry of its name.
         written: See ``PartSpec``.
         **given: Additional options, which those in ``written`` override.
 
     Raises:
-        UnknownNameError: There is no part of that name.
-        ConfigurationError: It is in none of the forms, or an option does not fit.
+        UnknownNameError: There is no part with that name.
+        ConfigurationError: ``written`` has none of the forms, or an option is invalid.
     """
     part = read_part(written, registry.kind)
     made_by: Callable[..., T] = registry.get(part.name) if part.made_by is None else part.made_by
@@ -103,14 +103,14 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Name the part, as written, in the message of an error about its options.
+    """Name the part, as written, in the messages of errors about its options.
 
     Args:
-        kind: What it is ("wrapper").
+        kind: Kind of the part ("wrapper").
         part: The part that is constructed.
 
     Raises:
-        ConfigurationError: One was raised inside.
+        ConfigurationError: One was raised in the context.
     """
     try:
         yield
@@ -123,12 +123,12 @@ def part_named(kind: str, part: Part) -> Iterator[None]:
 
 
 def write_part(name: str, options: Mapping[str, Any]) -> str:
-    """A part in the notation, from which ``read_part`` reads the same name and options."""
+    """Return a part in the notation; ``read_part`` reads the same name and options from it."""
     return name + (":" if options else "") + ",".join(_pairs(options))
 
 
 def split_part(text: str) -> tuple[str, list[str]]:
-    """The name before the first ``:key=``, and the options after it: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
+    """Split the name from the options after the first ``:key=``: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
     match = _WITH_OPTIONS.fullmatch(text)
     return (text, []) if match is None else (match["name"], split_list(match["options"]))
 
@@ -156,7 +156,7 @@ def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, A
 def _pairs(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, value in options.items():
         if isinstance(value, Mapping) and _has_text(value):
-            yield from _pairs(value, f"{prefix}{name}.")  # as it was written, whose text nobody has read yet
+            yield from _pairs(value, f"{prefix}{name}.")  # as written: the text is not parsed yet
         else:
             yield f"{prefix}{name}={_value(value)}"
 
@@ -169,21 +169,21 @@ def _value(value: Any) -> str:
     if isinstance(value, Written):
         return str(value)
     if not isinstance(value, str):
-        # An object has no text; its class is all that can be told of it.
+        # An object has no text form; name its class.
         return json.dumps(value, default=lambda found: getattr(found, "__qualname__", type(found).__qualname__))
     return value if _BARE.fullmatch(value) and read_loosely(Written(value)) == value else json.dumps(value)
 
 
 def make_inner(registry: Registry[Any], written: Any) -> Any:
-    """Make a part of a name with options, in round brackets or not; or take what was given itself.
+    """Create a part from a name with options, in round brackets or not; return an object that was given directly.
 
     Args:
-        registry: Where its name is known.
+        registry: The registry of its name.
         written: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``, a table, a class, a function, or the part.
 
     Raises:
-        ConfigurationError: It does not take its options.
-        UnknownNameError: There is no part of that name.
+        ConfigurationError: The part does not accept the options.
+        UnknownNameError: There is no part with that name.
     """
     part = read_part(written, registry.kind)
     found = part.made_by or registry.get(part.name)
@@ -191,15 +191,17 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
         return make_part(registry, part)
     if part.options:
         raise ConfigurationError(
-            f"The {registry.kind} {part.name!r} is no class, and takes no options, such as {', '.join(part.options)}."
+            f"The {registry.kind} {part.name!r} is not a class, and does not take options such as "
+            f"{', '.join(part.options)}."
         )
     return found
 
 
 def is_factory(made_by: Any) -> bool:
-    """Whether an object makes the part, rather than being it.
+    """Whether an object creates the part, instead of being the part.
 
-    A class makes it, and a function that can be called without an argument; a function that needs some is the part.
+    A class and a function that can be called without arguments create it; a function that requires arguments is the
+    part.
     """
     if isinstance(made_by, functools.partial):
         return is_factory(made_by.func)

@@ -1,9 +1,9 @@
 """Environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
 
-Covered: finding and loading them when ``rstar2_env`` is imported, and remembering whose they are. An entry point names
-a module that registers its ids with Gymnasium, or a function that does. One that is broken is left out with a warning
-that names its distribution. Not covered: agents, trainers, dialects and families, each of which has a group of its own
-(see ``rstar2_env.core.options.registry``).
+Covered: finding and loading them when ``rstar2_env`` is imported, and recording the distribution of each id. An entry
+point names a module, or a function, that registers ids with Gymnasium. A broken entry point is left out with a warning
+that names its distribution. Not covered: agents, trainers, dialects and families, which have their own groups (see
+``rstar2_env.core.options.registry``).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rstar2_env.core.options.entry_points import entry_points
 GROUP = "rstar2_env.envs"
 
 plugin_ids: dict[str, str] = {}
-"""Every id that another distribution registered so, and the distribution's name."""
+"""Every id that another distribution registered, and the name of the distribution."""
 
 
 def load_env_plugins() -> None:
-    """Load every entry point of the group; one that fails is left out with a ``RuntimeWarning``."""
+    """Load every entry point of the group; leave out a failing one with a ``RuntimeWarning``."""
     for point in entry_points(GROUP):
         whose = point.dist.name if point.dist is not None else "unknown"
         before = set(gym.registry)
@@ -31,7 +31,7 @@ def load_env_plugins() -> None:
             if inspect.isfunction(part):
                 part()
         except (Exception, SystemExit) as error:
-            # Someone else's broken distribution must not take our own environments away.
+            # A broken third-party distribution must not disable the built-in environments.
             warnings.warn(
                 f"The environments {point.name!r} ({point.value}) of the distribution {whose!r} did not load, and are "
                 f"left out: {type(error).__name__}: {error}",

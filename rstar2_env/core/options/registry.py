@@ -1,9 +1,9 @@
 """Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
 
 One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
-third-party packages through the entry-point group ``rstar2_env.<kind>``; so the core packages import no plugin. A name
-may also be the user's own code, ``module:Name`` or ``./file.py:Name`` (see ``own_code``). Gymnasium's own registry
-keeps the environments.
+third-party packages through the entry-point group ``rstar2_env.<kind>``, so the core packages import no plugin. A name
+may also refer to user code, ``module:Name`` or ``./file.py:Name`` (see ``user_code``). Environments are in Gymnasium's
+registry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
 from rstar2_env.core.options.entry_points import entry_points
-from rstar2_env.core.options.own_code import Shape, find_own, own_name
+from rstar2_env.core.options.user_code import Shape, find_user_code, user_code_name
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Registry(Generic[T]):
     Args:
         kind: Singular name of the kind of parts, for error messages ("trainer").
         package: Package whose modules register themselves when imported, or ``None``.
-        entry_points: Entry-point group through which other distributions join, or ``None``.
+        entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: How to recognize a part in a user's file that is given without a name.
     """
 
@@ -53,7 +53,7 @@ class Registry(Generic[T]):
         """Register ``part`` under ``name``; without ``part``, return a decorator that does.
 
         Raises:
-            DuplicateNameError: The name belongs to another part already.
+            DuplicateNameError: Another part already has the name.
         """
 
         def add(value: T) -> T:
@@ -67,11 +67,11 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the part of that name, or the user's own as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
+        """Return the part with that name, or user code as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
 
         Raises:
-            UnknownNameError: It is not registered; the message suggests the nearest names.
-            ConfigurationError: The user's own code is not there, fails when it is imported, or holds no such part.
+            UnknownNameError: The name is not registered; the message suggests the nearest names.
+            ConfigurationError: The user code does not exist, fails on import, or has no such part.
         """
         self._load()
         if name in self._parts:
@@ -79,13 +79,13 @@ class Registry(Generic[T]):
         head, colon, rest = name.partition(":")
         if colon and head in self._parts:
             raise ConfigurationError(f"Expected the options of the {self.kind} {head!r} as name=value, got {rest!r}.")
-        if (own := own_name(name)) is not None:
-            found: T = find_own(own, self.kind, self._shape, self._parts)
+        if (own := user_code_name(name)) is not None:
+            found: T = find_user_code(own, self.kind, self._shape, self._parts)
             return found
         raise UnknownNameError(self.kind, name, self._parts)
 
     def names(self) -> list[str]:
-        """Every registered name, sorted."""
+        """Return every registered name, sorted."""
         self._load()
         return sorted(self._parts)
 
@@ -99,8 +99,8 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        # Another thread waits until everything is there. The loading thread comes back in when a module that it imports
-        # asks for a name, and sees what is registered so far.
+        # Another thread waits until everything is loaded. The loading thread enters again if a module that it imports
+        # requests a name, and sees the parts registered so far.
         with self._lock:
             if self._loaded or self._loading:
                 return
@@ -120,7 +120,7 @@ class Registry(Generic[T]):
             try:
                 point.load()
             except Exception as error:
-                # Someone else's broken distribution must not take our own parts away.
+                # A broken third-party distribution must not disable the built-in parts.
                 warnings.warn(
                     f"The {self.kind} {point.name!r} ({point.value}) of another distribution did not load, and is left "
                     f"out: {type(error).__name__}: {error}",
@@ -130,7 +130,7 @@ class Registry(Generic[T]):
 
 
 def import_modules(package: str) -> None:
-    """Import every public module of ``package``, so that each registers what it holds."""
+    """Import every public module of ``package``, so that each registers its parts."""
     module = importlib.import_module(package)
     for info in pkgutil.iter_modules(module.__path__):
         if not info.name.startswith("_"):

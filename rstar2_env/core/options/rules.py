@@ -1,4 +1,4 @@
-"""Valid values of an option, from its annotation and its ``Rule``: as a test of values, and in words for a message.
+"""Valid values of an option, from its annotation and its ``Rule``: as a test, and as words for a message.
 
 Covered: whether a value is valid, and describing valid ones. Not covered: parsing text
 (``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
@@ -27,15 +27,15 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an option's annotation cannot say. ``Annotated[int, Rule(least=1)]``, or ``option(5, least=1)`` in a record.
+    """Constraints beyond an annotation: ``Annotated[int, Rule(least=1)]``, or ``option(5, least=1)`` in a record.
 
     Attributes:
-        least: Least number; of a text or a list, the least length.
-        most: Largest number; of a text or a list, the largest length.
+        least: Smallest number; for a text or a list, the smallest length.
+        most: Largest number; for a text or a list, the largest length.
         above: A number must be larger than this.
         below: A number must be smaller than this.
         choices: All valid values.
-        unit: What a number counts ("seconds"), for the message.
+        unit: Unit of a number ("seconds"), for the message.
         finite: Refuse infinities. NaN is refused in any case.
     """
 
@@ -57,7 +57,7 @@ class Rule:
         )
 
     def range_in_words(self) -> str:
-        """Words that follow the kind of number: " of at least 1", " from 0 to 1"; empty without bounds."""
+        """Return words that follow the kind of number: " of at least 1", " from 0 to 1"; empty without bounds."""
         if self.least is not None and self.most is not None:
             return f" from {self.least:g} to {self.most:g}" if _short(self) else f" from {self.least} to {self.most}"
         lower = f"of at least {self.least}" if self.least is not None else ""
@@ -91,7 +91,7 @@ class FromRun:
 
 
 def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
-    """The annotation without its ``Annotated``, and the rule in it; a rule that was there already wins."""
+    """Split ``Annotated`` into the annotation and its rule; a rule that is given takes precedence."""
     while get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
         found = [note for note in notes if isinstance(note, Rule)]
@@ -102,7 +102,7 @@ def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union; of anything else, itself."""
+    """Return the members of a union; any other annotation alone."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(member for part in get_args(hint) for member in members(part))
     return (hint,)
@@ -114,7 +114,7 @@ def says_nothing(hint: Any) -> bool:
 
 
 def is_list(hint: Any) -> bool:
-    """Whether it is a list, a tuple, a set or one of their abstract kinds."""
+    """Whether an annotation is a list, a tuple, a set or one of their abstract types."""
     kind = get_origin(hint) or hint
     if not isinstance(kind, type) or issubclass(kind, (str, bytes)) or kind in (Mapping, dict):
         return False
@@ -122,18 +122,18 @@ def is_list(hint: Any) -> bool:
 
 
 def is_mapping(hint: Any) -> bool:
-    """Whether it is a dict, a ``Mapping`` or a ``TypedDict``."""
+    """Whether an annotation is a dict, a ``Mapping`` or a ``TypedDict``."""
     kind = get_origin(hint) or hint
     return isinstance(kind, type) and issubclass(kind, Mapping)
 
 
 def is_record(hint: Any) -> bool:
-    """Whether it is a dataclass."""
+    """Whether an annotation is a dataclass."""
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
 def fitness(hint: Any, rule: Rule = NO_RULE) -> Fits | None:
-    """A function that tells whether a value is valid; ``None`` where every value is."""
+    """Return a function that tests whether a value is valid; ``None`` if every value is valid."""
     hint, rule = unannotated(hint, rule)
     if says_nothing(hint):
         return _of_anything(rule)
@@ -204,7 +204,7 @@ def _of_type(hint: Any, rule: Rule) -> Fits | None:
         return lambda value: isinstance(value, kind)
     if not isinstance(kind, type):
         return None
-    # Of an object only what cannot be meant is refused: who takes it says better what it must be able to do.
+    # Refuse only values that cannot be meant; the code that receives an object reports better what it requires.
     plain = () if getattr(kind, "_is_protocol", False) else tuple(item for item in _PLAIN if issubclass(item, kind))
     return lambda value: not isinstance(value, _PLAIN) or isinstance(value, plain)
 
@@ -218,7 +218,7 @@ def _is_list(value: Any) -> bool:
 
 
 def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
-    """Valid values in words, for a message: "an integer of at least 1, or None"."""
+    """Describe the valid values, for a message: "an integer of at least 1, or None"."""
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:
@@ -294,12 +294,12 @@ def _plural(hint: Any) -> str:
 
 
 def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
-    """The message about an invalid value: which option, what was expected, what was given.
+    """Return the message about an invalid value: the option, the valid values, the given value.
 
     Args:
         name: The option, as the user wrote it.
-        hint: Its annotation.
-        rule: Its rule.
+        hint: The annotation.
+        rule: The rule.
         value: The given value.
     """
     shown = repr(value)
@@ -323,6 +323,6 @@ def _all_choices(hint: Any, rule: Rule) -> list[str]:
 
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """A question for the end of a message, " Did you mean 'max_turns'?"; empty where no name is near."""
+    """Return a question for the end of a message, " Did you mean 'max_turns'?"; empty if no name is near."""
     near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""

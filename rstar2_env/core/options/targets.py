@@ -1,4 +1,4 @@
-"""Which options a function, a class or a record accepts: their names, annotations, rules and defaults.
+"""The options that a function, a class or a record accepts: names, annotations, rules and defaults.
 
 Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
 ``__init__`` passes ``**options`` on to the next one; records. Not covered: handling the values
@@ -23,7 +23,7 @@ from rstar2_env.core.options.rules import NO_RULE, Fits, FromRun, Rule, fitness,
 RULE = "rule"
 """Key of a field's rule in its metadata."""
 MORE_OPTIONS = "more_options"
-"""A class may have a class method of this name: further functions or classes whose options are its own too."""
+"""Name of a class method that returns further functions or classes whose options the class accepts too."""
 
 
 _RECORDS: WeakKeyDictionary[type[Any], Options] = WeakKeyDictionary()
@@ -36,12 +36,12 @@ class Parameter:
 
     Attributes:
         name: Its name.
-        hint: Its annotation, without ``Annotated``; ``Any`` where there is none.
+        hint: Its annotation, without ``Annotated``; ``Any`` if there is none.
         rule: Constraints beyond the annotation.
         required: Whether it has no default.
-        default: Its default, where it has one.
-        fits: Tells whether a value is valid; ``None`` where every value is.
-        from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if none does.
+        default: Its default, if it has one.
+        fits: Tests whether a value is valid; ``None`` if every value is valid.
+        from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if there is none.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Parameter:
     from_run: str = ""
 
     def admits(self, value: Any) -> bool:
-        """Whether the option may have the value; its own default always fits."""
+        """Whether a value is valid for the option; its default always is."""
         return self.fits is None or value is self.default or self.fits(value)
 
 
@@ -63,7 +63,7 @@ class Options:
 
     Attributes:
         parameters: By name, in order.
-        open: Whether there may be other, unknown options.
+        open: Whether other, unknown options are allowed.
     """
 
     parameters: Mapping[str, Parameter]
@@ -71,7 +71,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """The options of a function, a record, or a class: of its ``__init__``, and of its bases' while it takes ``**``."""
+    """Return the options of a function, record or class: of its ``__init__``, and of its bases if it accepts ``**``."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)
@@ -107,7 +107,7 @@ def _is_record(kind: type) -> bool:
 
 
 def of_record(kind: type[Any]) -> Options:
-    """The options of a dataclass: its fields."""
+    """Return the options of a dataclass: its fields."""
     if kind not in _RECORDS:
         _RECORDS[kind] = _read_record(kind)
     return _RECORDS[kind]
@@ -149,7 +149,7 @@ def _parameter(name: str, hint: Any, rule: Rule, required: bool, default: Any) -
 
 
 def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:
-    """The annotation itself, where it is written as a string; ``Any`` where a name in it is not known at run time."""
+    """Evaluate an annotation that is a string; return ``Any`` if a name in it is unknown at run time."""
     if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
@@ -157,12 +157,12 @@ def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     try:
         return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
-    except Exception:  # whatever an annotation does when it is evaluated
+    except Exception:  # evaluating an annotation may raise anything
         return Any
 
 
 def _names_of(target: Any) -> Mapping[str, Any]:
-    """The names that the annotations of a function or a class may use."""
+    """Return the names that the annotations of a function or a class may use."""
     if isinstance(target, type):
         module = sys.modules.get(target.__module__)
         return {**(vars(module) if module else {}), **vars(target), target.__name__: target}

@@ -1,6 +1,6 @@
-"""Options as text, from a command line or the notation of parts, parsed according to the annotation.
+"""Parse options given as text, on a command line or in the notation of parts, by their annotations.
 
-Covered: ``Written``, text that is not parsed yet, and how it becomes a value. Not covered: ranges and choices
+Covered: ``Written``, text that is not parsed yet, and its conversion to a value. Not covered: ranges and choices
 (``rstar2_env.core.options.rules``).
 """
 
@@ -30,15 +30,15 @@ class UnreadableError(ValueError):
 
 
 def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]) -> Any:
-    """The value that a text stands for.
+    """Parse a text.
 
     Args:
-        text: As written.
+        text: The text.
         hint: The annotation of the parameter or field.
-        record: Makes a record of a dict, for annotations that are dataclasses.
+        record: Converts a dict to a record, for annotations that are dataclasses.
 
     Raises:
-        UnreadableError: It is not a value of that type.
+        UnreadableError: The text is not a value of that type.
     """
     hint, rule = unannotated(hint)
     if says_nothing(hint):
@@ -54,7 +54,7 @@ def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any])
 
 
 def read_loosely(value: Any) -> Any:
-    """Without an annotation: JSON where it is JSON, also Python's ``True``, ``False`` and ``None``; else the text."""
+    """Parse a text without an annotation: as JSON, or Python's ``True``, ``False`` and ``None``; otherwise keep it."""
     if isinstance(value, Mapping):
         return {key: read_loosely(one) for key, one in value.items()}
     if not isinstance(value, Written):
@@ -69,7 +69,7 @@ def read_loosely(value: Any) -> Any:
 
 
 def _order(member: Any) -> int:
-    """Which member of a union is tried first: what fewest texts can mean."""
+    """Sort key of a union's members: the type that the fewest texts can represent is tried first."""
     member, _ = unannotated(member)
     simple = {type(None): 0, bool: 1, int: 2, float: 3, str: _LAST}
     if member in simple:
@@ -139,9 +139,9 @@ def _list(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]
     if text.lstrip().startswith("["):
         found: list[Any] = json.loads(text)
     elif alone or not text:
-        # Beside another reading of a text, only brackets tell that a list is meant.
+        # If the text could also be another type, only brackets mark a list.
         items = split_list(text)
-        # In the notation of parts commas separate options, and a list is joined by plus signs.
+        # In the notation of parts, commas separate options, and plus signs join a list.
         found = [Written(part.strip()) for part in (items if len(items) > 1 else split_parts(text))]
     else:
         raise UnreadableError(text)
@@ -157,7 +157,7 @@ def _item(value: Any, hint: Any, record: Callable[[type, Mapping[str, Any]], Any
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split at separators outside quotes and brackets; a bracket that never closes protects nothing."""
+    """Split at separators outside quotes and brackets; an unclosed bracket protects nothing."""
     parts, start, depth, quoted, escaped = [], 0, 0, False, False
     for at, sign in enumerate(text):
         if sign == '"' and not escaped:
@@ -179,7 +179,7 @@ def split_list(text: str, separator: str = ",") -> list[str]:
 
 
 def split_parts(text: str) -> list[str]:
-    """A list joined by ``+``; round brackets around an item are left out: ``"(a:b=1,c=2)+d"`` is two parts."""
+    """Split a list joined by ``+``, and remove round brackets around items: ``"(a:b=1,c=2)+d"`` is two parts."""
     return [without_brackets(item.strip()) for item in split_list(text, "+")]
 
 

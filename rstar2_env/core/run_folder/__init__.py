@@ -1,6 +1,6 @@
 """The folder of a run: one format for training, evaluation and pipelines, with one writer and one reader.
 
-docs/run-folder.md describes the files for whoever reads them without this package.
+docs/run-folder.md describes the files for readers that do not use this package.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from rstar2_env.core.run_folder.entries import Decision, EpisodeEntry, TokensEntry
 from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.run_folder.reader import Checkpoint, EvaluationFigures, Run, read_run
-from rstar2_env.core.run_folder.writer import Beside, RunWriter
+from rstar2_env.core.run_folder.writer import ExtraKeys, RunWriter
 
 __all__ = [
-    "Beside",
     "Checkpoint",
     "Decision",
     "EpisodeEntry",
     "EvaluationFigures",
+    "ExtraKeys",
     "Kind",
     "Run",
     "RunWriter",

@@ -1,4 +1,4 @@
-"""The lines of a run's episode files: an episode with what the trainer decided about it, and its tokens."""
+"""The lines of a run's episode files: an episode with the trainer's decision about it, and its tokens."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from rstar2_env.core.files.json_values import jsonable
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of an episode of training.
+    """The trainer's decision about an episode.
 
     Attributes:
         kept: Whether it was selected to train.
-        reason: Why it was not: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``, …).
+        reason: Why it was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``,
+            …).
         round: Round of refill in which its group was played; 0 for the first.
-        advantage: Its advantage, or the mean over its tokens; ``None`` where it has none.
-        weighed: The numbers by which the selector chose, by name (``penalty``, ``quota``, …), where it tells them.
-        copies: How often it trains besides, in place of an episode of a missing group.
+        advantage: Its advantage, or the mean over its tokens; ``None`` if it has none.
+        weighed: The numbers that the selector based its choice on, by name (``penalty``, ``quota``, …), if it reports
+            them.
+        copies: Number of additional copies of it that train, in place of episodes of missing groups.
     """
 
     kept: bool
@@ -35,14 +37,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEntry:
-    """An episode as a run's folder holds it.
+    """An episode in a run's folder.
 
     Attributes:
-        episode: The episode, without token ids; in an evaluation ``episode.group`` is its number.
-        step: Step of the run: the optimizer step that it was played for, or after which it was evaluated.
+        episode: The episode, without token ids; in an evaluation, ``episode.group`` is its number.
+        step: Optimizer step that it was played for, or after which it was evaluated.
         member: Its number in its group.
-        decision: What became of it; ``None`` in an evaluation, where nothing is selected.
-        more: The line's further keys, such as ``gold``, and an evaluation's ``seconds``.
+        decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.
+        more: Further keys of the line, such as ``gold``, and ``seconds`` in an evaluation.
     """
 
     episode: Episode
@@ -59,7 +61,7 @@ class EpisodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class TokensEntry:
-    """The tokens of a row that trained.
+    """The tokens of a trained row.
 
     Attributes:
         step: The optimizer step.
@@ -70,9 +72,8 @@ class TokensEntry:
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each completion token when it was drawn, 0 on the environment's.
         advantages: One number for each completion token.
-        ratios: Probability ratio of each completion token, the trainer's over the engine's; empty where it was not
-            computed.
-        shown_ids: Token ids of the prompt that it was played under; empty where that is ``prompt_ids``.
+        ratios: Probability ratio of each completion token, the trainer's over the engine's; empty if not computed.
+        shown_ids: Token ids of the prompt that it was played with; empty if that is ``prompt_ids``.
     """
 
     step: int
@@ -87,15 +88,15 @@ class TokensEntry:
     shown_ids: list[int] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
-        """The entry as JSON can hold it."""
+        """Return the entry as JSON-compatible values."""
         return {name: jsonable(getattr(self, name)) for name in _OF_TOKENS}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TokensEntry:
-        """Read an entry back; keys that are not its own are ignored.
+        """Read an entry from its record; unknown keys are ignored.
 
         Raises:
-            RecordFormatError: A key is missing or its value has another form.
+            RecordFormatError: A key is missing, or its value has the wrong form.
         """
         return cls(**_read({"shown_ids": [], **record}, _OF_TOKENS, "tokens of a row"))
 
@@ -103,14 +104,14 @@ class TokensEntry:
 def training_record(
     episode: Episode, step: int, member: int, decision: Decision | None, *, group: int | None = None
 ) -> dict[str, Any]:
-    """The line of an episode of training.
+    """Return the line of a training episode.
 
     Args:
         episode: The episode.
         step: The optimizer step that it was played for.
         member: Its number in its group.
-        decision: What became of it.
-        group: Number of its group, where it is not the episode's own.
+        decision: The trainer's decision.
+        group: Number of its group, if it differs from ``episode.group``.
     """
     decided = Decision(kept=False) if decision is None else decision
     record = episode.record()
@@ -129,28 +130,28 @@ def training_record(
 
 
 def entry_of(record: Any, step: int) -> EpisodeEntry:
-    """The entry of a line, of training or of an evaluation; keys that nobody knows are kept in ``more``.
+    """Read the entry of a training or evaluation line; unknown keys are kept in ``more``.
 
     Args:
         record: The line, read as JSON.
         step: The step of its file.
 
     Raises:
-        RecordFormatError: A key is missing or its value has another form.
+        RecordFormatError: A key is missing, or its value has the wrong form.
     """
     if not isinstance(record, Mapping):
         raise RecordFormatError(f"Expected an episode, a JSON object, not {str(record)[:100]!r}.")
     own = {name: value for name, value in record.items() if name in _OF_EPISODE}
     if "index" in record:
         own["group"] = record["index"]
-    beside = {name: value for name, value in record.items() if name not in own and name != "index"}
+    extra = {name: value for name, value in record.items() if name not in own and name != "index"}
     decision = None
-    if "kept" in beside:
+    if "kept" in extra:
         defaults = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
-        decision = Decision(**_read({**defaults, **beside}, _OF_DECISION, "episode"))
-    member = _read({"member": 0, **beside}, {"member": read.number}, "episode")["member"]
+        decision = Decision(**_read({**defaults, **extra}, _OF_DECISION, "episode"))
+    member = _read({"member": 0, **extra}, {"member": read.number}, "episode")["member"]
     known = {"step", "member", *_OF_DECISION}
-    more = {name: value for name, value in beside.items() if name not in known}
+    more = {name: value for name, value in extra.items() if name not in known}
     return EpisodeEntry(Episode.from_record(own), step, member, decision, more)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 FORMAT = "rstar2-env/run"
 VERSION = 1
-"""Grows when a reader of the version before would misread the folder; further keys and files do not change it."""
+"""Increased when an older reader would misread the folder; additional keys and files do not change it."""
 
 RUN_FILE = "run.json"
 CONFIG_FILE = "config.json"
@@ -18,23 +18,23 @@ METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
 CARD_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
-"""The figures of an evaluation that is a run of its own, with their intervals."""
+"""Figures of a standalone evaluation, with their intervals."""
 EPISODES = "episodes"
 EVALUATION_FILE = "eval-000000.jsonl"
-"""The episodes of an evaluation that is a run of its own; a line an episode, so without compression."""
+"""Episodes of a standalone evaluation; written one line per episode, so uncompressed."""
 TOKENS = "tokens"
 
 Kind: TypeAlias = Literal["training", "sft", "evaluation", "pipeline"]
-"""What wrote the folder."""
+"""Kinds of runs."""
 Split: TypeAlias = Literal["train", "eval"]
-"""Episodes of training, or of held-out problems."""
+"""Splits: episodes of training, or of held-out problems."""
 
 _STEP_FILE = re.compile(r"(train|eval)-(\d+)(?:-rank(\d+))?\.jsonl(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
 class StepFile:
-    """A file of one step: of its episodes, or of their tokens.
+    """A file of one step: its episodes, or their tokens.
 
     Attributes:
         path: The file.
@@ -50,12 +50,12 @@ class StepFile:
 
 
 def step_file(split: Split, step: int, rank: int) -> str:
-    """The name of a step's file: ``train-000012.jsonl.gz``, of the second process ``train-000012-rank1.jsonl.gz``."""
+    """Return the name of a step's file: ``train-000012.jsonl.gz``; of process 1, ``train-000012-rank1.jsonl.gz``."""
     return f"{split}-{step:06d}{f'-rank{rank}' if rank else ''}.jsonl.gz"
 
 
 def step_files(folder: Path) -> Iterator[StepFile]:
-    """The step files in a folder, by split, step and process; other files are left out."""
+    """Return the step files in a folder, by split, step and process; other files are left out."""
     found = []
     for path in folder.glob("*.jsonl*"):
         if match := _STEP_FILE.fullmatch(path.name):

@@ -1,7 +1,7 @@
-"""``read_run``: reads a run's folder, also while it is written and after a kill at any moment.
+"""``read_run``: read a run's folder, also while it is being written and after a kill at any moment.
 
-Everything is read when it is asked for, so that a ``Run`` follows a run that goes on. Unfinished ends of files are left
-out. Not covered: weights.
+Data is read on access, so that a ``Run`` follows a run in progress. Incomplete ends of files are left out. Not covered:
+weights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
-from rstar2_env.core.files.appended import whole_lines
+from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
 from rstar2_env.core.run_folder.layout import (
     EPISODES,
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint of a run: its step, its folder, and whatever else its event says (such as the sampler's file)."""
+    """A checkpoint of a run: its step, its folder, and the other keys of its event (such as the sampler's file)."""
 
     step: int
     path: Path
@@ -43,14 +43,14 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFigures:
-    """The figures of an evaluation after a step, by name; NaN for one without data."""
+    """The figures of an evaluation after a step, by name; NaN for a figure without data."""
 
     step: int
     figures: Mapping[str, float]
 
 
 class Run:
-    """A run, as its folder (or the single file of an evaluation) tells it.
+    """A run, read from its folder or from the single file of an evaluation.
 
     Args:
         path: The folder, or an evaluation's file of JSON lines.
@@ -60,7 +60,7 @@ class Run:
         kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
 
     Raises:
-        ConfigurationError: It is no run, or one of a later version of the format.
+        ConfigurationError: The path is not a run, or has a later version of the format.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -81,30 +81,30 @@ class Run:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The recipe of a training run as it was resolved: its ``name``, and the part with options of each slot."""
+        """The resolved recipe of a training run: its ``name``, and the part of each slot with its options."""
         config = self.config
         parts = config.get("parts", {})
         return {"name": config.get("trainer", ""), **(parts if isinstance(parts, dict) else {})}
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Everything that happened to the run, in order, with ``event``, ``time`` (UTC) and ``step``."""
+        """The events of the run, in order, with ``event``, ``time`` (UTC) and ``step``."""
         return [] if self._file else list(_records(self.path / EVENTS_FILE))
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end; a run that goes on, was interrupted or was killed did not."""
+        """Whether the run finished; a run that is in progress, was interrupted or was killed has not finished."""
         events = self.events
         return bool(events) and events[-1].get("event") == "finished"
 
     @property
     def steps(self) -> list[int]:
-        """Every step that has metrics or episodes of training, ascending."""
+        """Every step with metrics or training episodes, ascending."""
         figures = {int(line["step"]) for line in self.metrics()}
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES) if file.split == "train"})
 
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics, one mapping for each step, with its ``step``; lines of one step are merged, the later one wins.
+        """The metrics, one mapping per step, with its ``step``; lines of one step are merged, and later values win.
 
         A figure without data is NaN.
         """
@@ -116,7 +116,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The checkpoints that are still there, by step."""
+        """The checkpoints that still exist, by step."""
         found = {
             event["step"]: Checkpoint(event["step"], self.path / str(event["path"]), _beside(event, "path"))
             for event in self._lasting("checkpoint")
@@ -125,9 +125,9 @@ class Run:
 
     @property
     def weights(self) -> dict[str, int]:
-        """The weights that the run saved: the step of each, by its path in the folder.
+        """The weights that the run saved: the step of each, by path in the folder.
 
-        Weights of a step that was lost are left out, also where earlier ones, which they replaced, were not lost.
+        Weights of a lost step are left out, even if the weights that they replaced were not lost.
         """
         found: dict[str, int] = {}
         for event in self.events:
@@ -148,37 +148,37 @@ class Run:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """The notes of hooks, each with ``step`` and ``text``, in order; those of lost steps are left out."""
+        """The notes of hooks, each with ``step`` and ``text``, in order, without notes of lost steps."""
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:
-        """The episodes of training that were played for a step, of all processes, by group and member."""
+        """Return the training episodes of a step, from all processes, by group and member."""
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:
-        """The same by group; groups that were played in a round of refill come after those of the first round."""
+        """Return the training episodes of a step by group; groups of refill rounds come after the first round's."""
         groups: dict[tuple[int, int], list[EpisodeEntry]] = {}
         for entry in self.episodes(step):
             groups.setdefault(_place(entry)[:2], []).append(entry)
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """The episodes of the evaluation after a step, by their numbers; those of an ``rstar2 eval`` are of step 0."""
+        """Return the episodes of the evaluation after a step, by number; episodes of ``rstar2 eval`` have step 0."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
-        """The same one by one, in the order in which they ended: for more than memory holds."""
+        """Yield the episodes of an evaluation in the order in which they ended, for more than fit in memory."""
         return self._entries("eval", step)
 
     @property
     def evaluated_steps(self) -> list[int]:
-        """The steps that ``held_out`` has episodes of."""
+        """The steps for which ``held_out`` has episodes."""
         if self._file:
             return [0]
         return sorted({file.step for file in step_files(self.path / EPISODES) if file.split == "eval"})
 
     def tokens(self, step: int) -> list[TokensEntry]:
-        """The tokens of the rows that trained in a step, where the run was asked to keep them."""
+        """Return the tokens of the rows trained in a step, if the run kept them."""
         found: list[TokensEntry] = []
         for file in step_files(self.path / TOKENS):
             if (file.split, file.step) == ("train", step):
@@ -193,7 +193,7 @@ class Run:
                 yield from _parsed(file.path, lambda record: entry_of(record, step))
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """The events of a name, without those of steps that were lost when the run resumed before them."""
+        """Return the events of a name, without those of steps that were lost when the run resumed earlier."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":
@@ -203,18 +203,18 @@ class Run:
         return lasting
 
     def __repr__(self) -> str:
-        """The run's path and kind."""
+        """Return the run's path and kind."""
         return f"Run({str(self.path)!r}, kind={self.kind!r})"
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """Read the folder of a run, or the single file of an evaluation; nothing of it is changed.
+    """Read the folder of a run, or the single file of an evaluation, without changing it.
 
     Args:
         path: The folder, or an evaluation's file of JSON lines.
 
     Raises:
-        ConfigurationError: It is no run, or one of a later version of the format.
+        ConfigurationError: The path is not a run, or has a later version of the format.
     """
     return Run(path)
 
@@ -222,11 +222,11 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 def _identity(folder: Path) -> dict[str, Any]:
     file = folder / RUN_FILE
     if not file.is_file():
-        there = "it has no run.json" if folder.is_dir() else "it is not there"
+        there = "it has no run.json" if folder.is_dir() else "it does not exist"
         raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
     identity = _object(file)
     if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
-        raise ConfigurationError(f"{file} does not begin a run: expected the format {FORMAT!r} and its version.")
+        raise ConfigurationError(f"{file} is not the start of a run: expected the format {FORMAT!r} and its version.")
     if identity["version"] > VERSION:
         raise ConfigurationError(
             f"{folder} was written in version {identity['version']} of the format; this version of rstar2-env reads "

@@ -1,8 +1,8 @@
-"""``RunWriter``: writes a run's folder, so that it can be read at any moment, also after a kill.
+"""``RunWriter``: write a run's folder so that it can be read at any moment, also after a kill.
 
-Every line is written at once and only appended; whole files appear by renaming. What a kill leaves unfinished at the
-end of a file is left out by the reader and cut off when the run goes on. Not covered: weights and checkpoints, which
-the trainer writes beside these files; a power cut, since nothing waits for the disk.
+Each line is appended in one write; whole files are written under another name and renamed. If a kill leaves an
+incomplete end of a file, the reader ignores it, and it is cut off when the run resumes. Not covered: weights and
+checkpoints, which the trainer writes into the same folder; a power failure, since nothing waits for the disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.run_folder.entries import Decision, TokensEntry, training_record
 from rstar2_env.core.run_folder.layout import (
@@ -36,8 +36,8 @@ from rstar2_env.core.run_folder.layout import (
 )
 from rstar2_env.core.version import __version__
 
-Beside: TypeAlias = Callable[[Episode], Mapping[str, Any]]
-"""Further keys of an episode's line: what is known beside the episode, such as the gold answer of its problem."""
+ExtraKeys: TypeAlias = Callable[[Episode], Mapping[str, Any]]
+"""Further keys of an episode's line, such as the gold answer of its problem."""
 
 _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymnasium", "numpy")
 
@@ -45,12 +45,12 @@ _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymn
 class RunWriter:
     """Writes the files of a run; any thread may use it.
 
-    Each process of a run has one. The first process (rank 0) calls ``begin`` before any of them writes, and alone
+    Each process of a run has one. The first process (rank 0) calls ``begin`` before any process writes, and only it
     writes metrics and events; every process writes its own episodes.
 
     Args:
-        folder: The run's folder; it is made.
-        kind: What the run is.
+        folder: The run's folder; it is created.
+        kind: Kind of the run.
         rank: Number of this process.
         episodes: Whether to write episodes.
         tokens: Whether to write the tokens of the rows that train.
@@ -77,19 +77,19 @@ class RunWriter:
     def begin(
         self, config: Mapping[str, Any], *, resumed: int | None = None, config_file: str = CONFIG_FILE, **more: Any
     ) -> None:
-        """Begin the run, or go on with it; only the first process does anything.
+        """Begin or resume the run; only the first process does anything.
 
-        What the run wrote about steps that were lost is removed. A run that begins anew removes everything that an
-        earlier run wrote into these files; refusing that is the caller's part.
+        Data about lost steps is removed. A new run removes everything that an earlier run wrote into these files; a
+        caller that wants to refuse this must check before.
 
         Args:
-            config: The options of the run, as they can be given back.
-            resumed: Step of the checkpoint that the run goes on from; ``None`` when it begins anew.
+            config: The options of the run, in a form that can be passed again.
+            resumed: Step of the checkpoint that the run resumes from; ``None`` for a new run.
             config_file: Name of the file with the options.
             **more: Further keys of the event.
 
         Raises:
-            ConfigurationError: The folder holds such files, but of no run of this format.
+            ConfigurationError: The folder has such files, but they are not of a run in this format.
         """
         if self._rank:
             return
@@ -107,8 +107,8 @@ class RunWriter:
         """Append a line of metrics; only the first process does.
 
         Args:
-            step: The optimizer steps done.
-            figures: Numbers by name; one that is not finite is written as null.
+            step: Number of optimizer steps done.
+            figures: Numbers by name; a number that is not finite is written as null.
         """
         if not self._rank:
             self._append(self.folder / METRICS_FILE, [{"step": step, **jsonable(figures)}])
@@ -117,9 +117,9 @@ class RunWriter:
         """Append an event with the time; only the first process does.
 
         Args:
-            event: What happened: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``, ``interrupted``,
-                ``failed``, ``finished``, or a word of one's own.
-            step: The optimizer steps done.
+            event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
+                ``interrupted``, ``failed``, ``finished``, or any other word.
+            step: Number of optimizer steps done.
             **more: Further keys.
         """
         if not self._rank:
@@ -132,15 +132,15 @@ class RunWriter:
         groups: Sequence[Sequence[Episode]],
         decisions: Sequence[Sequence[Decision]] | None = None,
         *,
-        beside: Beside = lambda episode: {},
+        extra: ExtraKeys = lambda episode: {},
     ) -> None:
-        """Append groups of a step of training, with what became of each episode.
+        """Append groups of a training step, with the decision about each episode.
 
         Args:
-            step: The optimizer step that they are played for, from 1.
-            groups: The episodes of each group, all that were played.
-            decisions: What became of each; as ``groups``. ``None``: none is kept.
-            beside: Further keys of each line, which it does not have by itself.
+            step: The optimizer step that they were played for, from 1.
+            groups: All episodes of each group.
+            decisions: Decision about each episode, in the shape of ``groups``; ``None`` keeps no episode.
+            extra: Further keys of each line, in addition to the episode's own.
         """
         if not self._keeps_episodes:
             return
@@ -148,32 +148,32 @@ class RunWriter:
         for at, group in enumerate(groups):
             decided: Sequence[Decision | None] = [None] * len(group) if decisions is None else decisions[at]
             rows = [
-                {**training_record(episode, step, member, decision), **jsonable(beside(episode))}
+                {**training_record(episode, step, member, decision), **jsonable(extra(episode))}
                 for member, (episode, decision) in enumerate(zip(group, decided, strict=True))
             ]
             self._append_step(path, rows)
 
     def held_out(
-        self, step: int, episodes: Iterable[Episode], *, beside: Beside = lambda episode: {}, **more: Any
+        self, step: int, episodes: Iterable[Episode], *, extra: ExtraKeys = lambda episode: {}, **more: Any
     ) -> None:
         """Append episodes of an evaluation.
 
         Args:
-            step: The optimizer steps done.
-            episodes: The episodes; ``group`` is the number of each.
-            beside: Further keys of each line, which it does not have by itself.
+            step: Number of optimizer steps done.
+            episodes: The episodes; ``group`` is the number of each episode.
+            extra: Further keys of each line, in addition to the episode's own.
             **more: Further keys of every line.
         """
         if self._keeps_episodes:
             records = []
             for episode in episodes:
                 record = episode.record()
-                further = {**jsonable(beside(episode)), **jsonable(more)}
+                further = {**jsonable(extra(episode)), **jsonable(more)}
                 records.append({"index": record.pop("group"), **record, **further})
             self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
 
     def tokens(self, entries: Iterable[TokensEntry]) -> None:
-        """Append the tokens of rows that trained, if they are asked for."""
+        """Append the tokens of trained rows, if the run keeps them."""
         if not self.keeps_tokens:
             return
         steps: dict[int, list[dict[str, Any]]] = {}
@@ -184,32 +184,32 @@ class RunWriter:
 
     def _append_step(self, path: Path, records: Sequence[Mapping[str, Any]]) -> None:
         with self._lock:
-            # The file of a step that is played again after a kill is begun anew.
-            anew = path not in self._begun
+            # The file of a step that is played again after a kill is started from scratch.
+            truncate = path not in self._begun
             self._begun.add(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._append(path, records, anew=anew)
+        self._append(path, records, truncate=truncate)
 
-    def _append(self, path: Path, records: Sequence[Mapping[str, Any]], *, anew: bool = False) -> None:
+    def _append(self, path: Path, records: Sequence[Mapping[str, Any]], *, truncate: bool = False) -> None:
         text = "".join(_line(record) for record in records)
         with self._lock:
-            append_text(path, text, anew=anew)
+            append_text(path, text, truncate=truncate)
 
     def _replace(self, name: str, text: str) -> None:
-        beside = self.folder / f"{name}.part"
-        beside.write_text(text, "utf-8")
-        beside.replace(self.folder / name)
+        partial = self.folder / f"{name}.part"
+        partial.write_text(text, "utf-8")
+        partial.replace(self.folder / name)
 
     def _refuse_others(self) -> None:
         others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
         if others and not (self.folder / RUN_FILE).exists():
             raise ConfigurationError(
-                f"{self.folder} holds a {others[0]} of something else, as there is no {RUN_FILE} beside it: choose "
+                f"{self.folder} holds a {others[0]} of something else, since there is no {RUN_FILE} next to it: choose "
                 "another folder for the run."
             )
 
     def _cut(self, last: int) -> None:
-        """Remove what there is about steps after the last one that counts; all, when it is negative."""
+        """Remove data about steps after the last valid step; all data, if that is negative."""
         events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
         if last < 0:
             events.unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def _step_of(line: bytes) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Version of this package and of those that decide what a run computes, without importing them."""
+    """Return the versions of this package and of packages that affect a run's results, without importing them."""
     found = {"rstar2-env": __version__}
     for name in _VERSIONS:
         try:

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.own_code import Shape, is_class_with
 from rstar2_env.core.options.parts import PartSpec, make_part, read_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_class_with
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,18 +124,18 @@ def drive(
                 if result is None:
                     working -= 1
                 elif isinstance(result, KeyboardInterrupt):
-                    stop.wish()
+                    stop.request()
                 elif isinstance(result, BaseException):
                     failure = failure or result
-                    stop.wish()
+                    stop.request()
                 else:
                     take(result)
             except KeyboardInterrupt:
                 if stop():
                     raise
-                stop.wish()
+                stop.request()
     except BaseException:
-        stop.wish()
+        stop.request()
         raise
     for thread in threads:
         thread.join()

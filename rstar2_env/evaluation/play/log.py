@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.folders import check_folder
-from rstar2_env.core.files.lines import (
+from rstar2_env.core.files.json_lines import (
     add_line,
     begin_lines,
     difference,
@@ -219,7 +219,7 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
     """
     if isinstance(line, Mapping) and "index" in line:
         line = {"group": line["index"], **{name: line[name] for name in line if name != "index"}}
-    return Episode.from_record(line, beside=_BESIDE)
+    return Episode.from_record(line, extra=_BESIDE)
 
 
 _LATER = {"n": 1}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.problems.problem import Problem
 
 UNKNOWN = "unknown: to be filled at first load"

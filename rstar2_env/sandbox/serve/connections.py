@@ -12,7 +12,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from rstar2_env.core.descriptors import allow_descriptors
+from rstar2_env.core.open_file_limit import raise_open_file_limit
 
 _RESERVED = 128
 """Descriptors that the server needs in addition to its connections: for the sandbox, the log and the listener."""
@@ -26,7 +26,7 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
             this process.
         header_s: Seconds for the header of a request, from its first byte or from the start of the connection.
     """
-    most = min(most, allow_descriptors() - _RESERVED)
+    most = min(most, raise_open_file_limit() - _RESERVED)
 
     class Bounded(H11Protocol):
         """Connection that is closed if there are too many, or if its header takes too long."""

@@ -46,7 +46,7 @@ def test_a_file_of_traces_is_not_overwritten_unasked(tmp_path):
     again = run(*command)
     assert again.exit_code == 2
     assert "exists already" in again.output
-    assert "replace it (--overwrite, overwrite=True), or go on where it ends (--resume)" in " ".join(
+    assert "replace it (--overwrite, overwrite=True), or resume where it ends (--resume)" in " ".join(
         again.output.split()
     )
 

@@ -64,7 +64,11 @@ def test_another_thread_stops_what_runs_and_what_would_begin(inside):
     assert begun.wait(60)
     work.stop()
     thread.join(60)
-    assert ends == ["cleaned up", "It was stopped while it ran.", "It was stopped before it began."]
+    assert ends == [
+        "cleaned up",
+        "The coroutine was stopped while it ran.",
+        "The coroutine was stopped before it began.",
+    ]
 
 
 def test_what_other_threads_run_is_not_stopped():

@@ -304,6 +304,6 @@ def test_an_unknown_key_is_named_unless_the_file_has_it_beside() -> None:
     record = {**Episode().record(), "kept": True}
     with pytest.raises(RecordFormatError, match="unknown key 'kept'"):
         Episode.from_record(record)
-    assert Episode.from_record(record, beside=("kept",)) == Episode()
+    assert Episode.from_record(record, extra=("kept",)) == Episode()
     with pytest.raises(RecordFormatError, match="a mapping of keys to values"):
         Episode.from_record([])  # type: ignore[arg-type]  # what a caller may hand over

@@ -44,7 +44,7 @@ def test_a_wish_to_stop_ends_with_the_tasks_that_had_begun():
     got = [next(results)[0], next(results)[0]]
     while stop.in_flight < 3:
         time.sleep(0.001)
-    stop.wish()
+    stop.request()
     release.set()
     got += [task for task, _ in results]
     assert got == sorted(begun)
@@ -70,7 +70,7 @@ def test_closing_waits_for_what_is_in_flight_unless_it_is_given_up():
 
     results = in_order(work, range(10), workers=2, ahead=4, stop=stop)
     next(results)
-    stop.wish(at_once=True)
+    stop.request(at_once=True)
     results.close()
     assert not ended.is_set()
     release.set()

@@ -140,7 +140,7 @@ def test_a_suite_that_is_stopped_begins_no_further_set_and_goes_on_later(tmp_pat
 
     class Watch:
         def __enter__(self):
-            return lambda episode, done, total: stop.wish()
+            return lambda episode, done, total: stop.request()
 
         def __exit__(self, *_):
             pass

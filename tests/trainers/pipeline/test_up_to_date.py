@@ -11,7 +11,7 @@ import pytest
 from letter_stages import CHAIN, ORDER, Letters, begun, diary, letters, live, run, written
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import lock_file
+from rstar2_env.core.files.json_lines import lock_file
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.trainers.pipeline.base import Output
 from rstar2_env.trainers.pipeline.plan import Plan

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.evaluation.play.policy_crew import policy_options
 from rstar2_env.problems import Problem, load_problems

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.traces.conversations import mix_conversations
 from rstar2_env.traces.conversations.mixture import is_file

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.options.declare import option
 from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.problems.prepare import PrepareOptions, prepare

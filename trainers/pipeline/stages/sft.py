@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from rstar2_env.core.files.config_file import read_mapping
-from rstar2_env.core.files.lines import begin_lines, write_json
+from rstar2_env.core.files.json_lines import begin_lines, write_json
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.traces.reading import read_traces

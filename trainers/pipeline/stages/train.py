@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.run_folder import layout, read_run
 

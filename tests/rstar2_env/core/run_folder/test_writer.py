@@ -61,8 +61,8 @@ def test_what_is_known_beside_an_episode_is_further_keys_of_its_line(tmp_path: P
     writer = RunWriter(tmp_path / "run")
     writer.begin(CONFIG)
     groups = groups_of(1, count=2, size=2)
-    writer.train(1, groups, beside=lambda episode: {"gold": f"of {episode.group}", "rate": float("nan")})
-    writer.held_out(1, groups[0], beside=lambda episode: {"gold": "7"}, seconds=0.5)
+    writer.train(1, groups, extra=lambda episode: {"gold": f"of {episode.group}", "rate": float("nan")})
+    writer.held_out(1, groups[0], extra=lambda episode: {"gold": "7"}, seconds=0.5)
     run = read_run(tmp_path / "run")
     assert [entry.more for entry in run.episodes(1)] == [{"gold": f"of {n}", "rate": None} for n in (0, 0, 1, 1)]
     assert [entry.more for entry in run.held_out(1)] == [{"gold": "7", "seconds": 0.5}] * 2

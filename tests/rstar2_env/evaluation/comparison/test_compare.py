@@ -205,7 +205,7 @@ class TestCommand:
             (["BASE", "BASE", "--k", "8"], "k must be between 1 and the 4 samples"),
             (["BASE", "BASE", "--k", "one"], "--k must be whole numbers"),
             (["BASE", "OTHER"], "have no problem in common"),
-            (["BASE", "nowhere"], "it is not there"),
+            (["BASE", "nowhere"], "it does not exist"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, pair: tuple[Path, Path], tmp_path: Path) -> None:

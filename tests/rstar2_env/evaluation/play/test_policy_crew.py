@@ -131,7 +131,7 @@ def test_when_nothing_can_be_played_the_first_cause_is_told_and_nothing_goes_on(
 def test_a_stop_lets_episodes_in_flight_end_and_begins_nothing_new(tiny_model, tmp_path):
     stop = Stop()
     result = play(
-        str(tiny_model), n=200, out=tmp_path / "run", stop=stop, progress=lambda episode, done, total: stop.wish()
+        str(tiny_model), n=200, out=tmp_path / "run", stop=stop, progress=lambda episode, done, total: stop.request()
     )
     assert result.interrupted
     assert 1 <= result.played < 600

@@ -171,7 +171,7 @@ def test_a_stop_ends_it_between_two_checks():
 
     def progress(done, total, name):
         told.append((done, total, name))
-        stop.wish()
+        stop.request()
 
     report = validate(bad_envs.Sums, level=1, checks=["manifest", "text_spaces"], progress=progress, stop=stop)
     assert told == [(0, 2, "manifest")]

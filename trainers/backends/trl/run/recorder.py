@@ -63,12 +63,12 @@ class RunRecorder:
 
     def write_batch(self, step: int, batch: Batch) -> None:
         """Write the episodes of a batch that begins to train after ``step`` optimizer steps."""
-        self._files.train(step + 1, batch.groups, batch.decisions, beside=self._train_facts())
+        self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:
         """Write the episodes of an evaluation, from all processes."""
         if self._first:
-            self._files.held_out(self._step, episodes, beside=self._eval_facts())
+            self._files.held_out(self._step, episodes, extra=self._eval_facts())
 
     def log_evaluation(self, figures: dict[str, float]) -> None:
         """Log the metrics of an evaluation, named ``eval/...``, and write them as an event."""

@@ -19,7 +19,7 @@ from torch import nn
 from transformers.trainer import OPTIMIZER_NAME
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.files.json_lines import write_json
 
 from ....record.checkpoints import checkpoint_at
 from .shards import OPTIMIZER, has_shards

@@ -1,7 +1,7 @@
-"""Files of lines that only grow: what of them is whole, also while they are written and after a crash.
+"""Append-only files of lines: append, and read the complete lines, also during writing and after a crash.
 
-A line is whole once its newline is there. In a compressed file (``.gz``) lines come in gzip members, each written at
-once and whole once its checksum is there. Not covered: what a line holds.
+A line is complete when its newline is written. A compressed file (``.gz``) consists of gzip members, each written at
+once and complete when its checksum is written. Not covered: the content of a line.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 _PIECE = 1 << 14
 
 
-def append_text(path: Path, text: str, *, anew: bool = False) -> None:
-    """Append whole lines in one write; a name that ends in ``.gz`` gets them as one gzip member.
+def append_text(path: Path, text: str, *, truncate: bool = False) -> None:
+    """Append complete lines in one write, as one gzip member if the name ends in ``.gz``.
 
     Args:
         path: The file; its folder must exist.
         text: The lines, each with its newline.
-        anew: Empty the file first.
+        truncate: Whether to empty the file first.
     """
     data = text.encode("utf-8", "backslashreplace")
-    with path.open("wb" if anew else "ab") as file:
+    with path.open("wb" if truncate else "ab") as file:
         file.write(gzip.compress(data, compresslevel=3, mtime=0) if path.suffix == ".gz" else data)
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Every whole line of a file, without its newline; a broken end is left out, a file that is not there is empty.
+    """Yield the complete lines of a file, without newlines; a missing file has none, and a broken end is left out.
 
-    A file that is not compressed is read line by line.
+    An uncompressed file is read line by line.
     """
     try:
         with path.open("rb") as file:
@@ -45,7 +45,7 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def cut_broken_end(path: Path) -> None:
-    """Cut off what is not whole, so that the next line begins on a line of its own."""
+    """Cut off an incomplete end, so that the next line is not joined to it."""
     if not path.exists():
         return
     data = path.read_bytes()
@@ -57,7 +57,7 @@ def cut_broken_end(path: Path) -> None:
 
 
 def lines(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each whole line, its newline included, and where it ends."""
+    """Yield each complete line with its newline, and the position of its end."""
     start = 0
     while (end := data.find(b"\n", start) + 1) > 0:
         yield data[start:end], end
@@ -65,12 +65,12 @@ def lines(data: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def members(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each whole gzip member, decompressed, and where it ends."""
+    """Yield each complete gzip member, decompressed, and the position of its end."""
     start = 0
     while start < len(data):
         reader, parts, position = zlib.decompressobj(wbits=31), [], start
         try:
-            # In pieces: given everything at once it would copy the rest of the file for every member.
+            # In pieces: given all data at once, it would copy the rest of the file for every member.
             while not reader.eof and position < len(data):
                 piece = data[position : position + _PIECE]
                 parts.append(reader.decompress(piece))

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.own_code import Shape, is_class_with
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.user_code import Shape, is_class_with
 
 AGENT = "class {name}:\n    def reset(self): ...\n    def act(self): return {name!r}\n"
 

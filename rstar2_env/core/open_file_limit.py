@@ -1,12 +1,12 @@
-"""``allow_descriptors``: as many open files and connections as the system lets this process have."""
+"""``raise_open_file_limit``: allow as many open files and connections as the system permits."""
 
 from __future__ import annotations
 
 import resource
 
 
-def allow_descriptors() -> int:
-    """How many descriptors this process may have, raised to what the system lets it have."""
+def raise_open_file_limit() -> int:
+    """Raise the limit on open files to the hard limit, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

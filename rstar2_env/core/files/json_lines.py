@@ -1,9 +1,8 @@
-"""Files of JSON lines that a long run appends to, and resumes after it was interrupted.
+"""Files of JSON lines that a long run appends to, and resumes after an interruption.
 
 Covered: refusing to overwrite, one writer at a time, keeping the complete lines of a truncated file, flushing every
-line. Not covered:
-what a line holds, and whether a file belongs to the run that resumes it (``rstar2_env.evaluation.play.log``,
-``rstar2_env.traces.file``).
+line. Not covered: the content of a line, and whether a file belongs to the run that resumes it
+(``rstar2_env.evaluation.play.log``, ``rstar2_env.traces.file``).
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ def refuse_existing(path: Path, *, resume: bool | None, overwrite: bool) -> None
 
     Args:
         path: The file.
-        resume: Whether it may be resumed; ``None`` where what it holds cannot be.
+        resume: Whether it may be resumed; ``None`` if its kind of content cannot be resumed.
         overwrite: Whether it may be replaced.
 
     Raises:
-        ConfigurationError: It exists, and neither was requested.
+        ConfigurationError: The file exists, and neither was requested.
     """
     if path.exists() and not resume and not overwrite:
         if resume is None:
             raise ConfigurationError(f"{path} exists already: choose another one, or replace it.", option="overwrite")
         raise ConfigurationError(
-            f"{path} exists already: choose another one, replace it (--overwrite, overwrite=True), or go on where it "
+            f"{path} exists already: choose another one, replace it (--overwrite, overwrite=True), or resume where it "
             "ends.",
             option="resume",
         )
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
-    """Number (from 1), text and record of each line, read one by one; a last line without its newline is skipped.
+    """Yield number (from 1), text and record of each line; a last line without a newline is skipped.
 
     Args:
         path: The file.
-        what: What a line should be, for the message ("an episode of an evaluation").
+        what: Description of a valid line, for the message ("an episode of an evaluation").
 
     Raises:
         ConfigurationError: A line is not JSON, or the file cannot be read.
@@ -56,7 +55,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                 if not line.strip():
                     continue
                 if not line.endswith("\n"):
-                    return  # Cut short when the run was killed; it may still be JSON that lacks its end.
+                    return  # The run was killed while writing it; it may be valid JSON by chance.
                 try:
                     record = json.loads(line)
                 except ValueError as error:
@@ -69,43 +68,43 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
 
 
 def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
-    """Open a file for appending lines, after those that are kept; its folder is created.
+    """Open a file for appending lines after the kept lines; its folder is created.
 
     Args:
         path: The file.
-        kept: Lines that it begins with, each with its newline; they may be read from the file itself meanwhile.
+        kept: Lines that the file begins with, each with its newline; the iterator may read them from the file itself.
 
     Raises:
-        ConfigurationError: It cannot be written.
+        ConfigurationError: The file cannot be written.
     """
-    # Through a second file, so that a crash while rewriting loses nothing.
-    beside = path.with_name(path.name + ".part")
+    # Use a second file, so that a crash while rewriting loses nothing.
+    partial = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with beside.open("w", encoding="utf-8") as file:
+            with partial.open("w", encoding="utf-8") as file:
                 file.writelines(kept)
-            beside.replace(path)
+            partial.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
-        # A lone surrogate has no UTF-8; escaped by a backslash it is what JSON writes for it.
+        # A lone surrogate has no UTF-8 form; with a backslash it is escaped as in JSON.
         return path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def lock_file(path: Path) -> IO[bytes]:
-    """Keep other processes from writing a file until ``unlock_file`` gets what this returns, or this process ends.
+    """Lock a file against writing by other processes, until ``unlock_file`` or the end of this process.
 
-    The lock is on a second file beside it, as the file itself may be replaced. Where the file system knows no locks,
-    nothing is kept.
+    The lock is on a second file next to it, since the file itself may be replaced. Without locks in the file system
+    this does nothing.
 
     Args:
         path: The file.
 
     Raises:
-        ConfigurationError: Another process has it, or it cannot be written.
+        ConfigurationError: Another process has the lock, or the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,31 +122,31 @@ def lock_file(path: Path) -> IO[bytes]:
 
 
 def unlock_file(lock: IO[bytes]) -> None:
-    """Let other processes write the file again."""
+    """Release a lock of ``lock_file``."""
     Path(lock.name).unlink(missing_ok=True)
     lock.close()
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a file of one JSON object, which appears whole or not at all.
+    """Write a file of one JSON object atomically.
 
     Args:
         path: The file; its folder must exist.
-        value: The object; what JSON cannot hold becomes the name of its type.
+        value: The object; a value that JSON cannot represent becomes the name of its type.
     """
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    beside.replace(path)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    partial.replace(path)
 
 
 def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
-    """Add a record; the operating system has it when this returns."""
+    """Append a record, and flush it to the operating system."""
     file.write(json.dumps(record, ensure_ascii=False) + "\n")
     file.flush()
 
 
 def difference(there: Any, here: Mapping[str, Any]) -> str:
-    """How the run described in a file differs from this one; "" when it does not."""
+    """Describe how the run in a file differs from this run; "" if it does not."""
     if not isinstance(there, Mapping):
         return "it does not describe its run"
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
@@ -155,6 +154,6 @@ def difference(there: Any, here: Mapping[str, Any]) -> str:
 
 
 def plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's description after a round trip through JSON; values that JSON cannot hold become their type's name."""
+    """Return a run's description after a round trip through JSON; other values become the names of their types."""
     found: dict[str, Any] = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
     return found

@@ -1,9 +1,9 @@
-"""The user's own parts, usable wherever a registered name is: ``module:Name``, ``./file.py:Name``, or ``./file.py``.
+"""Parts in the user's code, in place of a registered name: ``module:Name``, ``./file.py:Name``, or ``./file.py``.
 
 Covered: the current folder on the path, also for a console script; a file by its path, loaded once under its own name
-so that other processes can import it again; errors that name the file and the line. Not covered: a file that was
-changed after it was loaded (start again), and pickles of a file whose name another module has (a process that is not
-a fork cannot import it; put it into a package, or give it another name).
+so that other processes can import it; errors that name the file and the line. Not covered: a file that changed after it
+was loaded (start a new process), and pickles of a file whose name another module has (a process that is not a fork
+cannot import it; put it into a package, or rename it).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to recognize a part of one kind, so that it is found in a file given without a name.
+    """How to recognize a part of one kind, to find it in a file that is given without a name.
 
     Attributes:
-        fits: Whether an object looks like one.
-        words: The same in words, for messages: "a class with reset and act".
-        strict: Whether nothing else will do, even where it is named; without it, a callable may make the part.
+        fits: Whether an object looks like such a part.
+        words: A description of such a part, for messages: "a class with reset and act".
+        strict: Whether every other object is refused, even if it is named; otherwise a callable may create the part.
     """
 
     fits: Callable[[Any], bool]
@@ -47,14 +47,14 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnName:
-    """Where a part of the user's own is.
+class UserCodeName:
+    """Location of a part in the user's code.
 
     Attributes:
         written: As the user wrote it.
-        file: Its file, or ``None`` where a module was named.
-        module: Its module, or "" where a file was named.
-        name: Its name in there; "" for the only one that fits.
+        file: Its file; ``None`` if a module was named.
+        module: Its module; "" if a file was named.
+        name: Its name in the file or module; "" for the only part that fits.
     """
 
     written: str
@@ -66,31 +66,31 @@ class OwnName:
         """Import the file or the module.
 
         Raises:
-            ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+            ConfigurationError: It does not exist, or its import fails; the message names file and line.
         """
         return load_module(self.module) if self.file is None else load_file(self.file)
 
 
-def own_name(written: str) -> OwnName | None:
+def user_code_name(written: str) -> UserCodeName | None:
     """Parse ``module:Name`` or ``file.py:Name``; ``None`` for any other name."""
     if match := _FILE.fullmatch(written):
-        return OwnName(written, match["file"], "", match["name"] or "")
+        return UserCodeName(written, match["file"], "", match["name"] or "")
     if match := _MODULE.fullmatch(written):
-        return OwnName(written, None, match["module"], match["name"])
+        return UserCodeName(written, None, match["module"], match["name"])
     return None
 
 
-def find_own(own: OwnName, kind: str, shape: Shape | None, registered: Mapping[str, Any]) -> Any:
-    """The part that the user means.
+def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered: Mapping[str, Any]) -> Any:
+    """Load and return the part.
 
     Args:
-        own: Where it is.
-        kind: What it is, for messages ("agent").
-        shape: What a part of this kind looks like; without one a file must be given with the part's name.
-        registered: Parts of this kind that have names; a file may have registered its own.
+        own: Its location.
+        kind: Kind of the part, for messages ("agent").
+        shape: How to recognize a part of this kind; without it a file must be given with the part's name.
+        registered: Registered parts of this kind; a file may have registered its own.
 
     Raises:
-        ConfigurationError: The code cannot be imported, or holds no such part.
+        ConfigurationError: The code cannot be imported, or has no such part.
     """
     module = own.load()
     theirs = {name: part for name, part in registered.items() if getattr(part, "__module__", "") == module.__name__}
@@ -119,12 +119,12 @@ def find_own(own: OwnName, kind: str, shape: Shape | None, registered: Mapping[s
 
 
 def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
-    """The public objects that a module defines itself and that look like a part, by name."""
+    """Return the public objects that a module defines and that look like a part, by name."""
     return {
         name: value
         for name, value in vars(module).items()
         if not name.startswith("_")
-        # What is neither class nor function does not tell where it was made.
+        # An object that is neither a class nor a function does not record its module.
         and (not callable(value) or getattr(value, "__module__", None) == module.__name__)
         and shape is not None
         and shape.fits(value)
@@ -132,10 +132,10 @@ def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
 
 
 def load_module(name: str) -> ModuleType:
-    """Import a module, with the current folder on the path as ``python -m`` has it.
+    """Import a module, with the current folder on the path as in ``python -m``.
 
     Raises:
-        ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+        ConfigurationError: It does not exist, or its import fails; the message names file and line.
     """
     here = str(Path.cwd())
     with _lock:
@@ -156,13 +156,13 @@ def load_module(name: str) -> ModuleType:
 
 
 def load_file(path: str | os.PathLike[str]) -> ModuleType:
-    """Import a Python file once, and put its folder on the path for what it imports beside it.
+    """Import a Python file once, and add its folder to the path for imports of neighbouring files.
 
-    It becomes the module of its own name, which other processes can import too. Where that name belongs to another
-    module, it gets one of its path's.
+    It becomes the module of its own name, which other processes can import too. If another module has that name, the
+    name is derived from the path.
 
     Raises:
-        ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+        ConfigurationError: It does not exist, or its import fails; the message names file and line.
     """
     whole = Path(path).resolve()
     if not whole.is_file():
@@ -170,7 +170,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
     with _lock:
         folder = str(whole.parent)
         if folder not in sys.path:
-            # Last on the path: a file beside it must not hide an installed module of the same name.
+            # Last on the path: a neighbouring file must not hide an installed module of the same name.
             sys.path.append(folder)
             importlib.invalidate_caches()
         name = whole.stem
@@ -180,7 +180,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
         if (loaded := sys.modules.get(name)) is not None:
             return loaded
         spec = importlib.util.spec_from_file_location(name, whole)
-        assert spec is not None  # it ends in .py
+        assert spec is not None  # its name ends in .py
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
@@ -193,7 +193,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
 
 
 def _is(name: str, whole: Path) -> bool:
-    """Whether ``import name`` means this file."""
+    """Whether ``import name`` imports this file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
@@ -202,7 +202,7 @@ def _is(name: str, whole: Path) -> bool:
 
 
 def _failed(what: str, error: BaseException) -> ConfigurationError:
-    """The error and its place: the last line of the user's own code, not of what that called."""
+    """Describe an error and its location: the last line in the user's code, not in code that it called."""
     if isinstance(error, SyntaxError) and error.filename:
         return ConfigurationError(f"{what} cannot be imported: {error.filename}, line {error.lineno}: {error.msg}.")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
@@ -216,7 +216,7 @@ def _is_users(file: str) -> bool:
 
 
 def _absent(
-    own: OwnName, module: ModuleType, kind: str, shape: Shape | None, registered: Mapping[str, Any]
+    own: UserCodeName, module: ModuleType, kind: str, shape: Shape | None, registered: Mapping[str, Any]
 ) -> ConfigurationError:
     fitting = sorted({*candidates(module, shape), *registered})
     public = [name for name in vars(module) if not name.startswith("_")]
@@ -232,7 +232,7 @@ def _words(shape: Shape | None) -> str:
 
 
 def is_class_with(*methods: str) -> Callable[[Any], bool]:
-    """A test for classes whose instances have these methods, ``__call__`` included."""
+    """Return a test for classes whose instances have these methods, ``__call__`` included."""
 
     def fits(value: Any) -> bool:
         return inspect.isclass(value) and all(
@@ -243,10 +243,10 @@ def is_class_with(*methods: str) -> Callable[[Any], bool]:
 
 
 def is_called_with(arguments: int, *, coroutine: bool = False) -> Callable[[Any], bool]:
-    """A test for functions, and for classes whose instances are called, with that many arguments by position.
+    """Return a test for functions, and classes with callable instances, that accept a number of positional arguments.
 
     Args:
-        arguments: How many are given.
+        arguments: The number of arguments.
         coroutine: Whether the call is awaited.
     """
 
