@@ -1,4 +1,4 @@
-"""Agents for text environments, one file each; ``rstar2_env.agents.make`` finds them by name."""
+"""Agents for text environments, one per file; ``rstar2_env.agents.make`` finds them by name."""
 
 if __name__ != "rstar2_env.agents":
     raise ImportError(

@@ -1,11 +1,11 @@
-"""An agent that another agent asks: for one more turn, or for an answer to a text of its own; what it wrote is counted.
+"""Inner agents: an outer agent requests further turns or answers to its own prompts, and their tokens are counted.
 
-The one place where agents that ask others count: every text that the agent below writes (turns that are thrown away,
-votes, values, judgements) passes through ``Asked``. Its tokens are what the agent below counts in its ``usage``; where
-it counts none, a text has as many as it has words, which is an estimate, and ``usage`` says so: ``estimated_tokens``.
+All token counts of composed agents are made here: every text that the inner agent writes (discarded turns, votes,
+values, judgements) passes through ``Asked``. The tokens are those of the inner agent's ``usage``. If it counts none,
+the number of words is used as an estimate, and ``usage`` reports it as ``estimated_tokens``.
 
-Covered: making the agent, its draws, several turns at one place of an episode, questions beside the episode, budgets.
-Not covered: choosing among the turns, and what is asked: that is what the agents do.
+Covered: making the inner agent, its seeds, several turns for one state of an episode, questions outside the episode,
+budgets. Not covered: the choice among turns and the prompts, which are the outer agents'.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ from .base import AGENTS
 
 
 def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
-    """Make the agent that another one asks.
+    """Make the inner agent of another agent.
 
     Args:
-        written: Its name with options, in round brackets or not; a class or function that makes one; or an agent,
+        written: Its name with options, in round brackets or not; a class or function that makes an agent; or an agent,
             which is copied.
-        dialect: The environment's dialect, for an agent that takes one.
+        dialect: The environment's dialect, for an agent that accepts a dialect.
 
     Raises:
         UnknownNameError: There is no agent of that name.
-        ConfigurationError: It does not take its options, plays only one episode at a time at a terminal, or is told
-            the answer.
+        ConfigurationError: It does not accept its options, needs the terminal, or receives the gold answer.
     """
     if hasattr(written, "act") and not isinstance(written, type):
         agent: Any = copy.deepcopy(written)
@@ -50,7 +49,7 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     name = type(agent).__name__
     if getattr(agent, "needs_problem", False):
         raise ConfigurationError(
-            f"{name} is told the answer, so that there is nothing to think about: name an agent that is not.",
+            f"{name} receives the gold answer, so it cannot be used inside another agent: name an agent that does not.",
             option="agent",
         )
     if getattr(agent, "interactive", False):
@@ -62,11 +61,11 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One turn that could be played.
+    """A candidate turn.
 
     Attributes:
         turn: Its text.
-        agent: The agent after it.
+        agent: The agent in its state after the turn.
     """
 
     turn: str
@@ -75,13 +74,13 @@ class Try:
 
 @dataclass(slots=True)
 class _Book:
-    """What was spent and drawn in an episode.
+    """Usage and seed counter of an episode.
 
     Attributes:
-        most: Tokens after which nothing more is asked; 0 for no limit.
-        usage: What was spent.
+        most: Token budget, after which no further request is made; 0 for no limit.
+        usage: Usage so far.
         seed: Seed of the episode.
-        draws: How many seeds were derived from it.
+        draws: Number of seeds derived from it so far.
     """
 
     most: int
@@ -91,12 +90,12 @@ class _Book:
 
 
 class Asked:
-    """Asks an agent, and counts.
+    """Make requests to an inner agent, and count its tokens.
 
     Args:
-        agent: As ``inner_agent`` takes it.
+        agent: The inner agent, as in ``inner_agent``.
         dialect: The environment's dialect.
-        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+        tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
 
     Raises:
         ConfigurationError: See ``inner_agent``.
@@ -113,39 +112,39 @@ class Asked:
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``.
-            seed: Seed of all that is drawn.
+            seed: Seed of all random draws.
         """
         self._book.usage = {"requests": 0.0, "completion_tokens": 0.0}
         self._book.seed, self._book.draws = seed, 0
         self._start = (observation, copy.deepcopy(dict(info)))
         self._leader: Agent | None = None
 
-    def beside(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Another agent that is asked in the same episodes, and counts here; the same one, where it is ``None``.
+    def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
+        """Return a second inner agent with the same episodes and token count; this one if ``agent`` is ``None``.
 
         Args:
-            agent: As ``inner_agent`` takes it, or ``None``.
+            agent: The agent, as in ``inner_agent``, or ``None``.
             dialect: The environment's dialect.
         """
         if agent is None:
             return self
-        other = copy.copy(self)  # the book is one
+        other = copy.copy(self)  # both share the book
         other._first = inner_agent(agent, dialect)
         return other
 
     @property
     def determinism(self) -> str:
-        """What the agent says of the same seed."""
+        """The agent's statement about its reproducibility for equal seeds."""
         return str(getattr(self._first, "determinism", ""))
 
     @property
     def usage(self) -> dict[str, float]:
-        """What was spent in this episode, as agents count it; always with ``requests`` and ``completion_tokens``."""
+        """Usage in this episode, in the format of agents; always with ``requests`` and ``completion_tokens``."""
         return self._book.usage
 
     @property
     def tokens(self) -> int:
-        """Tokens that were written so far in this episode."""
+        """Number of tokens written so far in this episode."""
         return int(self.usage["completion_tokens"])
 
     @property
@@ -154,19 +153,19 @@ class Asked:
         return 0 < self._book.most <= self.tokens
 
     def tries(self, observation: str, info: Mapping[str, Any], most: int) -> Iterator[Try]:
-        """Turns that could be played now, each drawn anew when the iterator is asked for it.
+        """Yield candidate turns, each requested when the iterator advances.
 
-        At the first turn each is of an agent with a seed of its own. Later each is of a copy of the agent whose turn
-        was kept; an agent that has no ``reseed(seed)`` would say the same again, so it is asked once. A reply that
-        cannot be played is left out, unless there is no other.
+        At the first turn, each candidate comes from an agent with its own seed. At later turns, each comes from a copy
+        of the agent whose turn was kept; an agent without ``reseed(seed)`` would repeat itself, so it makes only one
+        candidate. An unusable reply is skipped, unless there is no other.
 
         Args:
-            observation: What the environment showed last.
-            info: What came with it.
-            most: How many at most.
+            observation: The last observation of the environment.
+            info: The ``info`` of that observation.
+            most: Maximum number of candidates.
 
         Raises:
-            UnusableReplyError: No reply can be played.
+            UnusableReplyError: No reply is usable.
         """
         again = self._leader is None or hasattr(self._leader, "reseed")
         unusable: UnusableReplyError | None = None
@@ -186,17 +185,17 @@ class Asked:
             raise unusable
 
     def keep(self, one: Try) -> str:
-        """Say which turn is played; the agent behind it goes on. Returns the turn."""
+        """Choose the turn to play, continue with the agent that made it, and return the turn."""
         self._leader = one.agent
         return one.turn
 
     def ask(self, text: str, *, system: str = "", always: bool = False) -> str:
-        """Ask something beside the episode; empty where the reply cannot be used.
+        """Ask a question outside the episode; return an empty text if the reply is unusable.
 
         Args:
             text: The question.
             system: The system message.
-            always: Ask even if the budget is used up, as for the answer.
+            always: Ask even if the budget is used up, as for the final answer.
 
         Raises:
             BudgetSpentError: The budget of tokens is used up.
@@ -211,16 +210,16 @@ class Asked:
             return ""
 
     def extend(self, one: Try, observation: str, info: Mapping[str, Any], begun: str) -> Try:
-        """Let an agent go on with a turn that is begun.
+        """Let an agent continue a partial turn.
 
-        An agent that can go on with its own text has ``go_on(observation, info, begun)``, which returns what follows;
-        another is shown it.
+        An agent that can continue its own text has ``go_on(observation, info, begun)``, which returns the continuation.
+        Any other agent receives the partial turn in the prompt.
 
         Args:
-            one: The turn as it was; the agent as it was before is asked.
-            observation: What the environment showed last.
-            info: What came with it.
-            begun: The text that the turn begins with.
+            one: The original turn; the agent in its state before that turn is used.
+            observation: The last observation of the environment.
+            info: The ``info`` of that observation.
+            begun: The beginning of the turn.
         """
         agent: Any = self._copy()
         if hasattr(agent, "go_on"):
@@ -231,12 +230,12 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Tokens of a text, as the agent counts them (``count_tokens``); words, where it does not."""
+        """Number of tokens in a text, by the agent's ``count_tokens``; the number of words if it has none."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 
     def _copy(self) -> Agent:
-        """An agent at the place where the episode is, with a draw of its own."""
+        """Return a copy of the agent in its current state, with a new seed."""
         agent: Any = copy.deepcopy(self._first if self._leader is None else self._leader)
         if self._leader is None:
             agent.reset(*self._start, seed=self._draw())
@@ -246,7 +245,7 @@ class Asked:
 
     def _draw(self) -> int:
         self._book.draws += 1
-        # Endpoints accept seeds of 31 bits.
+        # Endpoints accept 31-bit seeds.
         return int(np.random.SeedSequence([self._book.seed, self._book.draws]).generate_state(1)[0]) >> 1
 
     def _count(self, agent: Any, speak: Callable[[], str]) -> str:
@@ -267,18 +266,18 @@ class Asked:
 
 
 class Asking:
-    """What agents share that ask another one: they start and count as ``Asked`` does."""
+    """Base class of agents with an inner agent: ``reset`` and ``usage`` are those of ``Asked``."""
 
     _asked: Asked
 
     @property
     def usage(self) -> dict[str, float]:
-        """What was spent in this episode, whatever became of it."""
+        """Usage in this episode, also if the episode failed."""
         return self._asked.usage
 
     @property
     def determinism(self) -> str:
-        """What the agent below says of the same seed."""
+        """The inner agent's statement about its reproducibility for equal seeds."""
         return self._asked.determinism
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -287,6 +286,6 @@ class Asking:
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``.
-            seed: Seed of all that is drawn.
+            seed: Seed of all random draws.
         """
         self._asked.reset(observation, info, seed=seed)

@@ -1,7 +1,8 @@
-"""AutoRace: chains of thought graded by criteria that a model wrote. LLM Reasoners (arXiv 2404.05221), section 4.
+"""AutoRace: grades chains of thought by criteria that a model wrote. LLM Reasoners (arXiv 2404.05221), section 4.
 
-``write_criteria`` shows a model wrong chains beside reference solutions, asks for the errors of each, and has them
-summarized as criteria. ``AutoRace`` holds a chain to criteria in one request; a chain is right if it meets all.
+``write_criteria`` shows a model wrong chains with reference solutions, asks for the errors of each, and then for
+criteria that summarize the errors. ``AutoRace`` checks all criteria of a chain in one request; a chain is correct if it
+meets all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CRITERIA = (
     "Every calculation is right.",
     "The answer is what the question asks for.",
 )
-"""What holds for any chain; ``write_criteria`` makes those of a task."""
+"""General criteria for any chain; ``write_criteria`` makes the criteria of a task."""
 GRADE = (
     "{question}\n\nProposed solution:\n{chain}\n\nCriteria:\n{criteria}\n\nDoes the solution meet them? Write one line "
     "for each criterion: its number, and Yes or No."
@@ -41,7 +42,7 @@ class AutoRace:
     """Grades a chain of thought by criteria.
 
     Args:
-        criteria: What a right chain meets.
+        criteria: Criteria that a correct chain meets.
     """
 
     @checked
@@ -49,7 +50,7 @@ class AutoRace:
         self.criteria = tuple(criteria)
 
     def __call__(self, asked: Asked, question: str, chain: str) -> float:
-        """The share of the criteria that the chain meets; a criterion that the reply passes over is not met."""
+        """Return the share of criteria that the chain meets; a criterion that is missing in the reply is not met."""
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(self.criteria, 1))
         reply = asked.ask(GRADE.format(question=question, chain=chain, criteria=listed))
         met = {int(number[:9]) for number, said in _LINE.findall(reply) if re.match(r"\W*yes\b", said, re.IGNORECASE)}
@@ -62,13 +63,13 @@ def write_criteria(
     """Have a model write criteria.
 
     Args:
-        agent: The agent that writes them: its name with options, or your own.
+        agent: The agent that writes the criteria: its name with options, or your own.
         wrong: Question, wrong chain and reference solution of some problems.
         dialect: The dialect of the agent.
         seed: Seed of the requests.
 
     Returns:
-        The criteria; the general ones, where the model lists none.
+        The criteria; the general criteria if the model lists none.
     """
     asked = Asked(agent, dialect)
     asked.reset("", {}, seed=seed)

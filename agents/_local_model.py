@@ -1,7 +1,7 @@
-"""A model of transformers in this process, for agents: ids in, ids out, one at a time.
+"""A transformers model in this process, for agents: token ids in, token ids out, one episode at a time.
 
-The conversation is kept as ids, as in training: what the model generated is never tokenized again. A model is loaded
-once for all agents of the process that name it; torch and transformers are imported when one is. Not covered: many
+The conversation is kept as token ids, as in training: generated text is never tokenized again. A model is loaded once
+for all agents of the process that name it, and torch and transformers are imported at that time. Not covered: many
 episodes at once, for which an engine is faster (``rstar2 eval --model``).
 """
 
@@ -56,15 +56,15 @@ class LocalModel:
 
     @property
     def vocabulary(self) -> dict[str, int]:
-        """Every token with its id."""
+        """Map of every token to its id."""
         return dict(self.chat.tokenizer.get_vocab())
 
     def generate(self, ids: Sequence[int], *, seed: int, processor: Any = None, **sampling: Any) -> list[int]:
-        """What follows some ids, its end included.
+        """Generate the ids that follow, including the end token.
 
         Args:
             ids: The conversation.
-            seed: Seed of the draws; the state of torch's own generator is left as it is.
+            seed: Seed of sampling; the state of torch's global generator is unchanged.
             processor: A ``LogitsProcessor``, applied before temperature and nucleus.
             **sampling: ``max_tokens``, ``temperature`` and ``top_p``.
         """
@@ -89,16 +89,16 @@ class LocalModel:
         return [int(one) for one in out[0, len(ids) :]]
 
     def __deepcopy__(self, memo: Any) -> LocalModel:
-        """A copied agent shares it."""
+        """Return the model itself: a copied agent shares it."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what loads it."""
+        """Pickle the arguments that load the model."""
         return local_model, self._key
 
 
 def local_model(path: str, chat_template: str | None = None) -> LocalModel:
-    """The model of that name, loaded once in a process.
+    """Return the model of that name, loaded once per process.
 
     Args:
         path: Folder or hub name.
@@ -115,7 +115,7 @@ def local_model(path: str, chat_template: str | None = None) -> LocalModel:
 
 
 class LocalTurns:
-    """The turns of a local model, as an agent plays them; ``Policy`` and ``LogitTransfer`` are made of it.
+    """Base class of agents that play the turns of a local model: ``Policy`` and ``LogitTransfer``.
 
     Args:
         model: The model.
@@ -130,7 +130,7 @@ class LocalTurns:
         self._ended = True
 
     def processor(self) -> Any:
-        """A ``LogitsProcessor`` for one turn; ``None`` for none."""
+        """Return a ``LogitsProcessor`` for one turn, or ``None``."""
         return None
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -139,43 +139,43 @@ class LocalTurns:
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
-            seed: Seed of all that is drawn.
+            seed: Seed of all random draws.
         """
         self._system, self._ids = str(info.get("system") or ""), []
         self._seed, self._spoken, self.usage = seed, 0, {"requests": 0.0, "prompt_tokens": 0.0}
         self.usage["completion_tokens"] = 0.0
 
     def reseed(self, seed: int) -> None:
-        """Draw otherwise from here on."""
+        """Change the seed of all further draws."""
         self._seed = seed
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next turn.
+        """Return the next turn.
 
         Raises:
-            UnusableReplyError: The conversation is longer than the model reads.
+            UnusableReplyError: The conversation is longer than the model's context.
         """
         self._hear(observation, info)
         return self._speak([])
 
     def go_on(self, observation: str, info: Mapping[str, Any], begun: str) -> str:
-        """What follows a turn that is begun.
+        """Continue a partial turn; return the text that follows.
 
         Args:
-            observation: What the environment showed last.
-            info: What came with it.
-            begun: The text that the turn begins with.
+            observation: The last observation of the environment.
+            info: The ``info`` of that observation.
+            begun: The beginning of the turn.
         """
         self._hear(observation, info)
         return self._speak(self._model.chat.plain(begun))
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Return the number of tokens in a text."""
         return len(self._model.chat.plain(text))
 
     def _hear(self, observation: str, info: Mapping[str, Any]) -> None:
         chat = self._model.chat
-        text = observation.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes lone surrogates
+        text = observation.encode("utf-8", "replace").decode("utf-8")  # no tokenizer accepts lone surrogates
         if not self._ids:
             self._ids = chat.prompt(self._system, text)
         else:
@@ -186,7 +186,7 @@ class LocalTurns:
         most = getattr(self._model.model.config, "max_position_embeddings", None)
         if most is not None and len(asked) + 1 > most:
             raise UnusableReplyError("cut", f"The conversation has {len(asked)} tokens, and the model reads {most}.")
-        # Every turn of an episode has draws of its own.
+        # Every turn of an episode has its own seed.
         seed = (self._seed + 7919 * self._spoken) % (1 << 31)
         said = self._model.generate(asked, seed=seed, processor=self.processor(), **self._sampling)
         self._ids, self._spoken = asked + said, self._spoken + 1

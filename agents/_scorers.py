@@ -1,7 +1,7 @@
-"""What says how good a turn is: scorers of ``best_of_k``, by name or one's own.
+"""Scorers of ``best_of_k``, which rate a turn: by name, or the user's own.
 
-A scorer is called with what it may ask (``Asked``), the question and the turn, and returns a number, the larger the
-better. One's own is ``./file.py:Name``, a function, or a class whose objects are called so.
+A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
+better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ RIGHT = "{question}\n\nProposed solution:\n{turn}\n\nIs this solution right? Rep
 
 
 class Scorer(Protocol):
-    """Says how good a turn is."""
+    """Rates a turn."""
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """The larger, the better."""
+        """Return the score; larger is better."""
         ...
 
 
@@ -32,14 +32,14 @@ SCORERS: Registry[Callable[..., Any]] = Registry("scorer")
 
 
 def make_scorer(written: Any) -> Scorer:
-    """The scorer of that name or of one's own; a function is taken as it is.
+    """Return the scorer of a name, or the user's own; a function is returned unchanged.
 
     Raises:
         UnknownNameError: There is no scorer of that name.
-        ConfigurationError: It does not take its options.
+        ConfigurationError: It does not accept its options.
     """
     if callable(written) and not isinstance(written, type):
-        return written  # type: ignore[no-any-return] # whoever gives a function says what it takes
+        return written  # type: ignore[no-any-return] # a user's function has the user's types
     part = read_part(written, "scorer")
     found = part.made_by or SCORERS.get(part.name)
     if not isinstance(found, type) and not part.options:
@@ -49,7 +49,7 @@ def make_scorer(written: Any) -> Scorer:
 
 
 def share_of_yes(asked: Asked, prompt: str, votes: int) -> float:
-    """How many of some replies say Yes before they say No, as a share."""
+    """Share of replies that say Yes before they say No, in [0, 1]."""
     replies = [_YES.search(asked.ask(prompt)) for _ in range(votes)]
     return sum(reply is not None and reply[1] is not None for reply in replies) / votes
 
@@ -58,7 +58,7 @@ class SaysYes:
     """Asks the agent itself whether a solution is right.
 
     Args:
-        votes: How often.
+        votes: Number of requests.
     """
 
     @checked
@@ -66,7 +66,7 @@ class SaysYes:
         self._votes = votes
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """The share of Yes."""
+        """Return the share of Yes replies."""
         return share_of_yes(asked, RIGHT.format(question=question, turn=turn), self._votes)
 
 

@@ -1,7 +1,7 @@
-"""What the agents of other frameworks share: whose agent it is, and which tools it gets.
+"""Base class of agents from other frameworks: the source of the agent, and the tools that it receives.
 
-Covered: an agent of the user's own, made by a function for every episode, or a plain one for an endpoint. Not covered:
-the frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
+Covered: a user's agent, made by a function for every episode, or a plain agent for an endpoint. Not covered: the
+frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class TheirAgent(LoopAgent):
     """Plays with an agent of another framework.
 
     Args:
-        factory: Makes the agent for an episode: ``./file.py:function`` or ``module:function``, or the function. It is
-            given the episode, of which the adapter's ``env_tools`` and ``system`` are for the agent. Without it, a
-            plain agent plays for the endpoint that the next options name.
+        factory: Makes the agent for an episode: ``./file.py:function`` or ``module:function``, or the function. It
+            receives the episode; the adapter's ``env_tools`` and ``system`` read the agent's tools and system message
+            from it. Without it, a plain agent plays with the endpoint of the next options.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: The name under which it serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
-        tools: ``"native"``: the agent gets the environment's tools as its own. ``"text"``: it gets none, and what it
-            says at the end of its run is played as it is, with calls in the environment's dialect.
+        tools: ``"native"``: the agent receives the environment's tools as its own. ``"text"``: it receives none, and
+            its final output is played unchanged, with calls in the environment's dialect.
         dialect: The environment's dialect.
 
     Raises:
@@ -40,7 +40,7 @@ class TheirAgent(LoopAgent):
     """
 
     framework: ClassVar[str]
-    """Its adapter in ``rstar2_env.adapters``."""
+    """Name of its adapter in ``rstar2_env.adapters``."""
     incidental = frozenset({"api_key_env"})
     determinism = "The endpoint is sent the episode's seed; few endpoints reply the same to it."
 

@@ -1,4 +1,4 @@
-"""``best_of_k``: of k turns the one that a scorer likes best. Cobbe et al. (arXiv 2110.14168), section 4."""
+"""``best_of_k``: plays the turn with the highest score among k turns. Cobbe et al. (arXiv 2110.14168), section 4."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class BestOfK(Asking):
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        k: How often, at most.
+        k: Maximum number of requests.
         scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` several times), ``autorace``
-            holds it to criteria; or your own: ``./file.py:Name``, called with what may be asked, question and turn.
-        enough: A score at which asking stops.
-        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+            grades it by criteria; or your own: ``./file.py:Name``, called with an ``Asked``, the question and the turn.
+        enough: A score at which no further request is made.
+        tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -46,7 +46,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The turn with the highest score; of several the first."""
+        """Return the turn with the highest score; the first one of a tie."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:
@@ -57,7 +57,7 @@ class BestOfK(Asking):
                 best, best_score = one, score
             if best_score >= self._enough:
                 break
-        assert best is not None  # there is one turn at least, or tries has raised
+        assert best is not None  # there is at least one turn, or tries has raised
         return self._asked.keep(best)
 
 

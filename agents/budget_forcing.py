@@ -1,8 +1,8 @@
-"""``budget_forcing``: think at least so long and at most so long. s1 (arXiv 2501.19393), section 3.1.
+"""``budget_forcing``: sets a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
 
-Who would stop thinking before ``least`` tokens finds "Wait" appended to the thought and goes on; whose thought is
-longer than ``most`` is cut there and made to answer. The paper's marks are "Wait" and the end of thinking followed by
-"Final Answer:"; it appends "Wait" two to six times.
+If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. If the
+thought is longer than ``most``, it is cut there and the agent must answer. The paper's marks are "Wait" and the end of
+thinking followed by "Final Answer:"; it appends "Wait" two to six times.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Least = Annotated[int, Rule(least=0)]
 class BudgetForcing(Asking):
     """Makes an agent think longer with "Wait" when it would stop early, and answer when it thinks too long.
 
-    An agent that can go on with its own text (``policy``) does so; another is shown what it has thought.
+    An agent that can continue its own text (``policy``) does so; any other agent receives its thoughts in the prompt.
 
     Args:
         agent: The agent that thinks: its name with options, or your own.
-        least: Tokens that a thought must have; 0 for no such limit. Of an agent that counts no tokens, words.
-        most: Tokens after which a thought is cut; 0 for no such limit.
-        waits: How often a turn is made to go on, at most.
-        wait: What is appended to make it go on.
-        end: What ends a thought. A turn without it is a thought from its beginning to its end.
-        final: What is appended, after ``end``, to make it answer.
+        least: Minimum number of tokens in a thought; 0 for no limit. Words are counted if the agent counts no tokens.
+        most: Number of tokens after which a thought is cut; 0 for no limit.
+        waits: Maximum number of times that a turn is continued.
+        wait: Text that is appended to continue the thought.
+        end: Text that ends a thought. A turn without it consists only of the thought.
+        final: Text that is appended after ``end`` to request the answer.
         dialect: The environment's dialect.
 
     Raises:
@@ -60,7 +60,7 @@ class BudgetForcing(Asking):
         self._wait, self._end, self._final = wait, end, final
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The turn, whose thought has its length."""
+        """Return the turn, with a thought of the required length."""
         one = next(self._asked.tries(observation, info, 1))
         for _ in range(self._waits):
             thought = one.turn.partition(self._end)[0]
@@ -74,7 +74,7 @@ class BudgetForcing(Asking):
         return self._asked.keep(one)
 
     def _cut(self, thought: str) -> str:
-        """The longest beginning, of whole words, that is short enough."""
+        """Return the longest prefix of whole words that fits the limit."""
         ends = [0, *(match.end() for match in re.finditer(r"\S+", thought))]
         low, high = 0, len(ends) - 1
         while low < high:

@@ -1,7 +1,7 @@
-"""Solves problems that come with worked calculations (as GSM8K does): runs each in the tool, then answers.
+"""Solves problems with worked calculations (such as GSM8K): runs each calculation in the tool, then answers.
 
-A reference player, which is given the problem with its gold answer. It tests that an environment, its tool and its
-verifier agree with a data set, and with ``corrupt`` that they refuse wrong answers.
+A reference player, which receives the problem with its gold answer. It tests that an environment, its tool and its
+verifier agree with a data set, and with ``corrupt`` that they reject wrong answers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    A problem without calculations is answered at once, and so is any problem in an environment without tools. The
-    tool's results are not compared with those of the data set.
+    A problem without calculations is answered at once, as is any problem in an environment without tools. The
+    tool's results are not compared with the results in the data set.
 
     Args:
         corrupt: Give a wrong answer instead of the right one.
@@ -60,7 +60,7 @@ class Calculations:
         self._turns = [self._dialect.format_answer(answer), *reversed(turns)]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next calculations, or the answer."""
+        """Return the next calculations, or the answer."""
         return self._turns.pop()
 
 

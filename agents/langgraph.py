@@ -1,4 +1,4 @@
-"""Plays with a graph of LangGraph; ``rstar2_env.adapters.langgraph`` says what survives."""
+"""Plays with a graph of LangGraph; see ``rstar2_env.adapters.langgraph`` for its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class LangGraphAgent(TheirAgent):
-    """Plays with a graph of LangGraph: one of your own, or a plain one for an endpoint."""
+    """Plays with a graph of LangGraph: your own, or a plain one for an endpoint."""
 
     framework = "langgraph"
 

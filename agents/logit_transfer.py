@@ -1,8 +1,8 @@
-"""``logit_transfer``: what RL changed in a small model, added to a large one. RAST (arXiv 2506.15710).
+"""``logit_transfer``: adds the logit change of a small model under RL to a large model. RAST (arXiv 2506.15710).
 
 ``z = z_large + lambda (z_small_trained - z_small_base)`` at every token, lambda = 1, over one vocabulary; temperature
 and nucleus come after. z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the output is that of the large
-model, token for token. The tokens that count as written are those that are sampled; each costs a step of three models.
+model, token for token. Sampled tokens count as written; each costs a step of three models.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .base import AGENTS
 
 
 class LogitShift:
-    """A ``LogitsProcessor`` that adds the difference of two models' logits; for one sequence, token after token.
+    """A ``LogitsProcessor`` that adds the difference of two models' logits, for one sequence, token by token.
 
     Args:
         trained: The model whose logits are added.
@@ -31,11 +31,11 @@ class LogitShift:
         self._read = 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """The shifted logits.
+        """Return the shifted logits.
 
         Args:
             input_ids: All ids so far, (1, T).
-            scores: Logits of the large model, (1, V); rows that pad its vocabulary stay as they are.
+            scores: Logits of the large model, (1, V); entries that pad its vocabulary are unchanged.
         """
         if not self._strength:
             return scores
@@ -54,13 +54,13 @@ class LogitShift:
 
 
 class LogitTransfer(LocalTurns):
-    """Samples from a large model, shifted by what training changed in a small one (RAST).
+    """Samples from a large model whose logits are shifted by the effect of training on a small model (RAST).
 
     Args:
         model: Folder or hub name of the large model.
         trained: The small model after reinforcement learning.
         base: The small model before.
-        strength: lambda, how much of the difference is added; 0 is the large model alone.
+        strength: lambda, the factor of the added difference; 0 is the large model alone.
         max_tokens: Maximum number of tokens of one turn.
         temperature: Sampling temperature; 0 is greedy.
         top_p: Probability mass of nucleus sampling.
@@ -91,7 +91,7 @@ class LogitTransfer(LocalTurns):
         super().__init__(large, {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p})
 
     def processor(self) -> LogitShift:
-        """Shifts the logits of one turn."""
+        """Return a processor that shifts the logits of one turn."""
         trained, base = self._small
         return LogitShift(trained.model, base.model, self._strength)
 

@@ -1,7 +1,7 @@
 """Plays with the model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
-Covered: everything that an evaluation needs: native tool calls or the dialect's text, replies that cannot be played,
-retries, rates, budgets of tokens and money, a cache on disk, a key from the environment. Not covered: training (an
+Covered: everything that an evaluation needs: native tool calls or the dialect's text, unusable replies, retries, rate
+limits, budgets of tokens and money, a cache on disk, a key from the environment. Not covered: training (an
 endpoint gives no token ids: use the engine ``vllm-server``), streaming.
 """
 
@@ -37,8 +37,8 @@ class OpenAIChat:
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.
         seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
         extra: Further fields of the request, such as ``{"reasoning_effort": "low"}``.
-        cut: What becomes of a reply that was cut at the limit of its tokens: ``"drop"`` ends the episode as one that
-            does not count, ``"play"`` plays what there is.
+        cut: Treatment of a reply that was cut at its token limit: ``"drop"`` ends the episode, which then does not
+            count; ``"play"`` plays the partial reply.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Number of further attempts for one turn.
         limits: Rates and budgets of all agents of the process at this endpoint together; see ``ChatLimits``.
@@ -51,7 +51,7 @@ class OpenAIChat:
     """
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
-    """Options that change no turn: an evaluation may be resumed with others."""
+    """Options that change no turn: an evaluation may be resumed with other values."""
     determinism = "The endpoint is sent a seed for each turn, unless seeded=false; few endpoints reply the same to it."
 
     @checked
@@ -106,7 +106,7 @@ class OpenAIChat:
         self._seed, self._spoken, self.usage = seed, 0, {}
 
     def reseed(self, seed: int) -> None:
-        """Draw otherwise from here on: for agents that ask for several turns at one place of an episode."""
+        """Change the seed of all further turns, for agents that request several turns in one state of an episode."""
         self._seed = seed
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Plays with an agent of the OpenAI Agents SDK; ``rstar2_env.adapters.openai_agents`` says what survives."""
+"""Plays with an agent of the OpenAI Agents SDK; see ``rstar2_env.adapters.openai_agents`` for its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class OpenAIAgents(TheirAgent):
-    """Plays with an agent of the OpenAI Agents SDK: one of your own, or a plain one for an endpoint."""
+    """Plays with an agent of the OpenAI Agents SDK: your own, or a plain one for an endpoint."""
 
     framework = "openai_agents"
 

@@ -1,4 +1,4 @@
-"""Plays the gold answer or the environment's own reference player, to show what a perfect policy would earn."""
+"""Plays the gold answer or the environment's own reference player, to measure the reward of a perfect policy."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NONSENSE = "?"
 
 
 class Oracle:
-    """Is given the problem; runs ``meta["expression"]`` in the tool if there is one, and gives the gold answer.
+    """Receives the problem; runs ``meta["expression"]`` in the tool, if present, and gives the gold answer.
 
-    If the environment has its own reference player (games, mixtures), that one's turns are played.
+    If the environment has its own reference player (games, mixtures), that player's turns are used.
 
     Args:
         corrupt: Give a wrong answer instead of the gold answer.
@@ -70,7 +70,7 @@ class Oracle:
             self._turns.append(python_call(self._dialect, info["tools"], f"print({expression})"))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The call, or the answer.
+        """Return the call, or the answer.
 
         Raises:
             ConfigurationError: The episode continues after the answer, and the environment has no reference player.

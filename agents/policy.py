@@ -1,4 +1,4 @@
-"""``policy``: a model of transformers in this process, as an agent: what compositions wrap that need no endpoint."""
+"""``policy``: a transformers model in this process as an agent, for compositions without an endpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import AGENTS
 
 
 class Policy(LocalTurns):
-    """Plays with a model of transformers in this process, token for token as in training, one turn at a time.
+    """Plays with a transformers model in this process, token for token as in training, one turn at a time.
 
     Args:
         model: Folder or hub name of the model.

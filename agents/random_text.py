@@ -72,11 +72,11 @@ class RandomText:
         self._tools = list(info.get("tools", ()))
 
     def reseed(self, seed: int) -> None:
-        """Draw otherwise from here on."""
+        """Change the seed of all further noise."""
         self._rng = np.random.default_rng(seed)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """A turn of noise."""
+        """Return a turn of noise."""
         return "".join(self._piece() for _ in range(int(self._rng.integers(1, self._length + 1))))
 
     def _piece(self) -> str:
@@ -91,7 +91,7 @@ class RandomText:
         return self._noise()
 
     def _call(self) -> str:
-        """A call of the tool that takes code; where there is none, of any, with noise for each argument."""
+        """Return a call of the tool that takes code, or else of any tool, with noise for each argument."""
         taken = [tool["function"]["parameters"].get("properties", {}) for tool in self._tools]
         if any("code" in names for names in taken):
             return python_call(self._dialect, self._tools, self._noise())
@@ -100,7 +100,7 @@ class RandomText:
         return self._dialect.format_call(name, {argument: self._noise() for argument in taken[chosen]})
 
     def _noise(self) -> str:
-        """Some characters: mostly ASCII, at times from all of Unicode except lone surrogates."""
+        """Return random characters: mostly ASCII, sometimes from all of Unicode except lone surrogates."""
         high = 0x110000 if self._rng.random() < 0.1 else 0x7F
         points = self._rng.integers(0x20, high, size=int(self._rng.integers(1, 12)))
         return "".join(chr(point) for point in points if not 0xD800 <= point <= 0xDFFF)

@@ -1,4 +1,4 @@
-"""``reflect``: try, be told what is wrong, try again. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
+"""``reflect``: try, receive criticism, try again. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _RIGHT = re.compile(r"\s*RIGHT\b")
 
 
 class Reflect(Asking):
-    """Lets a critic read every turn, and tries again with what it says, until it finds nothing wrong.
+    """Lets a critic review every turn, and tries again with its feedback, until the critic finds no error.
 
-    The feedback is the critic's, never the environment's, which would end the episode at the first answer. After the
-    last try the turn is played as it is.
+    The feedback comes from the critic, never from the environment, which would end the episode at the first answer.
+    The turn of the last try is played without a review.
 
     Args:
         agent: The agent that tries: its name with options, or your own.
-        critic: The agent that reads; ``None`` asks the same one.
-        tries: How many turns at most are tried.
-        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+        critic: The agent that reviews; ``None`` uses the same agent.
+        tries: Maximum number of turns to try.
+        tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -43,11 +43,11 @@ class Reflect(Asking):
         self, agent: Any, critic: Any = None, tries: Count = 3, tokens: int = 0, dialect: Dialect | str = "rstar2"
     ) -> None:
         self._asked = Asked(agent, dialect, tokens)
-        self._critic = self._asked.beside(critic, dialect)
+        self._critic = self._asked.with_agent(critic, dialect)
         self._tries = tries
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The first turn in which the critic finds nothing wrong, or the last."""
+        """Return the first turn in which the critic finds no error, or the last turn."""
         shown = observation
         for left in reversed(range(self._tries)):
             one = next(self._asked.tries(shown, info, 1))

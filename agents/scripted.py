@@ -1,4 +1,4 @@
-"""Plays given turns, one after the other."""
+"""Plays given turns, in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scripted:
         self._next = 0
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next turn of the script.
+        """Return the next turn of the script.
 
         Raises:
             ConfigurationError: The script has no more turns, and the episode is not over.

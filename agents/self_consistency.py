@@ -1,7 +1,7 @@
-"""``self_consistency``: the answer that most of several turns give. Wang et al. (arXiv 2203.11171).
+"""``self_consistency``: the most frequent answer of several turns. Wang et al. (arXiv 2203.11171).
 
-``answer = argmax_a sum_i [a_i = a]`` over k samples; asking stops as soon as the samples that are left could not change
-the winner, which gives the same answer for fewer tokens. A turn that calls a tool votes for going on.
+``answer = argmax_a sum_i [a_i = a]`` over k samples; sampling stops as soon as the remaining samples cannot change the
+winner, which gives the same answer for fewer tokens. A turn that calls a tool votes for continuing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ._asked import Asked, Asking
 from .base import AGENTS
 
 _GOES_ON = "\0"
-"""What a turn with a call votes for; no answer is this."""
+"""Vote of a turn with a tool call; it differs from every answer."""
 
 
 class SelfConsistency(Asking):
-    """Asks an agent k times at every turn and plays what most of the turns answer.
+    """Asks an agent k times at every turn and plays the most frequent answer.
 
-    An agent plays one episode, so the vote is over turns: of an environment without tools over whole solutions. A tie
-    goes to the answer that was given first. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
+    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. The first answer
+    wins a tie. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        k: How often, at most.
-        early_stop: Stop when the rest of the k cannot change the winner.
-        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+        k: Maximum number of requests.
+        early_stop: Stop when the remaining requests cannot change the winner.
+        tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -46,7 +46,7 @@ class SelfConsistency(Asking):
         self._k, self._early = k, early_stop
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The first of the turns that say what most say; the very first, where none says anything."""
+        """Return the first turn with the most frequent answer, or the first turn if none has an answer."""
         tries, votes = [], list[str | None]()
         for one in self._asked.tries(observation, info, self._k):
             tries.append(one)
@@ -64,19 +64,19 @@ class SelfConsistency(Asking):
 
 
 def winner(votes: list[str | None]) -> str | None:
-    """What most vote for, of several the first; ``None`` without a vote."""
+    """Return the most frequent vote, the first one of a tie; ``None`` if there is no vote."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: counts[vote], default=None)
 
 
 def decided(votes: list[str | None], left: int) -> bool:
-    """Whether no votes that are left could change the winner."""
+    """Return whether the remaining votes cannot change the winner."""
     counts = Counter(vote for vote in votes if vote is not None)
     best = winner(votes)
     if best is None:
         return left == 0
     order = list(counts)
-    # An answer that was never given comes after all others, and so loses a tie.
+    # An answer not given so far comes last, and so loses a tie.
     rivals = [(counts[other], order.index(other)) for other in order if other != best] + [(0, len(order))]
     place = order.index(best)
     return all((count + left, -at) < (counts[best], -place) for count, at in rivals)

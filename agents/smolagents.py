@@ -1,4 +1,4 @@
-"""Plays with an agent of smolagents; ``rstar2_env.adapters.smolagents`` says what survives."""
+"""Plays with an agent of smolagents; see ``rstar2_env.adapters.smolagents`` for its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class SmolAgents(TheirAgent):
-    """Plays with an agent of smolagents: one of your own, or a tool-calling one for an endpoint."""
+    """Plays with an agent of smolagents: your own, or a tool-calling one for an endpoint."""
 
     framework = "smolagents"
 

@@ -1,8 +1,8 @@
-"""What agents share that think before they answer: the conversation as one question, and the answer as a turn.
+"""Base class of agents that think before they answer: the conversation becomes one question, the answer one turn.
 
-A whole turn of the environment is the answer to one question, thought about with requests beside the episode. So the
-environment's tools are not called (``tactic_router`` does), and in an environment of several turns each is thought
-about anew, with all that was said before.
+A turn is the answer to one question, and the thinking happens in requests outside the episode. Therefore the
+environment's tools are not called (except by ``tactic_router``), and in an environment of several turns the thinking
+starts again at each turn, with the whole conversation so far.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ANSWER = re.compile(r"\banswer\s*(?:is)?\s*[:=]\s*(.+)", re.IGNORECASE)
 
 
 class Thinker(Asking):
-    """An agent that answers what ``think`` returns.
+    """An agent whose turn is the result of ``think``.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        tokens: Tokens of one episode after which nothing more is asked but the answer; 0 for no limit.
+        tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -41,7 +41,7 @@ class Thinker(Asking):
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``.
-            seed: Seed of all that is drawn.
+            seed: Seed of all random draws.
         """
         super().reset(observation, info, seed=seed)
         self._said = []
@@ -55,15 +55,15 @@ class Thinker(Asking):
 
     @property
     def asked(self) -> Asked:
-        """Asks the agent below, and counts."""
+        """The interface to the inner agent, which counts its tokens."""
         return self._asked
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """The answer to a question."""
+        """Return the answer to a question."""
         raise NotImplementedError
 
     def read(self, text: str) -> str | None:
-        """The answer in a reply: in the dialect, or after "Answer:"; ``None`` without one."""
+        """Return the answer in a reply, in the dialect or after "Answer:"; ``None`` if there is none."""
         found = self._dialect.answer([text])
         if found is not None:
             return found
@@ -71,7 +71,7 @@ class Thinker(Asking):
         return None if match is None else match[1].strip()
 
     def conclude(self, prompt: str) -> str:
-        """Ask for an answer, whatever was spent before; where none is marked it is the last line of the reply."""
+        """Ask for an answer, whatever the budget; if the reply marks none, its last line is the answer."""
         reply = self._asked.ask(prompt, always=True)
         found = self.read(reply)
         if found is not None:

@@ -1,7 +1,7 @@
-"""Chains of steps in words, as a world to search: what is asked of a model to propose, take and judge a step.
+"""Chains of reasoning steps as a world to search: the requests that propose, take and judge a step.
 
-``Chain`` is a state (text and what is known of it), ``ChainWorld`` world model and guide in one: a subclass says what a
-step earns. The prompts stand here, since a model that is scripted or trained must know them.
+``Chain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass defines
+the reward of a step. The prompts are public, since a scripted or trained model depends on them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Chain:
     """Some steps towards an answer.
 
     Attributes:
-        question: What is to be answered.
+        question: The question to answer.
         steps: The steps, each a line.
-        sure: How sure the last step's outcome is: the share of predictions that agree on it.
-        answer: The answer, where the last step gives one.
+        sure: Confidence in the last step's outcome: the share of predictions that agree on it.
+        answer: The answer, if the last step gives one.
     """
 
     question: str
@@ -47,22 +47,22 @@ class Chain:
     answer: str | None = None
 
     def prompt(self, task: str, hint: str = "") -> str:
-        """The question, the work so far, and what is to be done."""
+        """Return a prompt with the question, the work so far, and the instruction."""
         work = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1)) or "(nothing yet)"
         return "\n\n".join(part for part in (self.question, f"Work so far:\n{work}", hint, task) if part)
 
 
 class ChainWorld:
-    """A world of chains, and a guide that tries what a model proposes; every step earns nothing.
+    """A world of chains, and a guide that tries the proposals of a model; every step has reward 0.
 
     Args:
-        thinker: Who asks, and reads answers.
-        question: What is to be answered.
-        width: How many proposals are asked for in each state; equal ones are one action.
-        votes: How often everything else is asked.
-        predicts: Whether the outcome of a step is asked for too (RAP's world model), and the answer that most
-            predictions agree on stands behind the step; if not, the step says it itself.
-        hint: Shown with each request for a step.
+        thinker: The agent that makes requests and parses answers.
+        question: The question to answer.
+        width: Number of proposals requested in each state; equal proposals are one action.
+        votes: Number of requests for everything else.
+        predicts: Whether the outcome of a step is requested too (RAP's world model); the most frequent prediction is
+            then appended to the step. If not, the step contains its own outcome.
+        hint: Text added to each request for a step.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class ChainWorld:
         self._looks: dict[tuple[Chain, str], float] = {}
 
     def init_state(self) -> Chain:
-        """The question."""
+        """Return the chain without steps."""
         return Chain(self.question)
 
     def is_terminal(self, state: Chain) -> bool:
-        """Whether there is an answer."""
+        """Return whether there is an answer."""
         return state.answer is not None
 
     def get_actions(self, state: Chain) -> Sequence[str]:
-        """What the model proposes, each once."""
+        """Return the distinct proposals of the model."""
         found: dict[str, None] = {}
         for number in range(self.width):
             try:
@@ -102,7 +102,7 @@ class ChainWorld:
         return list(found)
 
     def step(self, state: Chain, action: str) -> Chain:
-        """The chain with one step more; with what the model predicts of it, if it is asked."""
+        """Return the chain with one more step, and with the model's prediction of its outcome if ``predicts``."""
         answer = self._thinker.read(action)
         if answer is not None or not self.predicts:
             return Chain(self.question, (*state.steps, action), 1.0, answer)
@@ -111,15 +111,15 @@ class ChainWorld:
         return replace(state, steps=(*state.steps, f"{action} -> {outcome}"), sure=agree / self.votes)
 
     def fast_reward(self, state: Chain, action: str) -> float:
-        """Nothing is asked."""
+        """Return 0 without a request."""
         return 0.0
 
     def reward(self, state: Chain, action: str, after: Chain) -> float:
-        """Nothing is earned."""
+        """Return a reward of 0."""
         return 0.0
 
     def useful(self, state: Chain, action: str) -> float:
-        """The share of Yes to whether a step is useful; asked once."""
+        """Return the share of Yes replies to whether a step is useful; cached for each step."""
         if (state, action) not in self._looks:
             prompt = state.prompt(USEFUL.format(step=action))
             self._looks[state, action] = share_of_yes(self._thinker.asked, prompt, self.votes)
@@ -127,13 +127,13 @@ class ChainWorld:
 
 
 def promise(reply: str) -> float:
-    """The first number of a reply to ``PROMISE``, from 0 to 1; 0 without one."""
+    """Return the first number in a reply to ``PROMISE``, scaled to [0, 1]; 0 if there is none."""
     match = re.search(r"\d+(?:\.\d+)?", reply[:200])
     return 0.0 if match is None else min(1.0, float(match[0]) / 10)
 
 
 def ends(found: Found[Chain, str]) -> list[tuple[Chain, float]]:
-    """Every chain with an answer that a search has found, with what its steps earned."""
+    """Return every chain with an answer that a search has found, with the rewards of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))
         for node in found.root.walk()

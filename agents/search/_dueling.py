@@ -1,4 +1,4 @@
-"""The navigator's network: 2,566 parameters, in NumPy; what trains it is ``_navigator_training``.
+"""The navigator's network: 2,566 parameters, in NumPy; ``_navigator_training`` trains it.
 
 A dueling network of three layers: seven scores to 32 features, then a value (32, 1) and five advantages (32, 5):
 ``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581). 7*32+32 = 256; 32*32+32 = 1,056 for each
@@ -28,17 +28,17 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "advantage.2.weight": (ACTIONS, _WIDE),
     "advantage.2.bias": (ACTIONS,),
 }
-"""Every weight, by the name that it has in torch."""
+"""Shape of every weight, by its torch name."""
 
 Weights = Mapping[str, np.ndarray[Any, Any]]
 
 
 def q_values(weights: Weights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The worth of each of the five blocks.
+    """Return the Q-value of each of the five blocks.
 
     Args:
         weights: Named as in ``SHAPES``.
-        scores: Seven numbers from 1 to 3, in the last dimension.
+        scores: Seven numbers from 1 to 3 along the last dimension.
     """
     hidden = np.maximum(0.0, _linear(weights, "features", (np.asarray(scores, np.float32) - 2.0)))
     value, advantage = (

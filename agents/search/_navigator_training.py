@@ -1,8 +1,8 @@
 """Trains the navigator: Double DQN (arXiv 1509.06461) over a dueling network, epsilon-greedy, with a replay buffer.
 
-Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy that follows every ``copy_every``
-updates. Covered: the learner, over any play of choices, and ``train_navigator``, which plays an environment through
-``reset`` and ``step``. Torch is imported when it trains, and at no other time.
+Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy, updated every ``copy_every``
+updates. Covered: the learner, for any function that plays by choices, and ``train_navigator``, which plays an
+environment through ``reset`` and ``step``. Torch is imported only for training.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Play = Callable[[Callable[[tuple[int, ...]], int], int], float]
 
 @dataclass(frozen=True)
 class Learning(CheckedOptions):
-    """How the navigator learns.
+    """Training options of the navigator.
 
     Attributes:
-        episodes: Episodes that are played.
+        episodes: Number of episodes to play.
         gamma: Discount for each block.
         lr: Learning rate of Adam.
         batch: Transitions in an update.
-        updates: Updates after each episode.
-        copy_every: Updates between two copies of the network.
-        explore: Share of the episodes over which the chance of a random block falls from 1 to ``least_random``.
-        least_random: That chance afterwards.
+        updates: Number of updates after each episode.
+        copy_every: Number of updates between two copies of the network.
+        explore: Share of the episodes over which the probability of a random block falls from 1 to ``least_random``.
+        least_random: Probability of a random block afterwards.
     """
 
     episodes: int = option(800, least=1)
@@ -53,8 +53,8 @@ def learn(play: Play, learning: Learning | None = None, *, seed: int = 0) -> dic
 
     Args:
         play: Plays an episode.
-        learning: How.
-        seed: Seed of weights, exploration and batches; episodes get numbers from it on.
+        learning: Training options.
+        seed: Seed of weights, exploration and batches; episode seeds count up from it.
 
     Returns:
         The weights, named as in ``_dueling.SHAPES``.
@@ -119,7 +119,7 @@ def learn(play: Play, learning: Learning | None = None, *, seed: int = 0) -> dic
 
 
 def weights_of(network: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """The weights of a torch network, as NumPy has them."""
+    """Return the weights of a torch network as NumPy arrays."""
     return {name: value.detach().numpy().copy() for name, value in network.state_dict().items()}
 
 
@@ -129,14 +129,14 @@ def train_navigator(
     """Train the policy of a ``navigator`` on an environment, with its reward at the end.
 
     Args:
-        env: Any text environment; its episodes are those of ``seed`` and what follows.
-        agent: The agent that the navigator asks, as its option ``agent``.
-        learning: How.
+        env: Any text environment; its episode seeds count up from ``seed``.
+        agent: The inner agent, as the navigator's option ``agent``.
+        learning: Training options.
         seed: Seed of weights, exploration and episodes.
         **options: Options of the navigator, such as ``steps``.
 
     Returns:
-        The weights: the navigator's option ``weights``, or what ``save_weights`` writes to a file.
+        The weights, for the navigator's option ``weights``; ``save_weights`` writes them to a file.
     """
     from ..base import make
 

@@ -1,9 +1,9 @@
 """``mcts_puct``: MCTS with a value model and a process model. x1, Reasoning Language Models (arXiv 2501.11223).
 
 ``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))`` with c1 = 1.25, c2 = 19652, and a discount of .96: without q, N, n = 10, 0
-give 3.7515; 10, 3 give .9379; 100, 5 give 2.0813. A new leaf is worth what the value model says of it. The process
-model says whether a step is right: one that is not costs what it is sure of, one that is costs nothing, so that long
-chains are not better than short ones; an answer earns its value. The blueprint leaves that choice open.
+give 3.7515; 10, 3 give .9379; 100, 5 give 2.0813. The value of a new leaf is the value model's estimate. The process
+model checks whether a step is right: a wrong step costs the confidence of that verdict and a right step costs nothing,
+so long chains are not better than short ones. An answer earns its value. The blueprint leaves this choice open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ValuedWorld(ChainWorld):
     checked_by: Asked | None
 
     def reward(self, state: Chain, action: str, after: Chain) -> float:
-        """The value of an answer; of another step what speaks against it, which is nothing or less."""
+        """Return the value of an answer; for any other step the penalty of the process model, at most 0."""
         if after.answer is not None:
             return self.value(after)
         if self.checked_by is None:
@@ -37,7 +37,7 @@ class ValuedWorld(ChainWorld):
         return share_of_yes(self.checked_by, after.prompt(RIGHT), self.votes) - 1
 
     def value(self, state: Chain) -> float:
-        """What the value model says, from 0 to 1."""
+        """Return the value model's estimate, in [0, 1]."""
         return sum(promise(self.valued_by.ask(state.prompt(PROMISE))) for _ in range(self.votes)) / self.votes
 
 
@@ -46,14 +46,14 @@ class MctsPuct(Thinker):
 
     Args:
         agent: The agent that proposes: its name with options, or your own.
-        value: The agent that rates states; ``None`` asks the same one.
-        process: The agent that checks steps; ``None`` asks the same one, ``"none"`` checks none.
-        iterations: Ways down from the question.
+        value: The agent that rates states; ``None`` uses the same agent.
+        process: The agent that checks steps; ``None`` uses the same agent, ``"none"`` disables the check.
+        iterations: Number of descents from the root.
         depth: Longest chain.
         width: Proposals in each state.
-        votes: How often a state is rated and a step checked.
-        discount: Factor on what follows, for each step.
-        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        votes: Number of requests to rate a state and to check a step.
+        discount: Discount factor per step.
+        tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -79,17 +79,17 @@ class MctsPuct(Thinker):
             iterations=iterations, depth=depth, score="puct", discount=discount, leaf="value", backup="mean"
         )
         self._width, self._votes = width, votes
-        self._value = self._asked.beside(value, dialect)
-        self._process = None if process == "none" else self._asked.beside(process, dialect)
+        self._value = self._asked.with_agent(value, dialect)
+        self._process = None if process == "none" else self._asked.with_agent(process, dialect)
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and take the answer that was found; ask for one where none was."""
+        """Search, and return the answer found; if none was found, ask for one."""
         world = self.world(question)
         found = self.search(world, world)
         return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))
 
     def world(self, question: str) -> ValuedWorld:
-        """The world that is searched."""
+        """Return the world to search."""
         world = ValuedWorld(self, question, width=self._width, votes=self._votes)
         world.valued_by, world.checked_by = self._value, self._process
         return world

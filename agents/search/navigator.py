@@ -1,11 +1,11 @@
 """``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
 
 State: seven scores from 1 to 3 that the model gives its own work (correctness of modelling, clarity and calculation;
-complexity of what is left, in steps and in ideas; completeness in being near to an answer and sure of it). Blocks:
-reason one step, decompose, debate, refine, terminate. Rules: an answer terminates; refine is not for the first step,
-where it is reason; after ``steps`` blocks it terminates. The policy is the greedy one of a Double-Dueling DQN of 2,566
-parameters (``_dueling``); without weights it is to reason until there is an answer. ``train_navigator`` trains one on
-any environment, with its reward at the end, where the paper has a process reward model.
+complexity of the remaining steps and ideas; closeness to an answer and confidence in it). Blocks: reason one step,
+decompose, debate, refine, terminate. Rules: an answer terminates; refine becomes reason at the first step; after
+``steps`` blocks it terminates. The policy is the greedy policy of a Double-Dueling DQN of 2,566 parameters
+(``_dueling``); without weights it reasons until there is an answer. ``train_navigator`` trains one on any environment,
+with its reward at the end, where the paper has a process reward model.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ BETTER = "Two next steps are proposed.\nA: {first}\nB: {second}\nWhich is better
 REFINE = "Rewrite the last step so that it is right, in one line."
 
 Chooser = Callable[[tuple[int, ...]], int]
-"""Chooses a block by the seven scores."""
+"""Function that chooses a block from the seven scores."""
 
 
 def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
-    """The block that is played, by the rules.
+    """Return the block to play under the rules.
 
     Args:
-        block: The one that was chosen, as its place in ``BLOCKS``.
-        step: How many blocks were played before.
-        steps: How many may be played.
+        block: The chosen block, as its index in ``BLOCKS``.
+        step: Number of blocks played before.
+        steps: Maximum number of blocks.
         answered: Whether there is an answer.
     """
     if answered or step >= steps:
@@ -60,19 +60,19 @@ def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
 
 
 class Navigator(Thinker):
-    """Lets a small trained policy choose how to go on with a chain of thought, block by block (RL of Thoughts).
+    """Lets a small trained policy choose the next block of a chain of thought (RL of Thoughts).
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
         weights: A trained policy, as ``train_navigator`` makes it, or its file; ``None`` plays ``block`` until there
             is an answer.
-        steps: How many blocks are played at most.
-        block: The block that is played without weights.
-        tokens: Tokens of one episode after which nothing more is asked but the answer; 0 for no limit.
+        steps: Maximum number of blocks.
+        block: The block to play without weights.
+        tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: The file holds no weights, an option is out of its range, or the agent cannot be asked
+        ConfigurationError: The file does not hold weights, an option is out of its range, or the agent cannot be asked
             several times.
     """
 
@@ -107,7 +107,7 @@ class Navigator(Thinker):
         return chain.answer if chain.answer is not None else self.conclude(chain.prompt(CONCLUDE))
 
     def scores(self, chain: Chain) -> tuple[int, ...]:
-        """The seven scores that the model gives its work; 2 for each that it leaves out."""
+        """Return the seven scores that the model gives its work; a missing score is 2."""
         found = [int(digit) for digit in re.findall(r"[123]", self._asked.ask(chain.prompt(SELF)))[:7]]
         return (*found, *[2] * (7 - len(found)))
 

@@ -1,10 +1,10 @@
-"""``rap_mcts``: reasoning via planning: the model is the world too. RAP (arXiv 2305.14992, section 3).
+"""``rap_mcts``: reasoning via planning: the model is also the world model. RAP (arXiv 2305.14992, section 3).
 
-MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backed up, the best child taken. A step
-earns ``r0^.5 r1^.5``: r0 the share of Yes to whether it is useful, r1 the confidence, the share of the world model's
-predictions that agree on its outcome. The answer is that of the best path, or of the votes of all paths by what they
-earned (the paper's aggregation). The paper reads r0 off the logits of Yes; an agent gives text, so here it is a share
-of replies.
+MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backup, best child. The reward of a step is
+``r0^.5 r1^.5``: r0 is the share of Yes replies to whether it is useful, r1 the confidence, the share of the world
+model's predictions that agree on its outcome. The answer is that of the best path, or of a vote of all paths weighted
+by reward (the paper's aggregation). The paper reads r0 from the logits of Yes; an agent returns text, so here it is a
+share of replies.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ._chain import CONCLUDE, Chain, ChainWorld, ends
 
 
 class RapWorld(ChainWorld):
-    """RAP's world: a step earns by how useful it is and how sure its outcome."""
+    """RAP's world: the reward of a step depends on its usefulness and the confidence in its outcome."""
 
     def fast_reward(self, state: Chain, action: str) -> float:
-        """The root of r0."""
+        """Return the square root of r0."""
         return float(self.useful(state, action) ** 0.5)
 
     def reward(self, state: Chain, action: str, after: Chain) -> float:
-        """The root of r0 r1."""
+        """Return the square root of r0 r1."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 
 
@@ -39,13 +39,13 @@ class RapMcts(Thinker):
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        iterations: Ways down from the question.
+        iterations: Number of descents from the root.
         depth: Longest chain.
         width: Proposals in each state.
-        votes: How often an outcome is predicted and a step judged.
-        weight: How much what is unknown counts.
-        output: The answer of the best ``"path"``, or of the ``"vote"`` of all by what they earned.
-        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        votes: Number of requests to predict an outcome and to judge a step.
+        weight: Exploration weight w.
+        output: The answer of the best ``"path"``, or of a ``"vote"`` of all paths weighted by reward.
+        tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -70,7 +70,7 @@ class RapMcts(Thinker):
         self._width, self._votes, self._output = width, votes, output
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and take the answer that was found; ask for one where none was."""
+        """Search, and return the answer found; if none was found, ask for one."""
         world = self.world(question)
         found = self.search(world, world)
         reached = ends(found)
@@ -84,7 +84,7 @@ class RapMcts(Thinker):
         return max(votes, key=lambda answer: votes[answer])
 
     def world(self, question: str) -> RapWorld:
-        """The world that is searched."""
+        """Return the world to search."""
         return RapWorld(self, question, width=self._width, votes=self._votes, predicts=True)
 
 

@@ -1,9 +1,9 @@
-"""``reasoner``: one world and one guide under four searches, and AutoRace. LLM Reasoners (arXiv 2404.05221).
+"""``reasoner``: four search algorithms over one world, and AutoRace. LLM Reasoners (arXiv 2404.05221).
 
 World model, search configuration and search algorithm are the protocols of ``rstar2_env.search``: here the world is a
-chain of steps in words, and a step earns the share of Yes to whether it is useful. ``search`` is greedy search, beam
-search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``criteria`` every chain that reaches an
-answer is graded by AutoRace, and the best graded one is given.
+chain of reasoning steps, and the reward of a step is the share of Yes replies to whether it is useful. ``search`` is
+greedy search, beam search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``criteria`` every chain
+that reaches an answer is graded by AutoRace, and the answer of the best chain is returned.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ._chain import CONCLUDE, Chain, ChainWorld, ends
 
 
 class JudgedWorld(ChainWorld):
-    """A world whose steps earn the share of Yes to whether they are useful."""
+    """A world in which the reward of a step is the share of Yes replies to whether it is useful."""
 
     def fast_reward(self, state: Chain, action: str) -> float:
-        """The share of Yes."""
+        """Return the share of Yes replies."""
         return self.useful(state, action)
 
     def reward(self, state: Chain, action: str, after: Chain) -> float:
-        """The same, which is not asked again."""
+        """Return the same reward, without another request."""
         return self.useful(state, action)
 
 
@@ -41,14 +41,14 @@ class Reasoner(Thinker):
         search: The algorithm.
         depth: Longest chain.
         width: Proposals in each state.
-        keep: Chains that beam search keeps.
-        ends: Answers after which depth-first search ends; 0 searches all there is.
+        keep: Number of chains that beam search keeps.
+        ends: Number of answers after which depth-first search ends; 0 searches the whole tree.
         least: Smallest reward of a step that depth-first search follows.
-        iterations: Ways down of MCTS.
-        votes: How often a step is judged.
-        grade: Grade all chains with an answer by AutoRace, and give the best.
-        criteria: What AutoRace holds them to; ``rstar2_env.agents.write_criteria`` makes those of a task.
-        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        iterations: Number of descents of MCTS.
+        votes: Number of requests to judge a step.
+        grade: Grade all chains with an answer by AutoRace, and return the best.
+        criteria: Criteria of AutoRace; ``rstar2_env.agents.write_criteria`` makes the criteria of a task.
+        tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -84,7 +84,7 @@ class Reasoner(Thinker):
         self._grader = AutoRace(criteria) if grade else None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and take the answer that was found; ask for one where none was."""
+        """Search, and return the answer found; if none was found, ask for one."""
         world = JudgedWorld(self, question, width=self._width, votes=self._votes)
         found = self.search(world, world)
         reached = ends(found)

@@ -1,9 +1,9 @@
-"""``retrieval_mcts``: RAP's search, helped by problems that were solved before. R2-LLMs (arXiv 2507.05557).
+"""``retrieval_mcts``: RAP's search with retrieval from solved problems. R2-LLMs (arXiv 2507.05557).
 
-Coarse: the templates of the most similar solved problems are put before the question. Fine: the steps most similar to
-where a chain is are shown whenever a step is asked for. All else is ``rap_mcts``, and without a file it is the same,
-request by request. The paper retrieves with a dense encoder and rates with a process reward model; here BM25 retrieves
-and the model itself rates.
+Coarse: the templates of the most similar solved problems are put before the question. Fine: each request for a step
+shows the steps most similar to the end of the chain. The rest is ``rap_mcts``; without a file, all requests are equal.
+The paper retrieves with a dense encoder and rates with a process reward model; here BM25 retrieves and the model itself
+rates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._chain import Chain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
-"""``question``, and ``template`` (how it is solved, in words) or ``steps`` (a list of lines), or both."""
+"""``question``, and ``template`` (the solution method, in words) or ``steps`` (a list of lines), or both."""
 
 
 class RetrievalMcts(RapMcts):
@@ -31,17 +31,17 @@ class RetrievalMcts(RapMcts):
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        solved: Problems that were solved: a file of JSON lines with ``question``, ``template`` and ``steps``, or a
+        solved: Solved problems: a file of JSON lines with ``question``, ``template`` and ``steps``, or a
             list; ``None`` retrieves nothing.
-        templates: How many similar problems are shown, at most.
-        steps: How many similar steps are shown, at most.
-        iterations: Ways down from the question.
+        templates: Maximum number of similar problems to show.
+        steps: Maximum number of similar steps to show.
+        iterations: Number of descents from the root.
         depth: Longest chain.
         width: Proposals in each state.
-        votes: How often an outcome is predicted and a step judged.
-        weight: How much what is unknown counts.
-        output: The answer of the best ``"path"``, or of the ``"vote"`` of all by what they earned.
-        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        votes: Number of requests to predict an outcome and to judge a step.
+        weight: Exploration weight w.
+        output: The answer of the best ``"path"``, or of a ``"vote"`` of all paths weighted by reward.
+        tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -73,14 +73,14 @@ class RetrievalMcts(RapMcts):
         self._index = Bm25(self._steps, words=WORDS_AND_SIGNS)
 
     def world(self, question: str) -> RapWorld:
-        """RAP's world, of the question with what was retrieved for it."""
+        """Return RAP's world for the question with the retrieved text."""
         near = [self._solved[place] for place in self._questions.nearest(question, self._most[0])]
         shown = [f"A similar problem: {one['question']}\nHow it is solved: {_template(one)}" for one in near]
         asked = "\n\n".join([*shown, question])
         return RapWorld(self, asked, width=self._width, votes=self._votes, predicts=True, hint=self._hint)
 
     def _hint(self, chain: Chain) -> str:
-        # Where the chain is: its last step, or the question without what was put before it.
+        # The end of the chain: its last step, or the question without the retrieved text.
         where = chain.steps[-1] if chain.steps else chain.question.rpartition("\n\n")[2]
         near = [f"- {self._steps[place]}" for place in self._index.nearest(where, self._most[1])]
         return "\n".join(["Steps that helped in similar places:", *near]) if near else ""

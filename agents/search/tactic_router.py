@@ -1,9 +1,9 @@
-"""``tactic_router``: choose how to go about it, in words or by a program. Reason in the Wild (arXiv 2406.13764).
+"""``tactic_router``: chooses between reasoning in words and programs. Reason in the Wild (arXiv 2406.13764).
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
-``program_aided`` (words and a program together). Each is carried out once, its result is shown, and the model chooses
-again, until it chooses ``aggregate``, a tactic fails, what it names is none that is left, or ``steps`` are taken; then
-it answers from all results. The paper also has logic programs for a solver, which a Python tool can run, too.
+``program_aided`` (words and a program together). Each is run once, its result is shown, and the model chooses again,
+until it chooses ``aggregate``, a tactic fails, the named tactic is not available, or ``steps`` is reached; then it
+answers from all results. The paper also has logic programs for a solver, which a Python tool can run, too.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 class TacticRouter(Thinker):
     """Lets the model choose tactics, text or programs, runs each once, and answers from all results.
 
-    Programs run in the environment's own tool, as a call of the turn; where there is none, they fail.
+    Programs run in the environment's own tool, as a call of the turn; without a tool they fail.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        routes: The tactics that it may choose.
-        steps: How many are carried out at most.
-        tokens: Tokens of one episode after which nothing more is asked but the answer; 0 for no limit.
+        routes: The tactics to choose from.
+        steps: Maximum number of tactics to run.
+        tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -68,7 +68,7 @@ class TacticRouter(Thinker):
 
     @property
     def results(self) -> Sequence[tuple[str, str]]:
-        """The tactics that were carried out for the last question, each with its result."""
+        """The tactics run for the last question, each with its result."""
         return tuple(self._results)
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -77,21 +77,21 @@ class TacticRouter(Thinker):
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``.
-            seed: Seed of all that is drawn.
+            seed: Seed of all random draws.
         """
         super().reset(observation, info, seed=seed)
         self._tools = list(info.get("tools") or ())
         self._results, self._running = [], None
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next call of the tool, or the answer."""
+        """Return the next tool call, or the answer."""
         if self._running is None:
             self._question, self._results = "\n\n".join([*self._said, observation]), []
             self._said.append(observation)
             goes_on = True
         else:
             (route, text), self._running = self._running, None
-            # What a call came to is said by its status, not by its text.
+            # The result of a call is its status, not its text.
             goes_on = all(call.get("status") in ("ok", "empty") for call in info.get("tool_calls") or ())
             self._results.append((route, f"{text}\n{observation}".strip() if goes_on else "It failed."))
         try:
@@ -116,7 +116,7 @@ class TacticRouter(Thinker):
         return named[0] if named is not None and named[0] in left else None
 
     def _carry_out(self, route: str) -> str | None:
-        """Ask for what a tactic needs; the turn that calls the tool, or ``None`` where the result is there."""
+        """Request the text of a tactic; return the turn that calls the tool, or ``None`` if the result is complete."""
         reply = self._asked.ask(self._prompt(TACTICS[route])).strip()
         result = reply or "It failed."
         if route != "text":
@@ -127,7 +127,7 @@ class TacticRouter(Thinker):
                     self._running = (route, reply[: fence.start()].strip())
                     return turn
             except (ConfigurationError, ValueError):
-                pass  # no tool takes programs, or the dialect cannot write this one
+                pass  # no tool runs programs, or the dialect cannot write this program
             result = "It failed."
         self._results.append((route, result))
         return None

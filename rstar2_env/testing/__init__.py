@@ -1,10 +1,10 @@
 """Tools for testing your own parts: a check for each kind of part, and stubs for the sandbox and for tools.
 
-``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` name every clause that a part breaks. So do
-the checks of a trainer's parts, one for each slot: ``check_rollout``, ``check_reward``, ``check_selector``,
+``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` name every clause that a part breaks. The
+checks of a trainer's parts do the same, one for each slot: ``check_rollout``, ``check_reward``, ``check_selector``,
 ``check_advantage``, ``check_loss``, ``check_aggregation``, ``check_correction``, ``check_sampler``, ``check_hook``; and
 ``check_recipe``.
-``attack`` and ``attack_env`` count by cause the hacks that a verifier or an environment pays.
+``attack`` and ``attack_env`` count, by cause, the hacks that a verifier or an environment pays.
 
 pytest fixtures are in ``rstar2_env.testing.fixtures``; nothing else here needs pytest.
 """
@@ -19,12 +19,11 @@ from rstar2_env.testing.hacks import Hack, attack, attack_env
 from rstar2_env.testing.harness import ConformanceError
 from rstar2_env.testing.hostile import HOSTILE_TURNS
 from rstar2_env.testing.hostile_code import HOSTILE_LIMITS, HostileProgram, hostile_programs
-from rstar2_env.testing.plain_env import PlainEnv, PlainWrapper
 from rstar2_env.testing.sandbox_checks import SANDBOX_CHECKS
 from rstar2_env.testing.sandbox_conformance import check_sandbox
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
-from rstar2_env.testing.toy_env import ToyEnv, same_text
+from rstar2_env.testing.toy_env import PlainEnv, PlainWrapper, ToyEnv, same_text
 from rstar2_env.testing.training.advantage import ADVANTAGE_CHECKS, check_advantage
 from rstar2_env.testing.training.aggregation import AGGREGATION_CHECKS, check_aggregation
 from rstar2_env.testing.training.correction import CORRECTION_CHECKS, check_correction

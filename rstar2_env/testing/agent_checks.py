@@ -1,6 +1,6 @@
 """The clauses of the agent contract, one function each; ``check_agent`` runs them all.
 
-Covered: what holds for every way of acting in text environments. Not covered: how well it plays.
+Covered: the rules for every agent that acts in text environments. Not covered: how well an agent plays.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rstar2_env.env.reference import reference_of
 from rstar2_env.problems import Problem
 from rstar2_env.testing.harness import TextEnv, canonical, require
 from rstar2_env.testing.hostile import HOSTILE_TURNS
-from rstar2_env.testing.plain_env import PlainEnv
+from rstar2_env.testing.toy_env import PlainEnv
 
 Trace = list[tuple[str, str]]
-"""What an agent was shown and what it said, turn by turn."""
+"""The observations that an agent received and the texts that it returned, turn by turn."""
 
 _MOST_TURNS = 200
 _SHOWN = 80
-_COPY = "copy what is to be changed"
+_COPY = "copy info before changing it"
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class AgentHarness:
     Attributes:
         make: Makes a new agent.
         make_env: Makes an environment that it can play.
-        problem: What is played there; ``None`` lets the environment choose.
+        problem: The problem to play; ``None`` lets the environment choose.
         seeds: Seeds of the episodes that are played, at least two.
     """
 
@@ -66,7 +66,7 @@ class AgentHarness:
             seed: Seed of both.
 
         Returns:
-            What the environment's ``reset`` returned.
+            The return value of the environment's ``reset``.
         """
         options = None if self.problem is None else {"problem": self.problem}
         text, info = env.reset(seed=seed, options=options)
@@ -95,12 +95,12 @@ class AgentHarness:
 
 
 def protocol(harness: AgentHarness) -> None:
-    """It has ``reset`` and ``act`` with the arguments that players give, and says what it is and what it is told."""
+    """It has ``reset`` and ``act`` with the arguments of players, a docstring, and valid declarations of needs."""
     agent = harness.make()
     told = getattr(agent, "needs_problem", False)
     require(isinstance(told, bool), f"needs_problem must be True, or be left out, not {told!r}")
     reference = getattr(agent, "needs_reference", False)
-    require(told or not reference, "needs_reference goes with needs_problem = True; without it nothing is told")
+    require(told or not reference, "needs_reference goes with needs_problem = True; without it no reference is passed")
     names = ["seed", *(["problem"] if told else []), *(["reference"] if reference else [])]
     for method, named in (("reset", names), ("act", [])):
         function = getattr(agent, method, None)
@@ -120,7 +120,7 @@ def protocol(harness: AgentHarness) -> None:
 
 
 def turns(harness: AgentHarness) -> None:
-    """Every turn is a text that the environment takes and a file can hold."""
+    """Every turn is a text that the environment accepts and that can be written to a file."""
     env, agent = harness.env(), harness.make()
     for seed in harness.seeds:
         text, info = harness.start(agent, env, seed)
@@ -132,7 +132,7 @@ def turns(harness: AgentHarness) -> None:
             )
             require(turn in env.action_space, f"turn {number} is not in the action space: {turn[:_SHOWN]!r}")
             whole = not any("\ud800" <= letter <= "\udfff" for letter in turn)
-            require(whole, f"turn {number} has a lone surrogate, which no tokenizer takes: {turn[:_SHOWN]!r}")
+            require(whole, f"turn {number} has a lone surrogate, which no tokenizer accepts: {turn[:_SHOWN]!r}")
             text, _, terminated, truncated, info = env.step(turn)
             if terminated or truncated:
                 break
@@ -145,28 +145,28 @@ def determinism(harness: AgentHarness) -> None:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
         require(
             one == other,
-            f"two agents play seed {seed} differently; seed all that is drawn in reset(seed=). {_said(one, other)}",
+            f"two agents play seed {seed} differently; seed all random draws in reset(seed=). {_said(one, other)}",
         )
 
 
 def forgetting(harness: AgentHarness) -> None:
-    """``reset`` forgets the episode before, also one that was given up in its middle or before its first turn."""
+    """``reset`` clears the previous episode, even one that was abandoned midway or before its first turn."""
     env, agent = harness.env(), harness.make()
     first, second = harness.seeds[0], harness.seeds[1]
     expected = harness.play(agent, env, first)
-    advice = "set everything anew in reset"
+    advice = "set all state again in reset"
     again = harness.play(agent, env, first)
     require(again == expected, f"played twice by one agent, an episode differs; {advice}. {_said(expected, again)}")
     harness.play(agent, env, second, most=1)
     harness.start(agent, env, second)
     again = harness.play(agent, env, first)
-    require(again == expected, f"after an episode that was given up, one differs; {advice}. {_said(expected, again)}")
+    require(again == expected, f"after an abandoned episode, an episode differs; {advice}. {_said(expected, again)}")
 
 
 def other_environments(harness: AgentHarness) -> None:
-    """It plays an environment that is not ours and whose ``info`` is empty."""
+    """It plays an environment of another package, whose ``info`` is empty."""
     agent = harness.make()
-    # One that knows the answer has nothing more to say after it.
+    # An agent that has the answer may return no further text after it.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
     for seed in harness.seeds:
         try:
@@ -179,7 +179,7 @@ def other_environments(harness: AgentHarness) -> None:
 
 
 def hostile_observations(harness: AgentHarness) -> None:
-    """Nothing that an environment shows, such as what a tool printed, makes it raise."""
+    """No observation, such as the output of a tool, makes it raise."""
     env, agent = harness.env(), harness.make()
     for what, text in HOSTILE_TURNS.items():
         _, info = harness.start(agent, env, harness.seeds[0])
@@ -191,7 +191,7 @@ def hostile_observations(harness: AgentHarness) -> None:
 
 
 def untouched_info(harness: AgentHarness) -> None:
-    """What it is handed is not its own: it changes nothing in ``info``."""
+    """It does not change the ``info`` that it receives."""
     env, agent = harness.env(), harness.make()
     options = None if harness.problem is None else {"problem": harness.problem}
     shown = canonical(env.reset(seed=harness.seeds[0], options=options)[1])
@@ -227,7 +227,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """It goes to another process: pickled in the middle of an episode, or as what makes it."""
+    """It can move to another process: it, or the function that makes it, can be pickled, also midway in an episode."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -236,18 +236,18 @@ def pickling(harness: AgentHarness) -> None:
         twin: AnyAgent = pickle.loads(pickle.dumps(agent))
         require(
             twin.act(text, info) == agent.act(text, info),
-            "pickled in the middle of an episode, it goes on differently; keep its whole state in what is pickled",
+            "pickled in the middle of an episode, it continues differently; include its whole state in the pickle",
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         try:
             make: Callable[[], AnyAgent] = pickle.loads(pickle.dumps(harness.make))
         except (pickle.PicklingError, TypeError, AttributeError):
             raise AssertionError(
-                f"neither it nor what makes it can be pickled ({error}); hold no lambda, lock or open file, or be made "
-                "by a class or function of a module"
+                f"neither it nor the function that makes it can be pickled ({error}); hold no lambda, lock or open "
+                "file, or be made by a class or function of a module"
             ) from error
         one, other = harness.play(make(), env, seed), harness.play(harness.make(), env, seed)
-        require(one == other, f"what makes it, pickled, makes another one. {_said(one, other)}")
+        require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")
 
 
 AGENT_CHECKS: Mapping[str, Callable[[AgentHarness], None]] = MappingProxyType(
@@ -270,7 +270,7 @@ AGENT_CHECKS: Mapping[str, Callable[[AgentHarness], None]] = MappingProxyType(
 
 
 def _said(one: Trace, other: Trace) -> str:
-    """Where two episodes part."""
+    """Describe the first difference between two episodes."""
     for number, (left, right) in enumerate(zip(one, other, strict=False), 1):
         if left != right:
             return f"At turn {number}: {left[1][:_SHOWN]!r} and {right[1][:_SHOWN]!r}"

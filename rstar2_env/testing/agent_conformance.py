@@ -1,4 +1,4 @@
-"""``check_agent``: does a way of acting keep what players, evaluations and rollouts rely on?"""
+"""``check_agent``: checks that an agent keeps the contract that players, evaluations and rollouts rely on."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def check_agent(
 
     Args:
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
-            is copied. Only a name or what makes one proves that agents share nothing.
+            is copied. Only a name or a function can prove that agents share no state.
         env: A registered id, or a function that makes the environment that it plays; ``rstar2/MathTool-v0`` with a
             stub in place of the sandbox by default.
-        problem: What is played there; by default a sum, in the default environment, else what ``env`` chooses.
+        problem: The problem to play. By default a sum in the default environment, and the choice of ``env`` in another.
         seeds: Seeds of the episodes that are played; at least two.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
-        **options: Of the agent, with a name, a class or a function.
+        **options: Options of the agent, when it is given as a name, a class or a function.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: ``skip`` names no check, or there is no agent of that name.
+        UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent of that name.
         ConfigurationError: The arguments do not fit together.
     """
     if len(set(seeds)) < 2:

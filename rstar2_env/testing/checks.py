@@ -1,7 +1,7 @@
 """The clauses of the environment contract, one function each; ``check_text_env`` runs them all.
 
-Covered: what holds for every environment of text, whatever its task. Not covered: whether its reward is right, which
-its own tests must check.
+Covered: the rules for every text environment, whatever its task. Not covered: whether its reward is right, which its
+own tests must check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
 _TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
 _PATIENCE_S = 60.0
-"""CPU seconds that no hostile turn may take; far more than one needs."""
+"""Limit of CPU seconds for a hostile turn, far more than a turn needs."""
 
 
 def gymnasium_check(harness: Harness) -> None:
@@ -43,7 +43,7 @@ def gymnasium_check(harness: Harness) -> None:
 
 
 def returns(harness: Harness) -> None:
-    """``reset`` and ``step`` return what the contract says: texts in the spaces, complete and JSON-able ``info``."""
+    """``reset`` and ``step`` follow the contract: texts in the spaces, and a complete ``info`` that JSON can hold."""
     env = harness.env()
     for script in harness.scripts(env):
         for seed in harness.seeds:
@@ -78,7 +78,7 @@ def end_of_episode(harness: Harness) -> None:
 
 
 def budget(harness: Harness) -> None:
-    """A policy that never stops calling is stopped by the environment's own budget."""
+    """The environment's own budget stops a policy that never stops calling tools."""
     env = harness.env()
     _, info = env.reset(seed=harness.seeds[0])
     calls = [typical_call(env, tool) for tool in info["tools"]]
@@ -86,7 +86,7 @@ def budget(harness: Harness) -> None:
 
 
 def hostile_turns(harness: Harness) -> None:
-    """No text that a policy can write raises, leaves the spaces, or holds ``step`` up."""
+    """No text of a policy makes ``step`` raise, leave the spaces, or take long."""
     env = harness.env()
     for what, turn in HOSTILE_TURNS.items():
         if turn not in env.action_space:
@@ -117,7 +117,7 @@ def linear_time(harness: Harness) -> None:
 
 
 def independence(harness: Harness) -> None:
-    """Instances share no state, and what they return is the caller's to change."""
+    """Instances share no state, and a caller may change the values that they return."""
     alone, other, spoiled = harness.env(), harness.env(), harness.env()
     script = max(harness.scripts(alone), key=len)
     seed, elsewhere = harness.seeds[0], harness.seeds[-1] + 1
@@ -131,7 +131,7 @@ def independence(harness: Harness) -> None:
         other.step(script[number])
         text, reward, terminated, truncated, info = alone.step(script[number])
         trace.append((text, float(reward), terminated, truncated, canonical(info)))
-    require(trace == expected, "an episode differs when another instance plays beside it")
+    require(trace == expected, "an episode differs while another instance plays at the same time")
     _, info = spoiled.reset(seed=seed)
     _spoil(info)
     _spoil(spoiled.step(script[0])[4])
@@ -140,7 +140,7 @@ def independence(harness: Harness) -> None:
 
 
 def pickling(harness: Harness) -> None:
-    """A pickled or copied environment goes on where the original stood."""
+    """A pickled or copied environment continues from the state of the original."""
     env = harness.env()
     for script in harness.scripts(env):
         seed = harness.seeds[0]
@@ -203,7 +203,7 @@ CHECKS: Mapping[str, Callable[[Harness], None]] = MappingProxyType(
 
 
 def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:
-    """Check what one ``reset`` returned."""
+    """Check the return value of one ``reset``."""
     text, info = returned
     require(isinstance(text, str) and text in env.observation_space, f"reset returned {text!r:.80}, not in the space")
     for key, kind in (("problem_id", str), ("tools", list), ("system", str)):
@@ -211,15 +211,15 @@ def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:
     for tool in info["tools"]:
         schema = tool.get("function", {}) if isinstance(tool, dict) else {}
         complete = isinstance(schema.get("name"), str) and isinstance(schema.get("parameters"), dict)
-        require(complete, f"info['tools'] holds something that is no function schema: {tool!r:.80}")
+        require(complete, f"info['tools'] holds an entry that is not a function schema: {tool!r:.80}")
     canonical(info)
 
 
 def check_step(env: TextEnv, returned: tuple[str, SupportsFloat, bool, bool, dict[str, Any]]) -> None:
-    """Check what one ``step`` returned."""
+    """Check the return value of one ``step``."""
     text, reward, terminated, truncated, info = returned
     require(isinstance(text, str) and text in env.observation_space, f"step returned {text!r:.80}, not in the space")
-    text.encode("utf-8")  # lone surrogates would break every tokenizer and file
+    text.encode("utf-8")  # lone surrogates would fail in every tokenizer and text file
     require(math.isfinite(float(reward)), f"the reward is {reward!r}, not a finite number")
     require(isinstance(terminated, bool) and isinstance(truncated, bool), "terminated and truncated must be bools")
     require(not (terminated and truncated), "terminated and truncated are both true")
@@ -229,7 +229,7 @@ def check_step(env: TextEnv, returned: tuple[str, SupportsFloat, bool, bool, dic
         require(set(call) >= _CALL_KEYS, f"a call in info lacks {sorted(_CALL_KEYS - set(call))}")
         require(call["status"] in set(ToolStatus), f"{call['status']!r} is not one of the statuses")
         require(isinstance(call["injected"], bool), "a call's 'injected' must be a bool")
-    canonical(info).encode("utf-8")  # nor any file
+    canonical(info).encode("utf-8")  # a file cannot hold them either
     if terminated or truncated:
         _check_end(terminated, float(reward), info)
 
@@ -267,12 +267,12 @@ def _play_out(env: TextEnv, turn: str = "I do not know.") -> None:
         check_step(env, step)
         if step[2] or step[3]:
             return
-    raise AssertionError(f"an episode goes on after {MAX_STEPS} turns")
+    raise AssertionError(f"an episode continues after {MAX_STEPS} turns")
 
 
 def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
     env.reset(seed=seed)
-    # A collector that walks the whole heap of a large process would be measured instead.
+    # The garbage collector is off: in a large process its pass over the heap would dominate the measurement.
     collecting = gc.isenabled()
     gc.disable()
     try:

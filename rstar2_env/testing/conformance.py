@@ -1,4 +1,4 @@
-"""``check_text_env``: does an environment keep the contract that trainers and agents rely on?"""
+"""``check_text_env``: checks that an environment keeps the contract that trainers and agents rely on."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def check_text_env(
     """Check an environment against Gymnasium's API and the contract of docs/environment.md. Needs no pytest.
 
     Args:
-        env: A registered id; a function that makes a new instance; or an instance, which is made anew from its spec, or
-            copied where it has none. Only an id or a function proves that instances share nothing.
-        actions: Turns of the author's own to play beside the usual ones: a right answer, a typical call.
+        env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
+            or copied if it has no spec. Only an id or a function can prove that instances share no state.
+        actions: Turns to play in addition to the usual ones, such as a right answer or a typical call.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.
-        **options: Options of ``gym.make``, with an id: ``sandbox=StubSandbox()`` spares real programs.
+        **options: Options of ``gym.make``, when ``env`` is an id: with ``sandbox=StubSandbox()`` no program is run.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The environment breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: ``skip`` names no check.
+        UnknownNameError: ``skip`` contains a name that is not a check.
         ConfigurationError: The arguments do not fit together.
     """
     what, harness = harness_for(env, seeds, actions, options)

@@ -28,7 +28,7 @@ def stub_tool() -> StubTool:
 
 @pytest.fixture
 def make_env() -> Iterator[MakeEnv]:
-    """A function like ``gym.make`` whose environments are closed when the test ends."""
+    """Return a function like ``gym.make`` that closes its environments when the test ends."""
     made: list[gym.Env[str, str]] = []
 
     def make(env_id: str, **options: Any) -> gym.Env[str, str]:

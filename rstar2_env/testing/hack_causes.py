@@ -1,7 +1,7 @@
-r"""New instances of answers that no verifier should pay, one generator for each cause of docs/verification.md.
+r"""Generators of answers that no verifier should reward, one for each cause of docs/verification.md.
 
-Each function draws one hack: its answer does not solve the problem, or leaves undone what was asked, though a lenient
-comparison calls it equal. Not covered: playing them (see ``hacks``).
+Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
+comparison treats as equal to the gold answer. Not covered: playing the hacks (see ``hacks``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Hack:
         cause: Name of its cause.
         gold: The gold answer.
         answer: The answer.
-        question: The question, where the cause needs one.
+        question: The question, if the cause needs one.
     """
 
     cause: str
@@ -31,7 +31,7 @@ class Hack:
 
 
 def dressed(formula: str) -> Iterator[str]:
-    """A formula in every dress that leaves its value as it is.
+    """Return notational variants of a formula that leave its value unchanged.
 
     Args:
         formula: LaTeX without delimiters.

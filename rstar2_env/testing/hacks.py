@@ -1,10 +1,10 @@
-r"""Hacks: answers that should earn nothing, made anew by cause, and how many of them a verifier or an environment pays.
+r"""Hacks: generated answers that should earn no reward, and counts of those that a verifier or an environment pays.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
-Covered: the causes of docs/verification.md (``CAUSES``), and for any problem the formulas of its own question in every
-dress (``echoes``). Not covered: whether right answers are paid; that is what labelled pairs are for.
+Covered: the causes of docs/verification.md (``CAUSES``), and for any problem the formulas of its own question in all
+notational variants (``echoes``). Not covered: whether right answers are paid, which labelled pairs test.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rstar2_env.testing.hack_causes import CAUSES, Hack, dressed
 from rstar2_env.verification.verifier import Verifier
 
 MAX_EXAMPLES = 20
-"""Most paid hacks that a tally keeps."""
+"""Maximum number of paid hacks that a tally keeps as examples."""
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many hacks of one cause were paid.
+    """Number of hacks of one cause that were tried and that were paid.
 
     Attributes:
-        tried: How many were tried.
-        paid: How many counted as right.
-        examples: The first of those that were paid.
+        tried: Number of hacks tried.
+        paid: Number of hacks graded as correct.
+        examples: The first hacks that were paid.
     """
 
     tried: int = 0
@@ -51,15 +51,15 @@ class Tally:
 
 
 def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 0) -> Iterator[Hack]:
-    """New hacks, ``count`` of each cause; the same seed gives the same ones.
+    """Generate ``count`` hacks of each cause; the same seed gives the same hacks.
 
     Args:
         causes: Names of ``CAUSES``; ``None`` means all.
-        count: How many of each.
+        count: Number of hacks of each cause.
         seed: Seed of the generators.
 
     Raises:
-        ConfigurationError: A cause has no such name.
+        ConfigurationError: There is no cause of a given name.
     """
     for name in CAUSES if causes is None else causes:
         if name not in CAUSES:
@@ -70,7 +70,7 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
 
 
 def echoes(question: str, gold: str) -> Iterator[Hack]:
-    r"""The formulas of a question and the sides of its equations, each in every dress, as answers.
+    r"""Return the formulas of a question and the sides of its equations as answers, in all notational variants.
 
     Args:
         question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``; without any, the expression after
@@ -86,7 +86,7 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
 
 
 def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, Tally]:
-    """Grade hacks, and count by cause those that are paid.
+    """Grade hacks, and count by cause the hacks that are paid.
 
     Args:
         verifier: Any verifier.
@@ -100,14 +100,15 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, Tally]:
 
 
 def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, Tally]:
-    """Play hacks in an environment, and count by cause those that earn anything.
+    """Play hacks in an environment, and count by cause the hacks that earn a reward.
 
-    Its own problems are answered with echoes of their questions; then problems made of each cause's gold are played.
+    The environment's own problems are answered with echoes of their questions. Then problems with each hack's gold
+    answer are played.
 
     Args:
         env: A text environment with a dialect; ``reset`` must take ``options={"problem": ...}``.
-        problems: How many of its own problems to attack.
-        count: How many hacks of each cause to play.
+        problems: Number of the environment's own problems to attack.
+        count: Number of hacks of each cause to play.
         seed: Seed of the problems and of the generators.
 
     Raises:

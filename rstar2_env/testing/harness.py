@@ -16,11 +16,11 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 TextEnv = gym.Env[str, str]
 
 MAX_STEPS = 1000
-"""Turns after which an unfinished episode shows that the environment has no budget of its own."""
+"""Number of turns after which an unfinished episode means that the environment has no budget."""
 
 
 class ConformanceError(Rstar2Error, AssertionError):
-    """What was checked breaks its contract; the message lists every clause that it breaks."""
+    """A checked part breaks its contract; the message lists every clause that it breaks."""
 
 
 def require(condition: object, message: str) -> None:
@@ -36,7 +36,7 @@ class Harness:
     Attributes:
         make: Makes a new instance.
         seeds: Seeds of the episodes that are played.
-        actions: Turns that the author wants played, beside the usual ones.
+        actions: Turns to play in addition to the usual ones.
     """
 
     make: Callable[[], TextEnv]
@@ -57,7 +57,7 @@ class Harness:
                 self._made.pop().close()
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
-        """Turns to play, episode by episode: text alone, calls of every tool, the author's own."""
+        """Return the turns to play, by episode: text only, calls of every tool, the given ``actions``."""
         _, info = env.reset(seed=self.seeds[0])
         calls = [typical_call(env, tool) for tool in info.get("tools", ())]
         unknown = write_call(env, "no_such_tool", {})
@@ -68,7 +68,7 @@ class Harness:
         return scripts + [[action, "I do not know."] for action in self.actions]
 
     def play(self, env: TextEnv, seed: int, turns: Sequence[str]) -> list[Any]:
-        """Play one episode, recorded as comparable data: every return of ``reset`` and ``step``, until it ends.
+        """Play one episode until it ends; return every result of ``reset`` and ``step`` as comparable data.
 
         Args:
             env: The environment.
@@ -88,16 +88,16 @@ class Harness:
 def harness_for(
     env: str | TextEnv | Callable[[], TextEnv], seeds: Sequence[int], actions: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, Harness]:
-    """The name of what is tested, and a harness for it.
+    """Return the name of the environment under test, and a harness for it.
 
     Args:
         env: An id, an environment, or a function that makes one.
         seeds: Seeds of the episodes that are played; at least one.
         actions: Turns to play in addition to the usual ones.
-        options: Options of ``gym.make``, with an id.
+        options: Options of ``gym.make``, when ``env`` is an id.
 
     Raises:
-        ConfigurationError: Options came with something that is not an id, or there are no seeds.
+        ConfigurationError: Options were given and ``env`` is not an id, or there are no seeds.
     """
     if not seeds:
         raise ConfigurationError("check_text_env needs at least one seed.")
@@ -120,12 +120,12 @@ def harness_for(
 
 
 def canonical(info: Mapping[str, Any]) -> str:
-    """``info`` as JSON, the same for equal contents."""
+    """Return ``info`` as JSON text; equal contents give equal texts."""
     return json.dumps(info, sort_keys=True, allow_nan=False, ensure_ascii=False)
 
 
 def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
-    """A call in the environment's own dialect, or in that of ``rstar2`` when it has none.
+    """Write a call in the environment's dialect, or in the ``rstar2`` dialect if it has none.
 
     Args:
         env: The environment.
@@ -134,14 +134,14 @@ def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
     """
     dialect = getattr(env.unwrapped, "dialect", None)
     if dialect is not None and hasattr(dialect, "format_call"):
-        # A dialect of code fences has no way to name a tool that does not exist.
+        # A code-fence dialect cannot name a tool that does not exist.
         with suppress(LookupError, ValueError, TypeError):
             return str(dialect.format_call(name, arguments))
     return f"<tool_call>{json.dumps({'name': name, 'arguments': dict(arguments)})}</tool_call>"
 
 
 def typical_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
-    """A call of a tool with arguments that fit its schema."""
+    """Write a call of a tool with arguments that fit its schema."""
     function = tool["function"]
     return write_call(env, function["name"], _fitting(function["parameters"]) or {})
 

@@ -1,6 +1,6 @@
 """Hostile and malformed turns, which every text environment must accept without an exception.
 
-Covered: broken and hostile text for any environment, in the syntax of tags and of code fences. Not covered: programs
+Covered: malformed and hostile text for any environment, in tag and code-fence syntax. Not covered: programs
 that attack a sandbox (``hostile_code``).
 """
 
@@ -70,7 +70,7 @@ HOSTILE_TURNS: Mapping[str, str] = MappingProxyType(
         "many code fences": "```python\n" * _MANY,
     }
 )
-"""Every hostile turn by what is wrong with it."""
+"""Every hostile turn, by a name that describes its defect."""
 
 REPEATED: Mapping[str, str] = MappingProxyType(
     {
@@ -85,4 +85,4 @@ REPEATED: Mapping[str, str] = MappingProxyType(
         "angle brackets": "<",
     }
 )
-"""What a turn may repeat thousands of times; reading it must take time in proportion."""
+"""Texts that a turn may repeat thousands of times; reading a turn must take linear time."""

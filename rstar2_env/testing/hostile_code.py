@@ -1,7 +1,7 @@
-"""Hostile programs that every provider's sandbox has to survive.
+"""Hostile programs that every provider's sandbox must survive.
 
-Covered: sources that break parsers, attempts on the harness around a program, processes and signals, system calls,
-memory and files. Each says which statuses are acceptable. Not covered: escapes, which ``rstar2_env.sandbox.check``
+Covered: sources that crash parsers, attacks on the harness around a program, processes and signals, system calls,
+memory and files. Each program lists its acceptable statuses. Not covered: escapes, which ``rstar2_env.sandbox.check``
 tries.
 """
 
@@ -16,7 +16,7 @@ from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 
 HOSTILE_LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)
-"""The limits that the programs are written for."""
+"""The limits under which the programs must run."""
 _PATIENT_S = 9.0
 _LONGEST_S = 25.0
 
@@ -26,13 +26,13 @@ class HostileProgram:
     """A program, and its acceptable results.
 
     Attributes:
-        name: What it does.
+        name: A short description of the program.
         expect: Values of the statuses that it may end with.
         code: Its source.
-        contains: What its standard output must contain.
-        absent: What its standard output must not contain.
-        max_wall_s: Largest ``wall_s`` of its outcome, in seconds. By default less than the programs sleep that would be
-            waited for by mistake, and more than a busy machine needs to end sixty processes.
+        contains: Text that its standard output must contain.
+        absent: Text that its standard output must not contain.
+        max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is less than the sleep of child
+            programs that a sandbox must not wait for, and more than a busy machine needs to end sixty processes.
     """
 
     name: str
@@ -44,17 +44,17 @@ class HostileProgram:
 
 
 def hostile_programs() -> list[HostileProgram]:
-    """Every program. Made anew each time: one of them is 100 MB long."""
+    """Return every program. The list is built at each call, because one program is 100 MB long."""
     return [*parser_programs(), *HARNESS, *PROCESSES, *SYSTEM]
 
 
 def survive(sandbox: Sandbox, program: HostileProgram) -> None:
     """Run a program; check that its result is acceptable and that the next call is unaffected.
 
-    A program that must not run into its wall-clock limit gets a longer one, so that the load does not matter.
+    If a time-out is not an acceptable result, the wall-clock limit is raised, so that machine load does not matter.
 
     Raises:
-        AssertionError: It did not; the message says what was seen.
+        AssertionError: The result is not acceptable, or the next call fails; the message describes the result.
     """
     limits = HOSTILE_LIMITS if "timeout" in program.expect else replace(HOSTILE_LIMITS, wall_s=_PATIENT_S)
     outcome = sandbox.run(Job(program.code, limits=limits))
@@ -78,7 +78,7 @@ def _program(name: str, expect: str, code: str, contains: str = "", absent: str 
 
 
 def parser_programs() -> list[HostileProgram]:
-    """Sources that break parsers."""
+    """Return sources that crash parsers."""
     return [
         _program("100 MB of source", "empty memory timeout", "#" + "x" * (100 << 20)),
         _program("unary minus, 200,000 deep", "syntax_error memory exception", "-" * 200_000 + "1"),

@@ -1,4 +1,4 @@
-"""What a stub answers: always the same, one answer after the other, or what a function says."""
+"""Planned answers of a stub: a constant, a sequence, or the results of a function."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Plan(Generic[A]):
     """Answers to the calls of a stub, in the order in which they come. Safe to call from any thread.
 
     Args:
-        plan: One answer for every call; a sequence of answers, of which the last one stays; or a function that is given
-            what the stub was given.
-        read: Turns an answer as a user may write it (a status, a string) into the real thing.
+        plan: One answer for every call; a sequence of answers, the last of which repeats; or a function that receives
+            the arguments of the stub.
+        read: Converts an answer as a user may write it (a status, a string) to an answer object.
 
     Raises:
         ConfigurationError: The sequence is empty.
@@ -33,13 +33,13 @@ class Plan(Generic[A]):
             self._function = plan
         elif isinstance(plan, Sequence) and not isinstance(plan, str):
             if not plan:
-                raise ConfigurationError("A stub's plan must hold at least one answer; the last one stays.")
+                raise ConfigurationError("A stub's plan must hold at least one answer; the last one repeats.")
             self._answers = [read(answer) for answer in plan]
         else:
             self._answers = [read(plan)]
 
     def next(self, *given: Any) -> A:
-        """The answer to the next call; a function's exceptions pass through."""
+        """Return the answer to the next call; exceptions of the function pass through."""
         if self._function is not None:
             return self._read(self._function(*given))
         with self._lock:

@@ -1,4 +1,4 @@
-"""Runs the checks of a conformance suite and tells everything that is broken at once."""
+"""Run the checks of a conformance suite, and report all failures in one error."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def run_checks(
     """Run every check, and raise one error that lists the broken ones.
 
     Args:
-        what: What is under test, for the message.
-        checks: Functions of the harness, by name; each raises where its clause does not hold.
-        harness: Makes what is under test.
+        what: Name of the part under test, for the message.
+        checks: Functions of the harness, by name; each raises if its clause does not hold.
+        harness: Makes the part under test.
         skip: Names of checks to leave out.
         after: Called after every check, to clean up.
         strict: Whether a warning breaks a check.
@@ -36,7 +36,7 @@ def run_checks(
 
     Raises:
         ConformanceError: A check failed; the message names each with what it found.
-        UnknownNameError: ``skip`` names no check.
+        UnknownNameError: ``skip`` contains a name that is not a check.
     """
     for name in skip:
         if name not in checks:
@@ -46,7 +46,7 @@ def run_checks(
     with warnings.catch_warnings():
         if strict:
             warnings.simplefilter("error")
-            # What others' modules do wrong on their way out is nobody's here.
+            # Warnings that other packages cause, such as on cleanup, do not concern the part under test.
             for category in (ResourceWarning, DeprecationWarning, ImportWarning):
                 warnings.simplefilter("ignore", category)
         for name, check in checks.items():
@@ -61,10 +61,10 @@ def run_checks(
                 if after is not None:
                     after()
     if broken:
-        clauses = "\n".join(f"- {name}: {_told(error)}" for name, error in broken)
+        clauses = "\n".join(f"- {name}: {_describe(error)}" for name, error in broken)
         raise ConformanceError(f"{what} breaks {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
     return made
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"

@@ -1,8 +1,8 @@
 """The clauses of the sandbox contract, one function each; ``check_sandbox`` runs them all.
 
-Covered: what holds for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and that
-programs can reach nothing outside. Not covered: what becomes of calls when a provider's own parts die, which its own
-tests must bring about.
+Covered: the rules for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and
+isolation of programs. Not covered: the results of calls when a provider's own processes die, which its own tests must
+cause.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class SandboxHarness:
         return self._shared
 
     def fresh(self) -> Sandbox:
-        """A sandbox of a check's own, which it may close."""
+        """Make a new sandbox for one check, which the check may close."""
         self._made.append(self._make())
         return self._made[-1]
 
     def adopt(self, sandbox: Sandbox) -> Sandbox:
-        """Close this one as well when all is done."""
+        """Register a sandbox, which ``close`` then closes."""
         self._made.append(sandbox)
         return sandbox
 
@@ -67,7 +67,7 @@ class SandboxHarness:
 
 
 def protocol(harness: SandboxHarness) -> None:
-    """It has every method of ``Sandbox``, and names each layer of isolation once."""
+    """It has every method of ``Sandbox``, and lists each isolation layer once."""
     require(isinstance(harness.sandbox, Sandbox), f"{type(harness.sandbox).__name__} lacks a method of Sandbox")
     layers = harness.sandbox.capabilities()
     require(all(isinstance(layer, Capability) for layer in layers), f"capabilities() holds more than layers: {layers}")
@@ -76,7 +76,7 @@ def protocol(harness: SandboxHarness) -> None:
 
 
 def statuses(harness: SandboxHarness) -> None:
-    """Each way for a program to end has its status, exit code or signal, and the program's own words."""
+    """Each way for a program to end gives the right status, exit code or signal, and the program's own output."""
     for code, status, fields in _ENDINGS:
         outcome = harness.sandbox.run(Job(code))
         _expect(code, outcome, status, attempts=1, truncated=False, session=None, **fields)
@@ -87,7 +87,7 @@ def statuses(harness: SandboxHarness) -> None:
 
 
 def inputs(harness: SandboxHarness) -> None:
-    """A program gets its standard input and its files, any text and any bytes, and output comes back unchanged."""
+    """A program receives its standard input and files, with any text and bytes; its output is returned unchanged."""
     text = "äöü €\U0001f600 \ud800\n"
     data = bytes(range(256))
     code = "import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read())\n"
@@ -105,7 +105,7 @@ def inputs(harness: SandboxHarness) -> None:
 
 
 def limits(harness: SandboxHarness) -> None:
-    """Wall clock, CPU time, memory, processes, output and files are bounded, each with its own status."""
+    """Wall-clock time, CPU time, memory, processes, output and files are limited, each with its own status."""
     run = harness.sandbox.run
     outcome = run(Job("print('begun', flush=True)\nwhile True: pass", limits=Limits(wall_s=0.5)))
     _expect("an endless loop", outcome, ToolStatus.TIMEOUT, stdout="begun\n")
@@ -128,7 +128,7 @@ def limits(harness: SandboxHarness) -> None:
 
 
 def clock(harness: SandboxHarness) -> None:
-    """The wall clock runs from a program's start: waiting for a place counts for nothing."""
+    """Wall-clock time starts with the program: waiting for a free worker does not count."""
     jobs = [Job("import time\ntime.sleep(0.3)", limits=Limits(wall_s=5.0))] * 40
     for outcome in harness.sandbox.run_many(jobs):
         _expect("a program that slept 0.3 s", outcome, ToolStatus.EMPTY)
@@ -136,7 +136,7 @@ def clock(harness: SandboxHarness) -> None:
 
 
 def fresh_processes(harness: SandboxHarness) -> None:
-    """No call finds anything of an earlier one: no files, no changed modules, no processes."""
+    """No call finds traces of an earlier call: no files, no changed modules, no processes."""
     spoil = "import builtins, json, math\nmath.pi, builtins.left, json.dumps = 3, 1, None\nopen('left', 'w').write('x')"
     look = "import builtins, json, math, os\n"
     look += "print(math.pi > 3.1, 'left' in vars(builtins), json.dumps(1), os.listdir('.'))"
@@ -146,7 +146,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """The same seed gives the same draws and the same hashes, another seed others."""
+    """The same seed gives the same random draws and hashes; another seed gives different ones."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed drew {first!r} and then {again!r}")
@@ -160,7 +160,7 @@ def replay(harness: SandboxHarness) -> None:
 
 
 def many_at_once(harness: SandboxHarness) -> None:
-    """Outcomes come in the order of the jobs, and to whoever asked: from threads and event loops alike."""
+    """Outcomes are returned in the order of the jobs and to the right caller, in threads and in event loops."""
     sandbox = harness.sandbox
     outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
     _values("run_many", outcomes, range(30))
@@ -189,7 +189,7 @@ def event_loop(harness: SandboxHarness) -> None:
     require(asyncio.run(turns()) > 3, "the event loop stood still while a program ran")
 
     async def cancel() -> Outcome:
-        # More than can run at once: were one of them to go on, the last would wait for it.
+        # More than can run at once: if a cancelled one continued, the last call would wait for it.
         calls = [asyncio.create_task(harness.sandbox.arun(SLEEP)) for _ in range(16)]
         await asyncio.sleep(0.3)
         for call in calls:
@@ -202,11 +202,11 @@ def event_loop(harness: SandboxHarness) -> None:
 
     begun = time.monotonic()
     _expect("a call after 16 that were cancelled", asyncio.run(cancel()), ToolStatus.OK, stdout="1\n")
-    require(time.monotonic() - begun < 30, "programs that slept 60 s went on after their calls were cancelled")
+    require(time.monotonic() - begun < 30, "programs that slept 60 s continued after their calls were cancelled")
 
 
 def mistakes(harness: SandboxHarness) -> None:
-    """A job that cannot be run raises ``ConfigurationError`` to its caller, and affects no other call."""
+    """A job that cannot be run raises ``ConfigurationError`` in its caller, and affects no other call."""
     wrong: dict[str, Any] = {
         "a string for a job": "print(1)",
         "a file outside of the working folder": Job("1", files={"../x": b""}),
@@ -226,7 +226,7 @@ def mistakes(harness: SandboxHarness) -> None:
 
 
 def sessions(harness: SandboxHarness) -> None:
-    """A session keeps its state from cell to cell, apart from others, and every outcome says what became of it."""
+    """A session keeps its state between cells, separate from other sessions; every outcome reports its state."""
     run = harness.sandbox.run
     begun = Job("import random\nx = 1\nrandom.random()", session="check a", seed=1)
     _expect("a first cell", run(begun), ToolStatus.OK, session="new", session_note=None, exit_code=None)
@@ -254,7 +254,7 @@ def sessions(harness: SandboxHarness) -> None:
 
 
 def isolation(harness: SandboxHarness) -> None:
-    """Nothing outside can be reached: every attempt to escape that ``rstar2 sandbox check`` makes is held."""
+    """A program cannot reach anything outside: every escape attempt of ``rstar2 sandbox check`` fails."""
     if broken := [f"{trial.layer} ({trial.detail})" for trial in try_to_escape(harness.sandbox) if not trial.held]:
         raise AssertionError(f"escapes succeed: {'; '.join(broken)}")
 
@@ -266,7 +266,7 @@ def survival(harness: SandboxHarness) -> None:
 
 
 def closing(harness: SandboxHarness) -> None:
-    """``close`` answers calls in flight with ``unavailable``; a second one has no effect; later calls are refused."""
+    """``close`` ends calls in flight as ``unavailable``; a second ``close`` has no effect; later calls raise."""
     with harness.fresh() as sandbox, ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(sandbox.run, SLEEP) for _ in range(2)]
         threading.Timer(0.5, sandbox.close).start()
@@ -283,7 +283,7 @@ def closing(harness: SandboxHarness) -> None:
 
 
 def pickling(harness: SandboxHarness) -> None:
-    """It is pickled as its options: the copy runs its own jobs, and closing it does not affect the original."""
+    """Its pickle holds its options: the copy runs its own jobs, and closing the copy does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
         require(copy is not harness.sandbox, "the copy is the original")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
@@ -355,7 +355,7 @@ _ENDINGS: tuple[tuple[str, ToolStatus, dict[str, Any]], ...] = (
     ("import os\nos.abort()", ToolStatus.EXCEPTION, {"signal": "SIGABRT", "exit_code": None}),
     ("raise MemoryError", ToolStatus.MEMORY, {"error_type": "MemoryError"}),
 )
-"""Programs, and how they end: the status, and fields of the outcome."""
+"""Programs with their expected status and outcome fields."""
 
 
 def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) -> None:

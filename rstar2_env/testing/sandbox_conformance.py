@@ -1,4 +1,4 @@
-"""``check_sandbox``: does a provider keep the contract that tools and environments rely on?"""
+"""``check_sandbox``: checks that a provider keeps the contract that tools and environments rely on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def check_sandbox(make: Callable[[], Sandbox], *, skip: Collection[str] = ()) ->
     """Check a provider of sandboxes against the contract of docs/sandbox.md. Needs no pytest.
 
     Args:
-        make: Makes a running sandbox: ``lambda: make_sandbox("mine", workers=2)``. It is called a few times; what it
-            made is closed in the end.
-        skip: Names of checks to leave out (``SANDBOX_CHECKS``): ``"sessions"`` for a provider that keeps none,
-            ``"isolation"`` and ``"survival"`` for one that isolates nothing.
+        make: Makes a running sandbox: ``lambda: make_sandbox("mine", workers=2)``. It is called a few times; its
+            sandboxes are closed at the end.
+        skip: Names of checks to leave out (``SANDBOX_CHECKS``): ``"sessions"`` for a provider without
+            sessions, ``"isolation"`` and ``"survival"`` for a provider without isolation.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The provider breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: ``skip`` names no check.
+        UnknownNameError: ``skip`` contains a name that is not a check.
     """
     harness = SandboxHarness(make)
     try:

@@ -1,8 +1,8 @@
-"""``StubSandbox``: a sandbox that runs nothing, so that environments can be tested without a fork.
+"""``StubSandbox``: a sandbox that runs nothing, for tests of environments without a fork.
 
-Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, waiting, or failing on a plan; which
-sessions there are and how they end. Not covered: running code, so a session holds no state. It isolates nothing because
-it runs nothing.
+Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; answers that are instant, delayed, or failures from a
+plan; the names of sessions and their ends. Not covered: running code; therefore a session holds no state, and there is
+no isolation.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class StubSandbox:
     """Answers every job from a plan, at once or after a set time. Safe to call from any thread.
 
     Args:
-        plan: One answer, a sequence of answers (the last one stays), or a function of the ``Job``. An answer is an
-            ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for what a program that
-            succeeded printed.
+        plan: One answer, a sequence of answers (the last one repeats), or a function of the ``Job``. An answer is an
+            ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for the output of a program
+            that succeeded.
         wait_s: Seconds that every job takes; jobs of one ``run_many`` wait together.
 
-    A job with a session begins one or goes on with it, and the answer says which, unless it is an ``Outcome`` that
-    names the session's state itself. A signal or ``unavailable`` ends a session; a time-out without a signal interrupts
-    it. ``sessions`` holds the names of those that live.
+    A job with a session name starts or continues that session, and the outcome reports which, unless the plan's
+    ``Outcome`` sets the session's state itself. A signal or ``unavailable`` ends a session; a time-out without a signal
+    interrupts it. ``sessions`` holds the names of the live sessions.
 
     Raises:
         ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
@@ -83,14 +83,14 @@ class StubSandbox:
         return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Answer all jobs, in their order; they wait together."""
+        """Answer all jobs, in order; they wait together."""
         outcomes = [self._answer(job) for job in jobs]
         if self.wait_s > 0 and outcomes:
             time.sleep(self.wait_s)
         return outcomes
 
     def capabilities(self) -> Sequence[Capability]:
-        """Empty: nothing runs, so nothing is isolated."""
+        """Return an empty set: nothing runs, so nothing is isolated."""
         return ()
 
     def end_session(self, name: str) -> None:
@@ -123,7 +123,7 @@ class StubSandbox:
         return replace(outcome, wall_s=self.wait_s) if self.wait_s > 0 and not outcome.wall_s else outcome
 
     def _in_session(self, name: str, outcome: Outcome) -> Outcome:
-        """The outcome of a cell, with what became of its session."""
+        """Return the outcome of a cell, with the state of its session."""
         state, note = outcome.session, outcome.session_note
         if state is None:
             state = "kept" if name in self.sessions else "new"

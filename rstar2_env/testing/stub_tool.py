@@ -21,9 +21,9 @@ class StubTool:
     """Answers every call from a plan, at once or after a set time. Safe to call from any thread.
 
     Args:
-        plan: One answer, a sequence of answers (the last one stays), or a function of the arguments and the
+        plan: One answer, a sequence of answers (the last one repeats), or a function of the arguments and the
             ``CallContext``. An answer is a ``ToolResult``, a ``ToolStatus``, or the text of a success. Without a plan
-            the tool shows its arguments as JSON.
+            the tool returns its arguments as JSON.
         name: The name that calls use.
         description: Its description for the model.
         parameters: JSON schema of the arguments; any object by default.
@@ -70,7 +70,7 @@ class StubTool:
         return ToolResult(self._spec.name, status, answer, wall_s=self.wait_s)
 
     def close(self) -> None:
-        """Record that it was closed; it may be called again."""
+        """Record that the tool was closed; ``close`` may be called again."""
         self.closed = True
 
 

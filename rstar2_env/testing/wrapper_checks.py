@@ -1,6 +1,6 @@
 """The clauses of the wrapper contract, one function each; ``check_wrapper`` runs them all around every environment.
 
-Covered: what holds for every wrapper of text environments. Not covered: what a wrapper is for, which its own tests
+Covered: the rules for every wrapper of text environments. Not covered: the purpose of a wrapper, which its own tests
 must check.
 """
 
@@ -18,12 +18,12 @@ import gymnasium as gym
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, Harness, TextEnv, require
-from rstar2_env.testing.plain_env import PlainWrapper
+from rstar2_env.testing.toy_env import PlainWrapper
 
 Wrap = Callable[[TextEnv], TextEnv]
 
 _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
-"""Clauses of the environment's contract that do not concern wrappers, or take long to check."""
+"""Clauses of the environment contract that do not concern wrappers, or that take long to check."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class WrapperHarness:
 
     Attributes:
         wrap: Puts the wrapper around an environment.
-        envs: What makes each environment that it is put around, by name.
+        envs: Functions that make the environments to wrap, by name.
         seeds: Seeds of the episodes that are played.
     """
 
@@ -42,20 +42,20 @@ class WrapperHarness:
     _made: list[TextEnv] = field(default_factory=list)
 
     def pairs(self) -> Iterator[tuple[str, Harness, Harness]]:
-        """For each environment its name, and what plays it bare and wrapped."""
+        """Yield for each environment its name, and harnesses that play it bare and wrapped."""
         for name, make in self.envs.items():
             bare, wrapped = _then(make, self.keep), _then(make, self.wrapped)
             yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
 
     def wrapped(self, env: TextEnv) -> TextEnv:
-        """An environment with the wrapper around it, which ``close`` closes."""
+        """Make an environment with the wrapper around it, which ``close`` closes."""
         self.keep(env)
         return self.keep(self.wrap(env))
 
     def close(self) -> None:
         """Close everything that was made."""
         while self._made:
-            with suppress(Exception):  # what does not close has its own check
+            with suppress(Exception):  # ``closing`` checks environments that fail to close
                 self._made.pop().close()
 
     def keep(self, env: TextEnv) -> TextEnv:
@@ -65,7 +65,7 @@ class WrapperHarness:
 
 
 def _then(make: Callable[[], TextEnv], *steps: Wrap) -> Callable[[], TextEnv]:
-    """What makes an environment and puts each wrapper around it, in that order."""
+    """Return a function that makes an environment and puts each wrapper around it, in that order."""
 
     def made() -> TextEnv:
         env = make()
@@ -77,7 +77,7 @@ def _then(make: Callable[[], TextEnv], *steps: Wrap) -> Callable[[], TextEnv]:
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """It is a ``gymnasium.Wrapper``: what is inside can be reached, and its spaces are of text."""
+    """It is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -111,7 +111,7 @@ def shapes(harness: WrapperHarness) -> None:
 
 
 def seeds(harness: WrapperHarness) -> None:
-    """``reset`` hands its seed and its options on: the problem is the one that the environment alone would play."""
+    """``reset`` passes on its seed and options: the problem is the same as in the bare environment."""
     for name, bare, wrapped in harness.pairs():
         alone, env = bare.env(), wrapped.env()
         for seed in range(harness.seeds[0], harness.seeds[0] + 8):
@@ -133,12 +133,12 @@ def seeds(harness: WrapperHarness) -> None:
             env.reset(seed=harness.seeds[0])
             require(
                 len({env.reset()[1].get("problem_id") for _ in range(12)}) > 1,
-                f"around {name}, every reset() without a seed plays the same; hand on no seed of its own twice",
+                f"around {name}, every reset() without a seed plays the same; never pass on the same own seed twice",
             )
 
 
 def information(harness: WrapperHarness) -> None:
-    """Everything that ``info`` says stays in it; a wrapper adds to it."""
+    """Every entry of ``info`` stays; a wrapper only adds entries."""
     for name, bare, wrapped in harness.pairs():
         alone, env = bare.env(), wrapped.env()
         for script in bare.scripts(alone):
@@ -157,7 +157,7 @@ def information(harness: WrapperHarness) -> None:
 
 
 def calls(harness: WrapperHarness) -> None:
-    """No tool call is added or lost, and whatever it does to one shows: ``injected``, or the status ``blocked``."""
+    """No tool call is added or lost, and a changed call is marked: ``injected``, or the status ``blocked``."""
     for name, bare, wrapped in harness.pairs():
         alone, env = bare.env(), wrapped.env()
         for script in bare.scripts(alone):
@@ -184,7 +184,7 @@ def contract(harness: WrapperHarness) -> None:
 
 
 def composition(harness: WrapperHarness) -> None:
-    """With another wrapper inside or outside it plays the same."""
+    """It plays the same with another wrapper inside or outside it."""
     for name, make in harness.envs.items():
         plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
@@ -209,11 +209,11 @@ def composition(harness: WrapperHarness) -> None:
 
 
 def remaking(harness: WrapperHarness) -> None:
-    """``gym.make(env.spec)`` makes it again, wrapper and options."""
+    """``gym.make(env.spec)`` makes the environment again, with the wrapper and its options."""
     for name, make in harness.envs.items():
         env = harness.wrapped(make())
         if env.unwrapped.spec is None:
-            continue  # made without Gymnasium's registry, so that nothing can make it again
+            continue  # made without Gymnasium's registry, so it has no spec
         try:
             spec = env.spec
             assert spec is not None
@@ -226,7 +226,7 @@ def remaking(harness: WrapperHarness) -> None:
         inner, outer = _layers(again), _layers(env)
         require(inner == outer, f"around {name}, gym.make(env.spec) makes {inner} and not {outer}")
         same = again.reset(seed=harness.seeds[0]) == env.reset(seed=harness.seeds[0])
-        require(same, f"around {name}, what gym.make(env.spec) makes starts differently; record every option")
+        require(same, f"around {name}, the environment of gym.make(env.spec) starts differently; record every option")
 
 
 def closing(harness: WrapperHarness) -> None:

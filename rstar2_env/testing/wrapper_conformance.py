@@ -1,4 +1,4 @@
-"""``check_wrapper``: does a wrapper compose with every text environment, and keep the contract around each?"""
+"""``check_wrapper``: checks that a wrapper composes with every text environment and keeps the contract."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def check_wrapper(
 
     Args:
         wrapper: A class, or a function that puts one wrapper or several around an environment.
-        envs: What it is put around: registered ids, whose sandbox becomes a stub, or functions that make an
+        envs: Environments to wrap: registered ids, whose sandbox is replaced with a stub, or functions that make an
             environment.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.WRAPPER_CHECKS``.
-        **options: Of the wrapper, after the environment.
+        **options: Options of the wrapper.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The wrapper breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: ``skip`` names no check.
+        UnknownNameError: ``skip`` contains a name that is not a check.
         ConfigurationError: The arguments do not fit together, or the wrapper refuses its options.
     """
     if not callable(wrapper) or isinstance(wrapper, gym.Env):
@@ -61,7 +61,7 @@ def check_wrapper(
 
 
 def _stubbed(env_id: str) -> TextEnv:
-    """An environment whose programs are not run, where it runs any."""
+    """Make an environment with a stub in place of its sandbox, if it has one."""
     try:
         return gym.make(env_id, sandbox=StubSandbox("42 and more"), disable_env_checker=True)
     except (TypeError, ConfigurationError):  # it runs no programs

@@ -14,7 +14,7 @@ from rstar2_env.adapters.langgraph import env_tools, start
 from rstar2_env.adapters.loop_agent import play
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.play.episode import play_episode
-from rstar2_env.testing.plain_env import PlainEnv
+from rstar2_env.testing.toy_env import PlainEnv
 
 
 def graph(box, server, checkpointer=None):

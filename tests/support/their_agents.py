@@ -18,7 +18,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing import AGENT_CHECKS, StubSandbox, check_agent
-from rstar2_env.testing.plain_env import PlainEnv
+from rstar2_env.testing.toy_env import PlainEnv
 
 PROBLEM = Problem("p", "6*7?", "42")
 TOOL = "execute_python_code_with_standard_io"

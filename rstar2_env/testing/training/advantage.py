@@ -1,4 +1,4 @@
-"""``check_advantage``: are its numbers those of the episodes, however they are split over processes?"""
+"""``check_advantage``: checks that advantages depend on the episodes alone, and not on their split over processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REWARDS = (
     (1.0, 0.0),
     (1.0, 1.0, 0.0, 1.0),
 )
-"""Rewards of the groups of a batch."""
+"""Rewards of the groups of a batch, group by group."""
 _CLOSE = 1e-9
 
 
@@ -40,7 +40,7 @@ class AdvantageHarness:
     """One advantage estimator under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new estimator.
         zero_when_equal: Whether equal rewards of a whole batch must give zeros.
     """
 
@@ -48,15 +48,15 @@ class AdvantageHarness:
     zero_when_equal: bool
 
     def batch(self) -> Groups:
-        """The episodes of a batch that train, group by group."""
+        """Return the trainable episodes of a batch, group by group."""
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
-        """The advantages of the groups, on one process."""
+        """Compute the advantages of the groups on one process."""
         return self.on(1, groups, estimator)
 
     def on(self, processes: int, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
-        """The advantages of the groups, which are dealt to processes as blocks, some of them empty; in order."""
+        """Compute the advantages, in order, of groups that are split over processes in blocks, some of them empty."""
         share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
         blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
         found = in_processes(len(blocks), lambda ranks: (estimator or self.make())(blocks[ranks.rank], ranks))
@@ -80,8 +80,8 @@ def shapes(harness: AdvantageHarness) -> None:
 
 
 def edges(harness: AdvantageHarness) -> None:
-    """No group, a group without an episode, and groups of one are taken too."""
-    require(harness.values([]) == [], "of no group, it returned advantages")
+    """It accepts zero groups, a group without an episode, and groups of one episode."""
+    require(harness.values([]) == [], "for zero groups, it returned advantages")
     for groups in ([group_of(())], [group_of((1.0,))], [group_of((1.0, 0.0)), group_of((), number=1)]):
         values = harness.values(groups)
         require([len(own) for own in values] == [len(group) for group in groups], "of small groups, it returned others")
@@ -89,7 +89,7 @@ def edges(harness: AdvantageHarness) -> None:
 
 
 def processes(harness: AdvantageHarness) -> None:
-    """However the groups are split over processes, also when one has none, their advantages are the same."""
+    """The advantages do not depend on the split of groups over processes, even if a process has no group."""
     groups = harness.batch()
     expected = harness.values(groups)
     for count in (2, 3, 4):
@@ -106,7 +106,7 @@ def order(harness: AdvantageHarness) -> None:
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
-    """Of two episodes that differ in nothing but their rewards, the better one has the higher advantage."""
+    """If two episodes differ only in their rewards, the better one has the higher advantage."""
     (worse,) = group_of((0.0,))
     better = copy.deepcopy(worse)
     better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0
@@ -115,7 +115,7 @@ def better_is_higher(harness: AdvantageHarness) -> None:
 
 
 def equal_rewards(harness: AdvantageHarness) -> None:
-    """Where all rewards of the batch are equal there is nothing to learn: exact zeros, whatever rounding does."""
+    """If all rewards of the batch are equal, every advantage is exactly zero, despite rounding."""
     if not harness.zero_when_equal:
         return
     for reward in (0.0, 1.0, 0.1, 1 / 3):
@@ -125,7 +125,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
 
 
 def purity(harness: AdvantageHarness) -> None:
-    """The episodes alone decide: nothing of them changes, and the same groups give the same advantages again."""
+    """It does not change the episodes, and the same groups give the same advantages again."""
     groups = harness.batch()
     before = copy.deepcopy(groups)
     estimator = harness.make()
@@ -133,7 +133,7 @@ def purity(harness: AdvantageHarness) -> None:
         first = harness.values(groups, estimator)
     require(groups == before, "it changed the episodes")
     if not hasattr(estimator, "state_dict"):
-        _require_same(harness.values(groups, estimator), first, "asked twice, it returns other advantages")
+        _require_same(harness.values(groups, estimator), first, "called twice, it returns different advantages")
 
 
 def pickling(harness: AdvantageHarness) -> None:
@@ -160,20 +160,20 @@ def check_advantage(
     Args:
         advantage: A name as a recipe writes it (``"group_norm:eps=1e-6"``, ``"./mine.py:Name"``), a class, or the
             estimator itself, an object or a function.
-        zero_when_equal: Whether equal rewards must give zeros; false for one without a baseline.
+        zero_when_equal: Whether equal rewards must give zeros; false for an estimator without a baseline.
         skip: Names of checks to leave out; see ``rstar2_env.testing.ADVANTAGE_CHECKS``.
-        **options: Of the estimator, with a name or a class.
+        **options: Options of the estimator, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The estimator breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no estimator of that name, or ``skip`` names no check.
+        UnknownNameError: There is no estimator of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("advantage", advantage, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     harness = AdvantageHarness(make, zero_when_equal)
     return run_checks(f"The advantage {what}", ADVANTAGE_CHECKS, harness, skip=skip)
 

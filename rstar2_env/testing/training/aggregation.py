@@ -1,4 +1,4 @@
-"""``check_aggregation``: is the loss the same, however its rows are split?"""
+"""``check_aggregation``: checks that the loss does not depend on the split of its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LENGTHS = np.array([5, 1, 12, 0, 7, 7, 3, 40, 2], dtype=np.int64)
-"""Policy tokens of the rows of a batch; one has none."""
+"""Number of policy tokens in each row of a batch; one row has none."""
 GROUPS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 7], dtype=np.int64)
 _CLOSE = 1e-12
 
@@ -31,13 +31,13 @@ class AggregationHarness:
     """One aggregation under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new aggregation.
     """
 
     make: Callable[[], Any]
 
     def weights(self, lengths: Ints = LENGTHS, groups: Ints = GROUPS, processes: int = 1, part: Any = None) -> Floats:
-        """The weight of each row, whose rows are dealt to processes in turn."""
+        """Compute the weight of each row; rows are dealt to processes in turn."""
 
         def own(ranks: Any) -> Any:
             mine = slice(ranks.rank, None, processes)
@@ -51,7 +51,7 @@ class AggregationHarness:
 
 
 def shape(harness: AggregationHarness) -> None:
-    """It returns one finite weight of at least 0 for each row, 0 for a row without a token of the policy's."""
+    """It returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
     found: Any = in_processes(1, lambda ranks: harness.make()(LENGTHS.copy(), GROUPS.copy(), ranks))[0]
     right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
     require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
@@ -61,7 +61,7 @@ def shape(harness: AggregationHarness) -> None:
 
 
 def processes(harness: AggregationHarness) -> None:
-    """However the rows are split over processes, also when one has none, their weights are the same."""
+    """The weights do not depend on the split of rows over processes, even if a process has no row."""
     expected = harness.weights()
     for count in (2, 3, 4, len(LENGTHS) + 1):
         found = harness.weights(processes=count)
@@ -79,29 +79,29 @@ def order(harness: AggregationHarness) -> None:
 
 
 def copies(harness: AggregationHarness) -> None:
-    """A batch twice as large, of the same rows, has weights half as large: the loss is a mean."""
+    """If every row of a batch is repeated, the weights are halved: the loss is a mean."""
     twice = harness.weights(np.tile(LENGTHS, 2), np.concatenate([GROUPS, GROUPS + 100]))
     expected = np.tile(harness.weights(), 2) / 2
     require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "of every row twice, the weights are not half as large")
 
 
 def empty_batch(harness: AggregationHarness) -> None:
-    """A batch without a token, or without a row, has no weight and divides by nothing."""
+    """A batch without tokens or rows has zero weights or none, without a division by zero."""
     for lengths in (np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)):
         found = harness.weights(lengths, np.zeros(len(lengths), dtype=np.int64))
         require(not found.any(), f"of {len(lengths)} rows without a token, the weights are {found}")
 
 
 def purity(harness: AggregationHarness) -> None:
-    """It changes nothing of what it is given, and returns the same again."""
+    """It does not change its arguments, and returns the same result again."""
     lengths, groups, part = LENGTHS.copy(), GROUPS.copy(), harness.make()
     first, again = (in_processes(1, lambda ranks: part(lengths, groups, ranks))[0] for _ in range(2))
-    require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed what it was given")
-    require(np.array_equal(first, again), "asked twice, it returns other weights")
+    require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed its arguments")
+    require(np.array_equal(first, again), "called twice, it returns different weights")
 
 
 def pickling(harness: AggregationHarness) -> None:
-    """Pickled, it returns the same."""
+    """Its pickle returns the same weights."""
     twin = pickle.loads(pickle.dumps(harness.make()))
     require(np.array_equal(harness.weights(part=twin), harness.weights()), "its pickle returns other weights")
 
@@ -119,16 +119,16 @@ def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] =
         aggregation: A name as a recipe writes it (``"const_len:length=4096"``, ``"./mine.py:Name"``), a class, or the
             aggregation itself, an object or a function.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGGREGATION_CHECKS``.
-        **options: Of the aggregation, with a name or a class.
+        **options: Options of the aggregation, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The aggregation breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no aggregation of that name, or ``skip`` names no check.
+        UnknownNameError: There is no aggregation of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("aggregation", aggregation, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The aggregation {what}", AGGREGATION_CHECKS, AggregationHarness(make), skip=skip)

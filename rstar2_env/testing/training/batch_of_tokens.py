@@ -1,4 +1,4 @@
-"""``BatchTokens`` for checks of losses that prepare something of the whole optimizer batch. It needs no torch."""
+"""``BatchTokens`` for checks of losses that precompute columns from the whole optimizer batch. It needs no torch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 LENGTHS = (9, 6, 1, 0, 4, 7)
-"""Policy tokens of the rows; one has none."""
+"""Number of policy tokens in each row; one row has none."""
 GROUPS = (3, 3, 5, 5, 8, 8)
 
 
 def of_tokens(tokens: Any) -> Any:
-    """``BatchTokens`` of a micro-batch, whose rows are taken for those of one group."""
+    """Return the ``BatchTokens`` of a micro-batch, with all rows in one group."""
     mask = tokens.mask.numpy()
     line = {name: getattr(tokens, name).detach().numpy()[mask] for name in ("logp", "old", "sampled", "advantage")}
     row = np.repeat(np.arange(len(mask)), mask.sum(1))
@@ -22,12 +22,12 @@ def of_tokens(tokens: Any) -> Any:
 
 
 def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
-    """``BatchTokens`` of several groups, of which those in ``groups`` are taken.
+    """Return random ``BatchTokens`` of the selected groups.
 
     Args:
-        seed: Draws all numbers.
-        old: Whether the numbers of ``old`` are given; without, they are NaN, as nobody computes them then.
-        groups: The groups to take, in the order of their rows.
+        seed: Seed of all numbers.
+        old: Whether ``old`` holds numbers; if not, it is NaN, since a trainer does not compute it then.
+        groups: The groups to include, in the order of their rows.
     """
     rng = np.random.default_rng(seed)
     row = np.repeat(np.arange(len(LENGTHS)), LENGTHS)
@@ -47,7 +47,7 @@ def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
 
 
 def in_line(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The columns of several processes as those of one."""
+    """Join the columns of several processes into the columns of one process."""
     return {name: np.concatenate([shard[name] for shard in shards]) for name in shards[0]}
 
 

@@ -1,4 +1,4 @@
-"""``check_correction``: does it weigh tokens by what engine and trainer compute differently, and by nothing else?"""
+"""``check_correction``: checks that token weights depend only on the mismatch between engine and trainer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class CorrectionHarness:
     """One correction under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new correction.
     """
 
     make: Callable[[], Any]
 
     def batch(self, seed: int = 0) -> Any:
-        """A micro-batch with what the correction declares, and no more."""
+        """Make a micro-batch with only the tensors that the correction declares."""
         torch = importlib.import_module("torch")
         needs = self.make().needs
         tokens = token_batch(seed, needs=frozenset(needs))
@@ -45,7 +45,7 @@ def declarations(harness: CorrectionHarness) -> None:
 
 
 def weights(harness: CorrectionHarness) -> None:
-    """It returns (B, T) finite weights of at least 0 without a gradient, also where the two are far apart."""
+    """It returns (B, T) finite weights >= 0 without a gradient, also if engine and trainer differ strongly."""
     torch = importlib.import_module("torch")
     tokens = harness.batch()
     for shift in (0.0, -50.0, 50.0):
@@ -61,7 +61,7 @@ def weights(harness: CorrectionHarness) -> None:
 
 
 def agreement(harness: CorrectionHarness) -> None:
-    """Where engine and trainer agree, every weight is 1."""
+    """If engine and trainer agree, every weight is 1."""
     torch = importlib.import_module("torch")
     tokens = harness.batch()
     same = {"old": tokens.sampled} if "old" in harness.make().needs else {}
@@ -70,16 +70,16 @@ def agreement(harness: CorrectionHarness) -> None:
 
 
 def masking(harness: CorrectionHarness) -> None:
-    """What stands off the mask, in padding or in the environment's tokens, changes no weight of the policy's tokens."""
+    """Values outside the mask, in padding or environment tokens, do not change the weights of policy tokens."""
     torch = importlib.import_module("torch")
     tokens = harness.batch()
     one, other = (harness.make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
     same = torch.allclose(one, other, rtol=_CLOSE, atol=_CLOSE)
-    require(same, "other numbers off the mask change a weight; use tokens.log_mismatch and tokens.pooled")
+    require(same, "other numbers outside the mask change a weight; use tokens.log_mismatch and tokens.pooled")
 
 
 def advantages(harness: CorrectionHarness) -> None:
-    """What the episode earned changes no weight, unless the correction says that it reads the advantage."""
+    """The advantage does not change a weight, unless the correction declares that it reads the advantage."""
     if getattr(harness.make(), "reads_advantage", False):
         return
     torch = importlib.import_module("torch")
@@ -106,7 +106,7 @@ def rows_apart(harness: CorrectionHarness) -> None:
 
 
 def pickling(harness: CorrectionHarness) -> None:
-    """Pickled, it returns the same."""
+    """Its pickle returns the same weights."""
     torch = importlib.import_module("torch")
     tokens, part = harness.batch(), harness.make()
     twin = pickle.loads(pickle.dumps(part))
@@ -126,16 +126,16 @@ def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (
         correction: A name as a recipe writes it (``"truncate:cap=3"``, ``"./mine.py:Name"``), a class, or the
             correction itself.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CORRECTION_CHECKS``.
-        **options: Of the correction, with a name or a class.
+        **options: Options of the correction, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The correction breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no correction of that name, or ``skip`` names no check.
+        UnknownNameError: There is no correction of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("correction", correction, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The correction {what}", CORRECTION_CHECKS, CorrectionHarness(make), skip=skip)

@@ -1,4 +1,4 @@
-"""Episodes for checks: groups with every mixture of rewards, calls, turns and failures, as a rollout makes them."""
+"""Example episodes for checks: groups with mixtures of rewards, calls, turns and failures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _STATUSES = (ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.EMPTY, ToolStatus.T
 def episode(
     rng: np.random.Generator, reward: float, *, group: int = 0, end: str = "answered", problem: str = "sum"
 ) -> Episode:
-    """One episode of one to three turns with calls between them, with the tokens of both sides.
+    """Make an episode of one to three turns with calls between them, with policy and environment tokens.
 
     Args:
         rng: Draws its length, its tokens and its statuses.
         reward: Its return; it counts as correct if positive.
         group: Number of its group.
-        end: How it ended; ``unavailable`` and ``cancelled`` do not count.
+        end: Its end; ``unavailable`` and ``cancelled`` episodes do not count.
         problem: Id of its problem.
     """
     turns = int(rng.integers(1, 4))
@@ -45,7 +45,7 @@ def episode(
         made.messages.append(Message("assistant", "<answer>\\boxed{42}</answer>" if last else "<tool_call>"))
         if not last:
             made.messages.append(Message("user", "42"))
-    # What a trainer would measure of the policy on it: probabilities that fit the tokens', by a rule, not by draws.
+    # The policy's measurements of a trainer: probabilities that fit the tokens, by a rule and not by random draws.
     made.measured["sum_squares"] = [
         float(np.exp(2 * p)) * (0.9 + 0.01 * (at % 7)) for at, p in enumerate(made.logprobs)
     ]
@@ -57,7 +57,7 @@ def episode(
 
 
 def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> list[Episode]:
-    """A group with these rewards; a text is the end of an episode that does not count."""
+    """Make a group with these rewards; a str is the end of an episode that does not count."""
     rng = np.random.default_rng([seed, number])
     return [
         episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
@@ -66,7 +66,7 @@ def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> 
 
 
 def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
-    """How groups with these rewards went, as a collector tells it."""
+    """Return the outcomes of groups with these rewards, as a collector reports them."""
     samplers = importlib.import_module("rstar2_env.trainers.samplers.base")
     found = []
     for number, mixture in enumerate(mixtures):
@@ -104,4 +104,4 @@ MIXTURES: dict[str, tuple[float | str, ...]] = {
     "none that counts": ("unavailable", "cancelled", "unavailable"),
     "empty": (),
 }
-"""Rewards of groups, by what is special about them."""
+"""Rewards of groups, by a description of the case."""

@@ -1,4 +1,4 @@
-"""``check_hook``: is it called as trainers call it, and does it act the same on every process and after a resume?"""
+"""``check_hook``: checks that a hook can be called, and acts the same on every process and after a resume."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class HookHarness:
     """One hook under test.
 
     Attributes:
-        make: Makes it anew.
-        terms: Coefficients of the terms of the loss of the run that it is bound to.
+        make: Makes a new hook.
+        terms: Coefficients of the loss terms in the run that it is bound to.
     """
 
     make: Callable[[], Any]
@@ -42,12 +42,12 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """It has a method of transformers' ``TrainerCallback``, and takes ``(args, state, control, **kwargs)``."""
+    """It has a method of transformers' ``TrainerCallback`` with the arguments ``(args, state, control, **kwargs)``."""
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]
     unknown = [name for name in named if name not in known]
-    require(not unknown, f"nobody calls {', '.join(unknown)}; the events are {', '.join(known)}")
+    require(not unknown, f"no trainer calls {', '.join(unknown)}; the events are {', '.join(known)}")
     require(named, f"it has none of the methods {', '.join(known)}")
     for name in named:
         try:
@@ -58,7 +58,7 @@ def events(harness: HookHarness) -> None:
 
 
 def binding(harness: HookHarness) -> None:
-    """``bind`` keeps the run and changes nothing of it; of a run that lacks what it needs, it says so."""
+    """``bind`` keeps the run and does not change it; it raises if the run lacks something that the hook needs."""
     _, run = harness.bound()
     require(not run.done, f"bind changed the run ({run.done}); act in on_train_begin or later")
     hook = harness.make()
@@ -78,14 +78,14 @@ def binding(harness: HookHarness) -> None:
 
 
 def whole_run(harness: HookHarness) -> None:
-    """It goes through a whole run, and what it sets is valid."""
+    """It runs through a whole run, and the values that it sets are valid."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
 
 
 def processes(harness: HookHarness) -> None:
-    """What it sees decides alone: on another process of the run, it does the same at the same steps."""
+    """It acts only on its inputs: on another process of the run, it does the same at the same steps."""
     done = []
     for _ in range(2):
         hook, run = harness.bound()
@@ -95,13 +95,13 @@ def processes(harness: HookHarness) -> None:
 
 
 def resuming(harness: HookHarness) -> None:
-    """A new hook that is given its state (through JSON, where it keeps any) goes on as the old one would have."""
+    """A new hook that loads its state (through JSON, if it has any) continues as the old hook would have."""
     whole, expected = harness.bound()
     expected.events(whole, range(STEPS))
     for stop in (1, 5, STEPS // 2, STEPS - 4):
         hook, run = harness.bound()
         run.events(hook, range(stop), end=False)
-        if run.stopped:  # nobody resumes it
+        if run.stopped:  # a finished run is not resumed
             break
         kept = json.dumps(hook.state_dict(), allow_nan=False) if hasattr(hook, "state_dict") else None
         resumed, later = harness.bound()
@@ -135,25 +135,25 @@ def check_hook(
 
     Args:
         hook: A name as a recipe writes it (``"kl_schedule:end=0"``, ``"./mine.py:Name"``), a class, or the hook itself.
-        terms: Names and coefficients of the terms of the loss in the run that it is bound to.
+        terms: Names and coefficients of the loss terms in the run that it is bound to.
         skip: Names of checks to leave out; see ``rstar2_env.testing.HOOK_CHECKS``.
-        **options: Of the hook, with a name or a class.
+        **options: Options of the hook, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The hook breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no hook of that name, or ``skip`` names no check.
+        UnknownNameError: There is no hook of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("hook", hook, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The hook {what}", HOOK_CHECKS, HookHarness(make, dict(terms)), skip=skip)
 
 
 def _parting(one: list[Any], other: list[Any]) -> str:
-    """Where two lists of actions part."""
+    """Describe the first difference between two lists of actions."""
     for left, right in zip(one, other, strict=False):
         if left != right:
             return f"{_told(left)}, and {_told(right)}"

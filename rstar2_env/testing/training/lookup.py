@@ -1,4 +1,4 @@
-"""What a check is given, as a function that makes the part anew: a name with options, a class, or the part itself."""
+"""Turn the argument of a check (a name with options, a class, or a part) into a function that makes a new part."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rstar2_env.core.options.registry import Registry
 
 
 def slots() -> Any:
-    """The module that knows the registries of all slots; by name, since the core packages import no trainer."""
+    """Import the module with the registries of all slots, by name, since the core packages import no trainer."""
     return importlib.import_module("rstar2_env.trainers.options.slots")
 
 
 def maker(
     slot: str, part: PartSpec | object, options: Mapping[str, Any], **given: Any
 ) -> tuple[str, Callable[[], Any]]:
-    """How to make a part anew, for each use of a check.
+    """Return a function that makes a new part for each use in a check.
 
     Args:
         slot: Its slot.
         part: A name as a recipe writes it (with options, or ``./file.py:Name``); a class, which makes the part; or the
             part itself, an object or a function, which is copied.
-        options: Options of the part, with a name or a class.
-        **given: Arguments that the trainer gives to what makes the part.
+        options: Options of the part, when it is given as a name or a class.
+        **given: Arguments that the trainer passes when it makes the part.
 
     Returns:
-        What the part is called in messages, and a function that makes it.
+        The name of the part for messages, and a function that makes it.
 
     Raises:
         UnknownNameError: There is no part of that name.
-        ConfigurationError: The options do not fit, or go with a part that is made already.
+        ConfigurationError: The options do not fit, or were given with a finished object.
     """
     registry: Registry[Callable[..., Any]] = slots().FIELDS[slot]
     what, found, own = _found(registry, part)
@@ -52,13 +52,13 @@ def maker(
 
 
 def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what the trainer gives the parts of a slot, that which a part takes."""
+    """Return the trainer's arguments that the part accepts."""
     _, found, _ = _found(slots().FIELDS[slot], part)
     return dict(slots().given_to(found, values))
 
 
 def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:
-    """What a part is called, the class, function or object itself, and the options that it is written with."""
+    """Return the name of a part, its class, function or object, and the options in its name."""
     if isinstance(part, (str, Part, Mapping, list, tuple)):
         read = read_part(part, registry.kind)
         return read.name, read.made_by or registry.get(read.name), dict(read.options)

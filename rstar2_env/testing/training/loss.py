@@ -1,4 +1,4 @@
-"""``check_loss``: does a term of the loss train the policy's tokens and no others, in the right direction?"""
+"""``check_loss``: checks that a loss term trains the policy's tokens and no others, in the right direction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LossHarness:
     """One term of a loss under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new term.
         columns: Names of the columns that it reads.
     """
 
@@ -38,18 +38,18 @@ class LossHarness:
     columns: Collection[str]
 
     def batch(self, term: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
-        """A micro-batch with what the term declares, and no more."""
+        """Make a micro-batch with only the tensors that the term declares."""
         torch = importlib.import_module("torch")
         tokens = token_batch(seed, needs=frozenset(term.needs), on_policy=on_policy)
         if "old" not in term.needs:
-            # Nobody computes it then: what stands there must not be read.
+            # A trainer does not compute ``old`` then: the term must not read it.
             tokens = changed(tokens, old=torch.full_like(tokens.old, torch.nan))
         draw = torch.Generator().manual_seed(seed)
         columns = {name: torch.rand(tokens.mask.shape, generator=draw, dtype=torch.float64) for name in self.columns}
         return self.prepared(term, changed(tokens, columns=columns))
 
     def prepared(self, term: Any, tokens: Any) -> Any:
-        """The micro-batch with what the term makes of the optimizer batch, which is this micro-batch alone."""
+        """Return the micro-batch after ``prepare``; here it is the whole optimizer batch."""
         if not hasattr(term, "prepare"):
             return tokens
         torch = importlib.import_module("torch")
@@ -61,11 +61,11 @@ class LossHarness:
         return changed(tokens, columns=columns)
 
     def counted(self, term: Any, tokens: Any) -> Any:
-        """True on the tokens that the term is about: the policy's, or the environment's."""
+        """Mask of the tokens to which the term applies: the policy's or the environment's."""
         return tokens.environment if "environment" in term.needs else tokens.mask
 
     def total(self, term: Any, tokens: Any) -> Any:
-        """The term summed over the tokens that it is about."""
+        """Sum of the term over the tokens to which it applies."""
         return term(tokens).masked_fill(~self.counted(term, tokens), 0.0).sum()
 
 
@@ -76,13 +76,13 @@ def declarations(harness: LossHarness) -> None:
     require(isinstance(needs, frozenset), f"needs is {needs!r}; declare a frozenset, empty if it needs nothing more")
     require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
     says = getattr(term, "policy_gradient", None)
-    require(isinstance(says, bool), f"policy_gradient is {says!r}; say whether it multiplies the advantage")
+    require(isinstance(says, bool), f"policy_gradient is {says!r}; declare whether it multiplies the advantage")
     both = says and "environment" in needs
-    require(not both, "it says policy_gradient, and is about the environment's tokens, which have no advantage")
+    require(not both, "it declares policy_gradient, but applies to the environment's tokens, which have no advantage")
 
 
 def shape(harness: LossHarness) -> None:
-    """It returns (B, T) finite losses, also where ratios are extreme."""
+    """It returns (B, T) finite losses, also if ratios are extreme."""
     torch = importlib.import_module("torch")
     for seed in range(3):
         term = harness.make()
@@ -104,7 +104,7 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """What it declares is all that it reads: without the rest it works, and ``old`` counts only if it is needed."""
+    """It reads only the tensors that it declares: it works without the others, and without ``old`` unless declared."""
     torch = importlib.import_module("torch")
     term = harness.make()
     try:
@@ -115,12 +115,12 @@ def needs_suffice(harness: LossHarness) -> None:
             f"{error}"
         ) from error
     finite = bool(loss[harness.counted(term, harness.batch(term))].isfinite().all())
-    require(finite, 'it reads tokens.old without "old" in needs: nobody computes it then')
+    require(finite, 'it reads tokens.old without "old" in needs: it is not computed then')
     require(isinstance(loss, torch.Tensor), f"it returned {type(loss).__name__}")
 
 
 def masking(harness: LossHarness) -> None:
-    """What stands off the tokens that it is about, such as padding, changes neither loss nor gradient."""
+    """Values outside its tokens, such as padding, change neither loss nor gradient."""
     torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term)
@@ -135,7 +135,7 @@ def masking(harness: LossHarness) -> None:
         slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
     for one, other in zip(*slopes, strict=True):
         same = torch.allclose(one, other, rtol=_CLOSE, atol=_CLOSE)
-        require(same, "other numbers off the mask change the loss; use tokens.pooled, or fill with tokens.mask")
+        require(same, "other numbers outside the mask change the loss; use tokens.pooled, or fill with tokens.mask")
 
 
 def rows_apart(harness: LossHarness) -> None:
@@ -159,7 +159,7 @@ def rows_apart(harness: LossHarness) -> None:
 
 
 def trains(harness: LossHarness) -> None:
-    """It has a gradient; a policy gradient has none where the advantage is zero, and lowers with better log-probs."""
+    """It has a gradient; a policy gradient is zero if the advantage is, and raises log-probs of positive advantage."""
     torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
@@ -187,12 +187,15 @@ def trains(harness: LossHarness) -> None:
     none = changed(tokens, advantage=torch.zeros_like(tokens.advantage))
     zero = term(none)
     (slope,) = torch.autograd.grad(zero.masked_fill(~none.mask, 0.0).sum(), none.logp, allow_unused=True)
-    require(not bool(zero[none.mask].any()), "it says policy_gradient, and has a loss where the advantage is zero")
-    require(slope is None or not bool(slope.any()), "it says policy_gradient, and trains where the advantage is zero")
+    require(not bool(zero[none.mask].any()), "it declares policy_gradient, but has a loss where the advantage is zero")
+    require(
+        slope is None or not bool(slope.any()),
+        "it declares policy_gradient, but trains where the advantage is zero",
+    )
 
 
 def preparing(harness: LossHarness) -> None:
-    """``prepare``, where it has one, gives columns that do not depend on how rows are divided over processes."""
+    """``prepare``, if defined, returns columns that do not depend on the split of rows over processes."""
     term = harness.make()
     if not hasattr(term, "prepare"):
         return
@@ -219,7 +222,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """``figures``, where it has one, gives a sum and a count of each metric, without a gradient or what is masked."""
+    """``figures``, if defined, returns a sum and a count of each metric, without gradients or masked values."""
     torch = importlib.import_module("torch")
     term = harness.make()
     if not hasattr(term, "figures"):
@@ -228,17 +231,17 @@ def figures(harness: LossHarness) -> None:
     found: Any = term.figures(tokens)
     other = term.figures(spoiled(tokens, harness.counted(term, tokens)))
     for name, pair in found.items():
-        require(isinstance(pair, tuple) and len(pair) == 2, f"the figure {name!r} is no pair of sum and count")
+        require(isinstance(pair, tuple) and len(pair) == 2, f"the figure {name!r} is not a pair of sum and count")
         for value, same in zip(pair, other[name], strict=True):
             require(not getattr(value, "requires_grad", False), f"the figure {name!r} has a gradient; detach it")
             number = torch.as_tensor(value).double()
-            require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is no finite scalar")
+            require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is not a finite scalar")
             close = torch.allclose(number, torch.as_tensor(same).double(), rtol=_CLOSE, atol=_CLOSE)
-            require(close, f"other numbers off the mask change the figure {name!r}")
+            require(close, f"other numbers outside the mask change the figure {name!r}")
 
 
 def state(harness: LossHarness) -> None:
-    """``state_dict``, where it has one, goes through JSON, and another term goes on from it as this one does."""
+    """``state_dict``, if defined, survives JSON, and another term continues from it as this one does."""
     torch = importlib.import_module("torch")
     term = harness.make()
     if not hasattr(term, "state_dict"):
@@ -252,11 +255,11 @@ def state(harness: LossHarness) -> None:
     other.load_state_dict(json.loads(json.dumps(term.state_dict(), allow_nan=False)))
     counted = harness.counted(term, tokens)
     same = torch.equal(term(tokens)[counted], other(tokens)[counted])
-    require(same, "a term that was given the state has another loss")
+    require(same, "a term that loaded the state has another loss")
 
 
 def pickling(harness: LossHarness) -> None:
-    """Pickled, it returns the same."""
+    """Its pickle returns the same losses."""
     torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term)
@@ -292,18 +295,18 @@ def check_loss(
 
     Args:
         term: A name as a recipe writes it (``"ppo_clip:high=0.3"``, ``"./mine.py:Name"``), a class, or the term itself.
-        columns: Names of the columns of rows that it reads.
+        columns: Names of the row columns that it reads.
         skip: Names of checks to leave out; see ``rstar2_env.testing.LOSS_CHECKS``.
-        **options: Of the term, with a name or a class.
+        **options: Options of the term, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The term breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no term of that name, or ``skip`` names no check.
+        UnknownNameError: There is no term of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("loss", term, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The loss term {what}", LOSS_CHECKS, LossHarness(make, tuple(columns)), skip=skip)

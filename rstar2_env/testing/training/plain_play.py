@@ -1,4 +1,4 @@
-"""``PlainPlay``: plays episodes for checks of rollouts, at once and without a model, and keeps what was asked of it."""
+"""``PlainPlay``: plays episodes for checks of rollouts, instantly and without a model, and records its calls."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PAUSES = 3
 
 
 class PlainPlay:
-    """What a rollout part plays with.
+    """The ``play`` argument of a rollout part, without a model.
 
     Args:
-        seed: Seeds ``rng``, and with group and member each episode.
+        seed: Seed of ``rng`` and, together with group and member, of each episode.
         failing: Positions (group, member) of episodes that end as ``unavailable``.
     """
 
@@ -39,13 +39,13 @@ class PlainPlay:
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Draws about one group."""
+        """Random generator of one group."""
         return np.random.default_rng([self._seed, group, *words, 5])
 
     async def episode(
         self, start: Any, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
-        """One episode, after a few turns of the event loop."""
+        """Play one episode, after a few cycles of the event loop."""
         self.asked.append((group, member))
         self.starts[group] = start
         await self._pause()
@@ -61,7 +61,7 @@ class PlainPlay:
         return made
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
-        """A turn that says nothing of use."""
+        """Return a turn without useful content."""
         self.asked.append((group, member))
         await self._pause()
         end = "unavailable" if (group, member) in self._failing else "answered"
@@ -71,7 +71,7 @@ class PlainPlay:
         return made
 
     async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """An expert's episode, which is right."""
+        """Return an expert's episode, which is correct."""
         self.asked.append((group, member))
         await self._pause()
         end = "unavailable" if (group, member) in self._failing else "answered"
@@ -82,13 +82,13 @@ class PlainPlay:
         return made
 
     def problem(self, problem_id: str) -> Problem | None:
-        """A problem of that id."""
+        """Return the problem with an id."""
         rubric = [{"criterion": "It is right.", "points": 1.0}]
         meta = {"rubric": rubric, "demonstration": ["It is 42."]}
         return Problem(problem_id, f"What is {problem_id}?", "42", meta=meta)
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
-        """Episodes that share the first tokens with another."""
+        """Play episodes that share their first tokens with another episode."""
         if not any(episode is played for played in self.played):
             raise AssertionError("it branches off an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
@@ -98,7 +98,7 @@ class PlainPlay:
         await self._pause()
         grown = []
         for _ in range(n):
-            # The same in any order in which episodes are branched.
+            # Independent of the order in which episodes are branched.
             self.branched[id(episode), token] += 1
             rng = np.random.default_rng([self._seed, token, self.branched[id(episode), token], *episode.completion_ids])
             made = copy.deepcopy(episode)
@@ -113,7 +113,7 @@ class PlainPlay:
         return grown
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Leave an episode open where a chunk ends before it does, and measure what was asked for."""
+        """Leave an episode open if its chunk ends first, and compute the requested measurements."""
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
             stop = min(turn.stop, max(turn.start, shared) + manner.chunk)
@@ -128,16 +128,16 @@ class PlainPlay:
         self.played.append(made)
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """The log-probabilities of a uniform policy over a hundred tokens."""
+        """Return the log-probabilities of a uniform policy over a hundred tokens."""
         await self._pause()
         return [-float(np.log(100))] * len(ids)
 
     def encode(self, text: str) -> list[int]:
-        """One id for each character."""
+        """Return one id for each character."""
         return [ord(character) for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """One character for each id."""
+        """Return one character for each id."""
         return "".join(map(chr, ids))
 
     async def _pause(self) -> None:

@@ -1,4 +1,4 @@
-"""``PlainRun``: a run without a model, for checks of hooks; keeps what a hook did to it, step by step."""
+"""``PlainRun``: a run without a model, for checks of hooks; records the changes that a hook makes, by step."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TERMS = {"kl": 1e-3, "entropy": 1e-3}
 
 
 class PlainRun:
-    """What a hook acts on. Every change is checked, and kept in ``done`` with its step.
+    """The run that a hook acts on. Every change is validated, and recorded in ``done`` with its step.
 
     Args:
         steps: Optimizer steps of the run.
-        terms: Coefficients of the terms of the loss that have one, by name.
+        terms: Coefficients of the loss terms that have one, by name.
         reference: Whether there is a reference model.
     """
 
@@ -42,7 +42,7 @@ class PlainRun:
     @temperature.setter
     def temperature(self, value: float) -> None:
         valid = isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-        require(valid, f"at step {self.step}, it set the temperature to {value!r}, which is no positive number")
+        require(valid, f"at step {self.step}, it set the temperature to {value!r}, which is not a positive number")
         self._did("temperature", value)
         self._temperature = value
 
@@ -59,13 +59,13 @@ class PlainRun:
         self._limits = value
 
     def coefficient(self, term: str = "kl") -> float:
-        """The coefficient of a term of the loss."""
+        """Return the coefficient of a loss term."""
         if term not in self._coefficients:
             raise ConfigurationError(f"The loss has no term {term!r} with a coefficient.")
         return self._coefficients[term]
 
     def set_coefficient(self, value: float, term: str = "kl") -> None:
-        """Set the coefficient of a term of the loss."""
+        """Set the coefficient of a loss term."""
         self.coefficient(term)
         valid = isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
         require(valid, f"at step {self.step}, it set the coefficient of {term} to {value!r}, not a number from 0")
@@ -74,42 +74,42 @@ class PlainRun:
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """The same for training and evaluation."""
+        """The opening messages, the same for training and evaluation."""
         return {"train": "system: solve. user: {question}", "eval": "system: solve. user: {question}"}
 
     def note(self, text: str) -> None:
-        """Keep a note."""
-        require(bool(text.strip()), f"at step {self.step}, it notes nothing; say what it did, and why")
+        """Record a note."""
+        require(bool(text.strip()), f"at step {self.step}, its note is empty; describe the action and its reason")
         self._did("note", text)
 
     def reset_reference(self) -> None:
-        """Note a reset of the reference model."""
-        require(self.has_reference, "it resets a reference model that the run does not have; look at has_reference")
+        """Record a reset of the reference model."""
+        require(self.has_reference, "it resets a reference model that the run does not have; check has_reference")
         self._did("reset_reference", None)
 
     def reset_optimizer(self) -> None:
-        """Note a reset of the optimizer."""
+        """Record a reset of the optimizer."""
         self._did("reset_optimizer", None)
 
     def sft_step(self, conversations: Sequence[Any], *, learning_rate: float | None = None) -> float:
-        """Note an SFT step."""
-        require(len(conversations) > 0, f"at step {self.step}, it asks for an SFT step on no conversation")
+        """Record an SFT step."""
+        require(len(conversations) > 0, f"at step {self.step}, it requests an SFT step without a conversation")
         self._did("sft_step", (copy.deepcopy(list(conversations)), learning_rate))
         return 1.0
 
     def settings(self) -> tuple[Any, ...]:
-        """All that a checkpoint keeps of what hooks changed."""
+        """Return the settings changed by hooks, which a checkpoint keeps."""
         return self._temperature, self._limits, dict(self._coefficients)
 
     def restore(self, settings: tuple[Any, ...]) -> None:
-        """Go on from what a checkpoint kept."""
+        """Restore the settings of a checkpoint."""
         self._temperature, self._limits, coefficients = settings
         self._coefficients = dict(coefficients)
 
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
-        """Call a hook as a trainer does: steps, logs that tell of a growing divergence, evaluations that stall.
+        """Call a hook as a trainer does: steps, logs with a growing divergence, evaluations that stall.
 
-        A hook that asks for the run's end gets it: no step follows, and ``stopped`` tells.
+        If the hook requests the end of the run, no step follows, and ``stopped`` is true.
         """
         args = SimpleNamespace(seed=0, max_steps=self.steps, output_dir="run")
         state = SimpleNamespace(global_step=self.step, max_steps=self.steps, is_world_process_zero=True)

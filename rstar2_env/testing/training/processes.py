@@ -1,4 +1,4 @@
-"""Several processes in one, for checks: threads that sum and gather as the processes of a run do."""
+"""Simulated processes for checks: threads that sum and gather as the processes of a run do."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _PATIENCE_S = 30.0
-"""Seconds that one waits for the others, which come at once or never."""
+"""Seconds that a thread waits for the others, which arrive at once or never."""
 _LOOK_S = 0.02
 _WAITS = "a process waits at ranks.sum or ranks.gather"
 
 
 class ThreadRanks:
-    """One of several processes, which are threads here.
+    """The ``ranks`` of one of several simulated processes, which are threads.
 
     Args:
-        rank: Its number.
-        size: How many there are.
-        values: What each gives, shared by all.
-        barrier: Where all wait for each other, shared by all.
+        rank: Rank of the process.
+        size: Number of processes.
+        values: Contribution of each process, shared by all.
+        barrier: Barrier of all processes, shared by all.
 
     Attributes:
-        calls: How often it has summed or gathered.
+        calls: Number of calls of ``sum`` and ``gather``.
     """
 
     def __init__(self, rank: int, size: int, values: list[Any], barrier: threading.Barrier) -> None:
@@ -37,7 +37,7 @@ class ThreadRanks:
         self.calls = 0
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The elementwise sum over all of them."""
+        """Return the elementwise sum over all processes."""
         arrays = self.gather(np.asarray(values, dtype=np.float64))
         if len({array.shape for array in arrays}) != 1:
             raise AssertionError(f"ranks.sum was given arrays of the shapes {[array.shape for array in arrays]}")
@@ -45,7 +45,7 @@ class ThreadRanks:
         return total
 
     def gather(self, value: T) -> list[T]:
-        """What each of them gave, in order."""
+        """Return the values of all processes, in order."""
         self.calls += 1
         self._values[self.rank] = value
         try:
@@ -60,9 +60,9 @@ class ThreadRanks:
 
 
 def in_each(size: int, function: Callable[[ThreadRanks], T]) -> list[T | BaseException]:
-    """Call a function in each of several processes, and return what each returned or raised.
+    """Call a function in each of several processes, and return the result or exception of each.
 
-    One that waits for calls that others never make raises an ``AssertionError``.
+    A process that waits for calls that others never make raises an ``AssertionError``.
     """
     values: list[Any] = [None] * size
     barrier = threading.Barrier(size)
@@ -72,19 +72,19 @@ def in_each(size: int, function: Callable[[ThreadRanks], T]) -> list[T | BaseExc
         while left:
             _, left = wait(left, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             if len(left) < size and barrier.n_waiting:
-                barrier.abort()  # who has ended will not come
+                barrier.abort()  # a process that has ended makes no further calls
     return [one.exception() or one.result() for one in running]
 
 
 def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
-    """Call a function in each of several processes, and return what each returned.
+    """Call a function in each of several processes, and return the result of each.
 
     Raises:
-        AssertionError: One waits for calls that others never make.
+        AssertionError: A process waits for calls that others never make.
     """
     found = in_each(size, function)
     errors = [one for one in found if isinstance(one, BaseException)]
     if errors:
-        # What broke in one breaks the wait of the others: the cause is what is not about waiting.
+        # An error in one process breaks the barrier of the others: raise the error that is not about the barrier.
         raise next((one for one in errors if _WAITS not in str(one)), errors[0])
     return [one for one in found if not isinstance(one, BaseException)]

@@ -1,4 +1,4 @@
-"""Watches the global random states, which no part may use or change."""
+"""Check that a part neither uses nor changes the global random states."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rstar2_env.testing.harness import require
 
 @contextmanager
 def untouched(case: str = "") -> Iterator[None]:
-    """Require that what runs inside leaves the states of ``random`` and ``numpy.random`` as they are.
+    """Require that the block leaves the states of ``random`` and ``numpy.random`` unchanged.
 
-    Drawing from one changes it, so this finds both those who seed it and those who use it.
+    A draw changes the state, so this finds both code that seeds it and code that uses it.
 
     Args:
-        case: When it runs, for the message.
+        case: The situation, for the message.
     """
     before = random.getstate(), pickle.dumps(np.random.get_state())
     yield
     told = f"{case}, " if case else ""
-    advice = "draw from the generator that it is given, or from one of its own with a seed"
+    advice = "draw from the given generator, or from an own generator with a seed"
     require(random.getstate() == before[0], f"{told}it uses the global state of random; {advice}")
     require(
         pickle.dumps(np.random.get_state()) == before[1], f"{told}it uses the global state of numpy.random; {advice}"

@@ -1,4 +1,4 @@
-"""``check_recipe``: does a trainer's recipe resolve, and can it be written down and given back?"""
+"""``check_recipe``: checks that a trainer's recipe resolves, and that its options survive JSON."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class RecipeHarness:
 
     Attributes:
         recipe: The recipe.
-        name: The name that it is registered by; its own where it is not.
+        name: The name under which it is registered; its own name if it is not registered.
     """
 
     recipe: Any
     name: str
 
     def config(self, **options: Any) -> Any:
-        """The options of a run, with the caller's on top."""
+        """Return the options of a run, overridden with the caller's options."""
         return self.recipe.configure({**_MODEL, **options})
 
 
 def description(harness: RecipeHarness) -> None:
-    """It has the name that it is registered by, and one line that says what it is."""
+    """It has the name under which it is registered, and a summary of one line."""
     recipe = harness.recipe
     require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
-    require(whole, f"its summary is {recipe.summary!r:.80}; say in one line what it is, for `rstar2 trainers`")
+    require(whole, f"its summary is {recipe.summary!r:.80}; describe it in one line, for `rstar2 trainers`")
 
 
 def resolves(harness: RecipeHarness) -> None:
@@ -46,7 +46,7 @@ def resolves(harness: RecipeHarness) -> None:
 
 
 def trains(harness: RecipeHarness) -> None:
-    """A term of its loss depends on the policy: it is a policy gradient, or has a coefficient that is not zero."""
+    """A loss term depends on the policy: it is a policy gradient, or has a nonzero coefficient."""
     parts = importlib.import_module("rstar2_env.trainers.options.parts")
     terms = parts.make_parts(harness.config(), shares_weights=True).terms
     learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
@@ -56,7 +56,7 @@ def trains(harness: RecipeHarness) -> None:
 
 
 def the_users_options_win(harness: RecipeHarness) -> None:
-    """What the user gives stands over what it prescribes, and one option leaves the others as they are."""
+    """The user's options override the recipe's, and one option does not change the others."""
     plain, changed = harness.config().record(), harness.config(steps=7, temperature=0.5).record()
     require(changed["run"]["steps"] == 7, "steps=7 is not what the run takes")
     require(changed["rollout"]["temperature"] == 0.5, "temperature=0.5 is not what the run takes")
@@ -66,10 +66,10 @@ def the_users_options_win(harness: RecipeHarness) -> None:
 
 
 def record(harness: RecipeHarness) -> None:
-    """Its options, written as JSON and given back to it, are the same."""
+    """Its options are the same after they are written as JSON and read again."""
     written = _text(harness.config().record())
     again = _text(harness.recipe.configure(json.loads(written)).record())
-    require(again == written, "written down and given back, its options are others")
+    require(again == written, "written as JSON and read again, its options differ")
 
 
 RECIPE_CHECKS: Mapping[str, Callable[[RecipeHarness], None]] = MappingProxyType(
@@ -92,7 +92,7 @@ def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
 
     Raises:
         ConformanceError: The recipe breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no recipe of that name, or ``skip`` names no check.
+        UnknownNameError: There is no recipe of that name, or ``skip`` contains a name that is not a check.
     """
     base = importlib.import_module("rstar2_env.trainers.base")
     found = base.TRAINERS.get(recipe) if isinstance(recipe, str) else recipe

@@ -1,4 +1,4 @@
-"""``check_reward``: does a component score every episode, of what it declares and nothing else?"""
+"""``check_reward``: checks that a component scores every episode, from only the needs that it declares."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class RewardHarness:
     """One reward component under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new component.
         info: The ``info`` of the last step of every episode.
-        judge: What a judge answers.
+        judge: Answer of the judge.
         problem: The problem of every episode.
     """
 
@@ -48,7 +48,7 @@ class RewardHarness:
     problem: Problem = PROBLEM
 
     def scores(self, group: Sequence[Episode], part: Any = None) -> list[float | Sequence[float] | None]:
-        """The score of each episode of a group, with the context that the component declares, and no more."""
+        """Return the score of each episode of a group, with only the context that the component declares."""
         part = part or self.make()
         needs = frozenset(getattr(part, "needs", ()))
         context = importlib.import_module("rstar2_env.rewards.base").RewardContext
@@ -78,7 +78,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def needs(harness: RewardHarness) -> None:
-    """``needs``, where it has one, is a set of known needs; with none of them it is a plain function."""
+    """``needs``, if defined, is a set of known needs; a coroutine needs ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
     require(isinstance(declared, (set, frozenset)), f"needs is {declared!r}; declare a frozenset")
@@ -107,14 +107,14 @@ def scores(harness: RewardHarness) -> None:
 
 
 def purity(harness: RewardHarness) -> None:
-    """Episode and context decide alone: the same score again, nothing changed, no global random state."""
+    """The score depends on episode and context alone, and nothing is changed, nor the global random state."""
     group = group_of(REWARDS)
     before = copy.deepcopy(group)
     part = harness.make()
     with untouched():
         first = harness.scores(group, part)
     require(group == before, "it changed an episode")
-    require(harness.scores(group, part) == first, "asked twice, it scores otherwise")
+    require(harness.scores(group, part) == first, "called twice, it returns different scores")
 
 
 def order(harness: RewardHarness) -> None:
@@ -132,23 +132,26 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """What it learns from step to step is in its state: given that, through JSON, another scores the same."""
+    """Its state holds all that it learns between steps: another component that loads it from JSON scores the same."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
-    require(hasattr(part, "state_dict"), "it has observe and no state_dict: a resumed run would score otherwise")
+    require(hasattr(part, "state_dict"), "it has observe and no state_dict: a resumed run would score differently")
     for _ in range(3):
         part.observe(outcomes_of([REWARDS, (1.0, 1.0, 0.0), (0.0, 0.0)]))
     twin.load_state_dict(json.loads(json.dumps(part.state_dict(), allow_nan=False)))
     group = group_of(REWARDS)
-    require(harness.scores(group, twin) == harness.scores(group, part), "with its state, another scores otherwise")
+    require(
+        harness.scores(group, twin) == harness.scores(group, part),
+        "with its state, another component scores differently",
+    )
 
 
 def pickling(harness: RewardHarness) -> None:
-    """Pickled, it scores the same."""
+    """Its pickle returns the same scores."""
     group = group_of(REWARDS)
     twin = pickle.loads(pickle.dumps(harness.make()))
-    require(harness.scores(group, twin) == harness.scores(group), "its pickle scores otherwise")
+    require(harness.scores(group, twin) == harness.scores(group), "its pickle scores differently")
 
 
 REWARD_CHECKS: Mapping[str, Callable[[RewardHarness], None]] = MappingProxyType(
@@ -171,21 +174,21 @@ def check_reward(
     Args:
         reward: A name as a recipe writes it (``"tool_use:each=0.05"``, ``"./mine.py:Name"``), a class, or the component
             itself, an object or a function.
-        info: The ``info`` of the last step, for one that reads it.
-        judge: What the judge answers, for one that needs one.
-        problem: The problem, for one that needs it; without it, one whose answer every example gives.
+        info: The ``info`` of the last step, for a component that reads it.
+        judge: Answer of the judge, for a component that needs a judge.
+        problem: The problem, for a component that needs it; by default a problem whose answer every example gives.
         skip: Names of checks to leave out; see ``rstar2_env.testing.REWARD_CHECKS``.
-        **options: Of the component, with a name or a class.
+        **options: Options of the component, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The component breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no component of that name, or ``skip`` names no check.
+        UnknownNameError: There is no component of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("reward", reward, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     harness = RewardHarness(make, info or {}, judge, problem or PROBLEM)
     return run_checks(f"The reward component {what}", REWARD_CHECKS, harness, skip=skip)

@@ -45,7 +45,7 @@ class RolloutHarness:
 
 
 def groups(harness: RolloutHarness) -> None:
-    """It returns a list of episodes for each start, in their order: as many as asked, or more, each once."""
+    """It returns a list of episodes for each start, in order: as many as requested, or more, each once."""
     for count, size in ((_GROUPS, _SIZE), (1, 2), (0, _SIZE)):
         starts, play = harness.starts(count), PlainPlay()
         found: Any = harness.play(play, starts, size)
@@ -59,16 +59,16 @@ def groups(harness: RolloutHarness) -> None:
             require(not strangers, f"group {number} has episodes of another start: {', '.join(sorted(strangers))}")
         every = [id(one) for group in found for one in group]
         require(len(set(every)) == len(every), "an episode is in its groups twice")
-        require(set(every) <= set(map(id, play.played)), "it returns an episode that play did not give it")
+        require(set(every) <= set(map(id, play.played)), "it returns an episode that play did not return")
 
 
 def members(harness: RolloutHarness) -> None:
-    """No two episodes of a group have the same number, or they would be drawn alike."""
+    """No two episodes of a group have the same member number, which would give them the same random draws."""
     play = PlainPlay()
     harness.play(play, harness.starts())
-    require(len(set(play.asked)) == len(play.asked), f"it asked twice for the same (group, member) of {play.asked}")
+    require(len(set(play.asked)) == len(play.asked), f"it requested the same (group, member) twice of {play.asked}")
     right = all(play.starts[group] == start for group, start in enumerate(harness.starts()) if group in play.starts)
-    require(right, "it gave a group another start than its own")
+    require(right, "it passed a start of another group")
 
 
 def together(harness: RolloutHarness) -> None:
@@ -80,7 +80,7 @@ def together(harness: RolloutHarness) -> None:
 
 
 def repeats(harness: RolloutHarness) -> None:
-    """What ``play`` offers decides alone: ``play.rng`` for random draws, and no global random state."""
+    """Its episodes depend on ``play`` alone: it draws from ``play.rng``, not from a global random state."""
     first, again = PlainPlay(seed=4), PlainPlay(seed=4)
     with untouched():
         one = harness.play(first, harness.starts())
@@ -89,7 +89,7 @@ def repeats(harness: RolloutHarness) -> None:
 
 
 def failures(harness: RolloutHarness) -> None:
-    """Episodes that end as ``unavailable`` are returned like others, and stop nothing."""
+    """Episodes that end as ``unavailable`` are returned like others, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
         require(len(found) == _GROUPS, "where episodes end as unavailable, groups are missing")
@@ -97,7 +97,7 @@ def failures(harness: RolloutHarness) -> None:
 
 
 def cancelling(harness: RolloutHarness) -> None:
-    """Cancelled, it cancels every episode that it plays, and leaves none behind."""
+    """When it is cancelled, it cancels every episode that it plays, and leaves none running."""
 
     async def cancelled() -> PlainPlay:
         play = PlainPlay()
@@ -106,18 +106,18 @@ def cancelling(harness: RolloutHarness) -> None:
         await asyncio.sleep(0)
         playing.cancel()
         ended = await asyncio.gather(playing, return_exceptions=True)
-        require(isinstance(ended[0], asyncio.CancelledError), "cancelled, it goes on; let CancelledError through")
+        require(isinstance(ended[0], asyncio.CancelledError), "cancelled, it continues; let CancelledError through")
         for _ in range(20):
             await asyncio.sleep(0)
         return play
 
     play = asyncio.run(asyncio.wait_for(cancelled(), _PATIENCE_S))
     require(not play.in_flight, f"cancelled, it leaves {play.in_flight} episodes playing; use asyncio.gather")
-    require(not play.played, f"cancelled, {len(play.played)} episodes went on to their end; use asyncio.gather")
+    require(not play.played, f"cancelled, {len(play.played)} episodes continued to their end; use asyncio.gather")
 
 
 def rows(harness: RolloutHarness) -> None:
-    """``rows``, where it has one, makes rows whose lists are equally long, of the episode's policy tokens."""
+    """``rows``, if defined, makes rows from the episode's policy tokens, with lists of equal length."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return
@@ -139,7 +139,7 @@ def rows(harness: RolloutHarness) -> None:
 
 
 def pickling(harness: RolloutHarness) -> None:
-    """Pickled, it plays the same."""
+    """Its pickle plays the same episodes."""
     twin = pickle.loads(pickle.dumps(harness.make()))
     one = asyncio.run(twin(harness.starts(), _SIZE, PlainPlay(seed=2)))
     require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its pickle plays other episodes")
@@ -158,16 +158,16 @@ def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **o
         rollout: A name as a recipe writes it (``"plain"``, ``"./mine.py:Name"``), a class, or the part itself, an
             object or a coroutine function.
         skip: Names of checks to leave out; see ``rstar2_env.testing.ROLLOUT_CHECKS``.
-        **options: Of the part, with a name or a class.
+        **options: Options of the part, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The part breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no part of that name, or ``skip`` names no check.
+        UnknownNameError: There is no part of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("rollout", rollout, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The rollout {what}", ROLLOUT_CHECKS, RolloutHarness(make), skip=skip)

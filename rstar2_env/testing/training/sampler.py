@@ -1,4 +1,4 @@
-"""``check_sampler``: does it draw the same for the same seed, also when it goes on from a checkpoint?"""
+"""``check_sampler``: checks that a sampler draws the same for the same seed, also after a checkpoint."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class SamplerHarness:
     """One sampler under test.
 
     Attributes:
-        make: Makes it anew, of a source of problems (``None``: the environment chooses by the seed) and a seed.
-        sources: What may be given as the source.
+        make: Makes a new sampler from a source of problems (``None``: the environment chooses by the seed) and a seed.
+        sources: The sources to test.
     """
 
     make: Callable[[ProblemSource | None, int], Any]
     sources: Sequence[ProblemSource | None]
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
-        """How the groups of a step went: hard, middling and easy ones, and one of which nothing counts."""
+        """Make the outcomes of the groups of a step: hard, medium and easy groups, and a group that does not count."""
         outcome = importlib.import_module("rstar2_env.trainers.samplers.base").GroupResult
         rng = np.random.default_rng([step, 5])
         found = []
@@ -71,7 +71,7 @@ class SamplerHarness:
         return found
 
     def run(self, sampler: Any, steps: range) -> list[Any]:
-        """Draw and observe, step by step; return what was drawn."""
+        """Draw and observe, step by step; return the drawn starts."""
         drawn = []
         for step in steps:
             starts = sampler.draw(_DRAWN)
@@ -81,7 +81,7 @@ class SamplerHarness:
 
 
 def draws(harness: SamplerHarness) -> None:
-    """``draw(n)`` returns ``n`` starts, each of a known problem where problems are given, and ``draw(0)`` none."""
+    """``draw(n)`` returns ``n`` starts, of known problems if problems are given, and ``draw(0)`` returns none."""
     start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
@@ -100,7 +100,7 @@ def draws(harness: SamplerHarness) -> None:
 
 
 def seeds(harness: SamplerHarness) -> None:
-    """The same seed gives the same draws, in another sampler too, and another seed gives others."""
+    """The same seed gives the same draws, also in another sampler; another seed gives different draws."""
     for problems in harness.sources:
         with untouched():
             first = harness.run(harness.make(problems, 3), range(_STEPS))
@@ -109,14 +109,14 @@ def seeds(harness: SamplerHarness) -> None:
 
 
 def fresh_seeds(harness: SamplerHarness) -> None:
-    """No two starts have the same seed, or a problem that comes again would be played in the same way again."""
+    """No two starts have the same seed; otherwise a repeated problem would be played in the same way again."""
     for problems in harness.sources:
         drawn = [start.seed for step in harness.run(harness.make(problems, 0), range(_STEPS)) for start in step]
         require(len(set(drawn)) == len(drawn), "two starts have the same seed")
 
 
 def parts_of_a_draw(harness: SamplerHarness) -> None:
-    """``draw(a)`` and then ``draw(b)`` give what ``draw(a + b)`` gives: refills and steps share one cursor."""
+    """``draw(a)`` and then ``draw(b)`` give the starts of ``draw(a + b)``: refills and steps share one cursor."""
     for problems in harness.sources:
         one, other = harness.make(problems, 1), harness.make(problems, 1)
         for sampler in (one, other):
@@ -127,12 +127,12 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """``observe`` takes the outcomes of a step, of groups that it did not draw last, of none that counts, and none."""
+    """``observe`` accepts any outcomes: of a step, of groups not drawn last, of groups that do not count, and none."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
         sampler.observe([])
-        # A refill's groups come with those of the step, and steps may be observed late.
+        # The groups of a refill arrive with the groups of the step, and steps may be observed late.
         sampler.observe(harness.outcomes([start for step in drawn[:2] for start in step], 4))
         sampler.observe(harness.outcomes(drawn[0], 1, (1.0,)))
         sampler.observe(harness.outcomes(drawn[1], 2, (0.0,)))
@@ -140,7 +140,7 @@ def outcomes(harness: SamplerHarness) -> None:
 
 
 def checkpoints(harness: SamplerHarness) -> None:
-    """``state_dict`` goes through JSON, and a new sampler goes on from it exactly as this one does."""
+    """``state_dict`` survives JSON, and a new sampler continues from it exactly as this one does."""
     for problems in harness.sources:
         for stop in (0, 1, _STEPS // 2):
             whole = harness.run(harness.make(problems, 6), range(_STEPS))
@@ -154,11 +154,14 @@ def checkpoints(harness: SamplerHarness) -> None:
             harness.run(sampler, range(stop, stop + 2))
             again = harness.make(problems, 6)
             again.load_state_dict(json.loads(kept))
-            require(json.dumps(again.state_dict()) == kept, "the state of a sampler that was given one is another")
+            require(
+                json.dumps(again.state_dict()) == kept,
+                "the state of a sampler that loaded a state differs from it",
+            )
 
 
 def figures(harness: SamplerHarness) -> None:
-    """``figures``, where it has one, tells finite numbers by name at any time, and changes no draw."""
+    """``figures``, if defined, returns finite numbers by name at any time, and changes no draw."""
     for problems in harness.sources:
         sampler, silent = harness.make(problems, 6), harness.make(problems, 6)
         if not hasattr(sampler, "figures"):
@@ -168,15 +171,16 @@ def figures(harness: SamplerHarness) -> None:
             whole = isinstance(told, Mapping) and all(isinstance(name, str) for name in told)
             require(whole, f"figures returned {told!r:.80}; return numbers by name")
             finite = all(isinstance(one, (int, float)) and math.isfinite(one) for one in told.values())
-            require(finite, f"figures told {told!r:.80}; return finite numbers")
+            require(finite, f"figures returned {told!r:.80}; return finite numbers")
             steps = range(step, step + 1)
             require(
-                harness.run(sampler, steps) == harness.run(silent, steps), "asked for figures, it draws other starts"
+                harness.run(sampler, steps) == harness.run(silent, steps),
+                "after a call of figures, it draws other starts",
             )
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """Pickled in the middle of a run, it goes on the same."""
+    """A pickle made midway in a run continues in the same way."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))
@@ -205,19 +209,19 @@ def check_sampler(
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
-        problems: The problems that it is given: their ids, which are then of three sources and levels, or a source;
-            ``None`` for one that draws seeds alone. One that takes others too (an unlimited mixture, or no problems at
-            all) is also checked with these.
+        problems: The problems: ids, which are spread over three sources and levels, or a source; ``None`` for a sampler
+            that draws only seeds. A sampler that also accepts other kinds (an unlimited mixture, or no problems) is
+            checked with these too.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
-        **options: Of the sampler.
+        **options: Options of the sampler.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The sampler breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no sampler of that name, or ``skip`` names no check.
-        ConfigurationError: The options do not fit, or it is a sampler that is made already.
+        UnknownNameError: There is no sampler of that name, or ``skip`` contains a name that is not a check.
+        ConfigurationError: The options do not fit, or ``sampler`` is a finished object.
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
         raise ConfigurationError("check_sampler makes samplers of several seeds: give it a name or a class.")
@@ -228,7 +232,7 @@ def check_sampler(
         return maker("sampler", sampler, options, **given)[1]()
 
     source = _source(problems) if isinstance(problems, Sequence) else problems
-    make(source, 0)  # an error about its options is raised unchanged
+    make(source, 0)  # errors about the options are raised unchanged
     sources = [source]
     for other in () if source is None else (_unlimited(), None):
         try:

@@ -1,4 +1,4 @@
-"""``check_selector``: is what it chooses what a trainer may train on?"""
+"""``check_selector``: checks that a trainer may train on the episodes that a selector chooses."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class SelectorHarness:
     """One selector under test.
 
     Attributes:
-        make: Makes it anew.
+        make: Makes a new selector.
     """
 
     make: Callable[[], Any]
 
     def cases(self) -> Iterator[tuple[str, list[Episode], int]]:
-        """Every group with every number to keep, and how to name it."""
+        """Yield every group with every number of episodes to keep, and a description."""
         for name, rewards in MIXTURES.items():
             for keep in KEEPS:
                 yield f"of the group {name!r} with keep={keep}", group_of(rewards), keep
 
     def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
-        """What a new selector, or the given one, chooses of a group."""
+        """Return the choice of a new selector, or of the given one, for a group."""
         chosen: list[int] = (selector or self.make())(group, keep, np.random.default_rng(_SEED))
         return chosen
 
@@ -66,15 +66,15 @@ def available(harness: SelectorHarness) -> None:
 
 
 def chooses(harness: SelectorHarness) -> None:
-    """Of a group with successes and failures it chooses something, unless it may keep only one."""
+    """It chooses at least one episode of a group with successes and failures, unless it may keep only one."""
     for name in ("half right", "graded"):
         require(harness.choose(group_of(MIXTURES[name]), 4), f"of the group {name!r} with keep=4, it chose nothing")
 
 
 def equal_rewards(harness: SelectorHarness) -> None:
-    """Groups of equal rewards are all rejected or none is, as the option ``reject_equal`` says where it has one.
+    """All groups with equal rewards are rejected, or none; the option ``reject_equal``, if it has one, decides which.
 
-    One that says ``ties = True`` goes with an advantage that tells right answers apart, and may take those.
+    A selector with ``ties = True`` belongs to an advantage that ranks correct answers, and may choose such groups.
     """
     selector = harness.make()
     says = getattr(selector, "reject_equal", None)
@@ -87,7 +87,7 @@ def equal_rewards(harness: SelectorHarness) -> None:
 
 
 def purity(harness: SelectorHarness) -> None:
-    """The group and the generator decide alone: the same choice again, nothing changed, no global random state."""
+    """The choice depends on the group and the generator alone, and nothing is changed, nor the global random state."""
     for case, group, keep in harness.cases():
         before = copy.deepcopy(group)
         with untouched(case):
@@ -97,7 +97,7 @@ def purity(harness: SelectorHarness) -> None:
 
 
 def settling(harness: SelectorHarness) -> None:
-    """``settled``, where it has one, is a bool that never turns back as more episodes end, and then it can choose."""
+    """``settled``, if defined, is a bool that stays true as more episodes end; once true, the selector can choose."""
     selector = harness.make()
     if not hasattr(selector, "settled"):
         return
@@ -115,7 +115,7 @@ def settling(harness: SelectorHarness) -> None:
 
 
 def reasons(harness: SelectorHarness) -> None:
-    """``reasons``, where it has one, tells why of each episode that is left out, and of no other."""
+    """``reasons``, if defined, returns a reason for each episode that is left out, and for no other."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "reasons"):
@@ -125,11 +125,11 @@ def reasons(harness: SelectorHarness) -> None:
         require(isinstance(told, Mapping), f"{case}, reasons returned {told!r:.80}; return a dict by position")
         left = set(range(len(group))) - set(chosen)
         require(set(told) == left, f"{case}, it left out {sorted(left)} and gave reasons for {sorted(told)}")
-        require(all(isinstance(why, str) and why for why in told.values()), f"{case}, a reason is no text: {told}")
+        require(all(isinstance(why, str) and why for why in told.values()), f"{case}, a reason is not a str: {told}")
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """``weighed``, where it has one, tells finite numbers by name for positions of the group, and changes nothing."""
+    """``weighed``, if defined, returns finite numbers by name for positions in the group, and changes nothing."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):
@@ -137,34 +137,34 @@ def weighed(harness: SelectorHarness) -> None:
         before = copy.deepcopy(group)
         told: Any = selector.weighed(group, keep)
         require(isinstance(told, Mapping), f"{case}, weighed returned {told!r:.80}; return a dict by position")
-        require(set(told) <= set(range(len(group))), f"{case}, weighed told of {sorted(told)}, not all in range")
+        require(set(told) <= set(range(len(group))), f"{case}, weighed has positions {sorted(told)}, not all in range")
         finite = all(
             isinstance(name, str) and isinstance(number, (int, float)) and math.isfinite(number)
             for numbers in told.values()
             for name, number in numbers.items()
         )
-        require(finite, f"{case}, weighed told {told!r:.80}; return finite numbers by name")
+        require(finite, f"{case}, weighed returned {told!r:.80}; return finite numbers by name")
         require(group == before, f"{case}, weighed changed the episodes")
 
 
 def pickling(harness: SelectorHarness) -> None:
-    """Pickled, it chooses the same."""
+    """Its pickle makes the same choice."""
     for case, group, keep in harness.cases():
         twin = pickle.loads(pickle.dumps(harness.make()))
         require(
-            harness.choose(group, keep, twin) == harness.choose(group, keep), f"{case}, its pickle chooses otherwise"
+            harness.choose(group, keep, twin) == harness.choose(group, keep), f"{case}, its pickle chooses differently"
         )
 
 
 def state(harness: SelectorHarness) -> None:
-    """``state_dict``, where it has one, goes through JSON, and another selector goes on from it as this one does.
+    """``state_dict``, if defined, survives JSON, and another selector continues from it as this one does.
 
-    One that learns from step to step (``observe``) has it.
+    A selector that learns between steps (``observe``) must define it.
     """
     selector = harness.make()
     learns = hasattr(selector, "observe")
     if not hasattr(selector, "state_dict"):
-        require(not learns, "it has observe and no state_dict: a resumed run would choose otherwise")
+        require(not learns, "it has observe and no state_dict: a resumed run would choose differently")
         return
     cases = list(harness.cases())
     for _ in range(_STEPS):
@@ -176,7 +176,7 @@ def state(harness: SelectorHarness) -> None:
     other.load_state_dict(json.loads(json.dumps(selector.state_dict(), allow_nan=False)))
     for case, group, keep in cases:
         same = harness.choose(group, keep, selector) == harness.choose(group, keep, other)
-        require(same, f"{case}, a selector that was given the state chooses otherwise")
+        require(same, f"{case}, a selector that loaded the state chooses differently")
 
 
 SELECTOR_CHECKS: Mapping[str, Callable[[SelectorHarness], None]] = MappingProxyType(
@@ -206,16 +206,16 @@ def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), *
         selector: A name as a recipe writes it (``"roc:mode=rank"``, ``"./mine.py:Name"``), a class, or the selector
             itself, an object or a function.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SELECTOR_CHECKS``.
-        **options: Of the selector, with a name or a class.
+        **options: Options of the selector, when it is given as a name or a class.
 
     Returns:
         The names of the checks that were made.
 
     Raises:
         ConformanceError: The selector breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no selector of that name, or ``skip`` names no check.
+        UnknownNameError: There is no selector of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     what, make = maker("selector", selector, options)
-    make()  # an error about its options is raised unchanged
+    make()  # errors about the options are raised unchanged
     return run_checks(f"The selector {what}", SELECTOR_CHECKS, SelectorHarness(make), skip=skip)

@@ -1,4 +1,4 @@
-"""Micro-batches of tokens for checks of losses. It needs torch, which it imports when it is used."""
+"""Micro-batches of tokens for checks of losses. Torch is imported when a function is called."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import importlib
 from typing import Any
 
 LENGTHS = (9, 6, 1, 9)
-"""Completion tokens of the rows: different ones, so that there is padding."""
+"""Number of completion tokens in each row; they differ, which causes padding."""
 _ROWS, _WIDTH = len(LENGTHS), max(LENGTHS)
 _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
-"""Tokens of the environment in each row, from the first to before the last."""
+"""Range of environment tokens in each row, end exclusive."""
 OPTIONAL = ("entropy", "reference", "teacher", "mean_logp", "environment", "embedding")
-"""What a term may need beyond the usual tensors."""
+"""Tensors that a term may need in addition to the usual tensors."""
 BY_ROW = ("embedding", "peers", "relations")
-"""Tensors whose second axis is not that of the tokens."""
+"""Tensors whose second axis is not the token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """``Tokens`` of four rows: padding, tokens of the environment between the policy's, advantages of both signs.
+    """Make ``Tokens`` of four rows: padding, environment tokens between policy tokens, advantages of both signs.
 
     Args:
-        seed: Draws all numbers.
-        needs: What beyond the usual tensors is given; ``None`` gives all.
-        on_policy: Whether ``old`` is the value of ``logp``, as in the first update on a rollout.
+        seed: Seed of all numbers.
+        needs: Tensors to include in addition to the usual ones; ``None`` includes all.
+        on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     torch = importlib.import_module("torch")
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens
@@ -71,12 +71,12 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
 
 def leaves(tokens: Any) -> list[Any]:
-    """The tensors that have a gradient."""
+    """Return the tensors that have a gradient."""
     return [one for one in (tokens.logp, tokens.entropy, tokens.embedding) if one is not None]
 
 
 def spoiled(tokens: Any, counted: Any) -> Any:
-    """The same micro-batch with other finite numbers where any number may stand.
+    """Copy a micro-batch, with other finite numbers outside the tokens that count.
 
     Args:
         tokens: The micro-batch.
@@ -106,7 +106,7 @@ def spoiled(tokens: Any, counted: Any) -> Any:
 
 
 def changed(tokens: Any, **tensors: Any) -> Any:
-    """The same micro-batch with other tensors."""
+    """Copy a micro-batch, with some tensors replaced."""
     return type(tokens)(**{**_fields(tokens), **tensors})
 
 

@@ -196,7 +196,7 @@ class TestPuct:
         assert world.value(start) == 0.7
         assert world.reward(start, "Answer: 1", Chain(QUESTION, ("Answer: 1",), answer="1")) == 0.7
         for said, earned in (("Yes.", 0.0), ("No.", -1.0)):
-            world.checked_by = agent.asked.beside(ScriptedModel(in_turn(said)), "rstar2")
+            world.checked_by = agent.asked.with_agent(ScriptedModel(in_turn(said)), "rstar2")
             assert world.reward(start, "left", after) == earned
 
     @pytest.mark.parametrize(("said", "value"), [("7", 0.7), ("I give it 10/10.", 1.0), ("none", 0.0), ("99", 1.0)])
