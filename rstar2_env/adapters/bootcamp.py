@@ -1,6 +1,6 @@
-"""InternBootcamp's protocol (arXiv 2508.08636): instances from a seed, a prompt, a verifier; and problems made of it.
+"""InternBootcamp's protocol (arXiv 2508.08636): instances from a seed, a prompt, a verifier; and its problems.
 
-Covered: the protocol, finding an object by its name, its instances as problems. Not covered: the environment, which is
+Covered: the protocol, loading an object by name, its instances as problems. Not covered: the environment, which is
 ``rstar2/Bootcamp-v0``.
 """
 
@@ -23,24 +23,24 @@ from rstar2_env.problems import Draft, ProceduralSource
 class Bootcamp(Protocol):
     """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` are optional.
 
-    The instance must depend on the seed only: a generator that draws from the global random state neither replays nor
-    leaves that state as it was.
+    The instance must depend only on the seed: a generator that uses the global random state cannot be replayed, and
+    changes that state.
     """
 
     def case_generator(self, seed: int, /) -> Any:
-        """The instance of a seed, as a JSON-serializable value."""
+        """Return the instance of a seed, as a JSON-serializable value."""
         ...
 
     def prompt_func(self, identity: Any, /) -> str:
-        """The prompt, including how to write the answer."""
+        """Return the prompt, including the answer format."""
         ...
 
     def extract_output(self, text: str, /) -> Any:
-        """The answer in a text, the last one of several, or ``None``."""
+        """Return the last answer in a text, or ``None``."""
         ...
 
     def verify(self, answer: Any, identity: Any, /) -> bool:
-        """Whether the answer solves the instance."""
+        """Return whether the answer solves the instance."""
         ...
 
 
@@ -62,7 +62,7 @@ class _Draw:
 
 
 def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> ProceduralSource:
-    """The instances of a bootcamp as problems; a hash of the instance decides its split.
+    """Yield the instances of a bootcamp as problems; a hash of the instance decides its split.
 
     Args:
         camp: The bootcamp.
@@ -79,7 +79,7 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
     """Find a bootcamp.
 
     Args:
-        bootcamp: The object, or where it is, as ``"package.module:name"``.
+        bootcamp: The object, or its location as ``"package.module:name"``.
         options: Arguments of a class given by name.
 
     Raises:

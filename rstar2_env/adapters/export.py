@@ -1,9 +1,9 @@
-"""Writes an environment as a package of another framework: what that framework finds by the name of what is installed.
+"""Write an environment as a package of another framework, which finds it by the name of the installed package.
 
 Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README; ``lm-eval`` (0.4): a
-task of single turns (``rstar2_env.adapters.lm_eval_task``). What is written names the environment and its options, so
-it needs rstar2-env where it runs. Not covered: environments in a
-file of one's own, which a package cannot name; put such a file into a package first.
+task of single turns (``rstar2_env.adapters.lm_eval_task``). The package refers to the environment and its options,
+so it needs rstar2-env at run time. Not covered: environments in a user's file, which a package cannot name; put such a
+file into a package first.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rstar2_env.wrappers.make import make_env
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What is written down of an environment.
+    """The description of an environment that a package is written from.
 
     Attributes:
-        env: Its name, as ``make_env`` takes it.
-        options: Its options, as JSON can hold them.
-        wrappers: Around it, the innermost first.
-        name: Of the package, in lower case with underscores.
-        specification: Its docstring.
-        episodes: How many problems are written down, where they are; ``None``: all of a finite source.
+        env: Name of the environment, as for ``make_env``.
+        options: Its options, as JSON values.
+        wrappers: Its wrappers, innermost first.
+        name: Name of the package, in lower case with underscores.
+        specification: Docstring of the environment.
+        episodes: Number of problems to write, if problems are written; ``None``: all problems of a finite source.
     """
 
     env: str
@@ -54,7 +54,7 @@ class Exported:
 
     @property
     def title(self) -> str:
-        """The name as a class has it."""
+        """The name in the form of a class name."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     @property
@@ -147,7 +147,7 @@ def _verifiers(what: Exported) -> dict[str, str]:
         "distribution": what.distribution,
         "specification": what.specification,
     }
-    # JSON's strings are TOML's too.
+    # JSON strings are valid TOML strings.
     quoted = {name: json.dumps(getattr(what, name)) for name in ("distribution", "summary", "name")}
     return {
         "pyproject.toml": _VERIFIERS_PYPROJECT.format(**quoted),
@@ -163,7 +163,7 @@ def _lm_eval(what: Exported) -> dict[str, str]:
 TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType(
     {"verifiers": _verifiers, "lm-eval": _lm_eval}
 )
-"""The frameworks, by name: each makes the files of its package."""
+"""Functions that make the files of a package, by framework name."""
 
 
 @checked
@@ -182,19 +182,19 @@ def export_env(
     Args:
         env: A registered id, or a class in a module that is installed ("package.module:Name").
         to: The framework; see ``TARGETS``.
-        folder: Where the package is written; it must not exist, or be empty.
-        name: The package's name; by default made of the environment's.
+        folder: Output folder; it must be empty or not exist.
+        name: Name of the package; by default derived from the name of the environment.
         options: Options of the environment.
-        wrappers: Around it, the innermost first, as ``make_env`` takes them.
-        episodes: How many problems ``lm-eval`` gets; ``None``: every one of a finite source.
+        wrappers: Wrappers of the environment, innermost first, as for ``make_env``.
+        episodes: Number of problems for ``lm-eval``; ``None``: all problems of a finite source.
 
     Returns:
-        The files that were written.
+        The written files.
 
     Raises:
         UnknownNameError: There is no such framework or environment.
-        ConfigurationError: An option does not fit or JSON cannot hold it, the environment is in a file of one's own, or
-            the folder holds something.
+        ConfigurationError: An option does not fit or JSON cannot hold it, the environment is in a user's file, or the
+            folder is not empty.
     """
     if to not in TARGETS:
         raise UnknownNameError("framework to export to", to, TARGETS)

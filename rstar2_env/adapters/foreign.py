@@ -1,8 +1,9 @@
-"""``ForeignEnv``: another framework's environment behind the contract of ours, on which the adapters build.
+"""``ForeignEnv``: base class of adapters that put another framework's environment behind this package's contract.
 
-Covered: seeds, problem ids, the budget of turns, the keys of ``info``, errors of the other side, texts that fit the
-spaces. An adapter writes ``begin`` and ``play``, and ``release`` where it holds something. Not covered: what the other
-side does not say. Calls that it runs itself have no status here, so ``tool_calls`` is empty unless an adapter fills it.
+Covered: seeds, problem ids, the turn budget, the keys of ``info``, errors of the other framework, texts that fit the
+spaces. An adapter defines ``begin`` and ``play``, and ``release`` if it holds resources. Not covered: information that
+the other framework does not report. Calls that it runs itself have no status here, so ``tool_calls`` is empty unless
+an adapter fills it.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "un
 
 _MAX_TEXT = 1 << 20
 _NOTE_LENGTH = 64
-"""Room for the note that ``cut_middle`` puts where it cut."""
+"""Reserved length for the note that ``cut_middle`` inserts at the cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How an episode of the other side begins.
+    """The beginning of an episode of the other framework.
 
     Attributes:
         text: The user's first message.
         system: The system message.
-        info: What ``info`` says beside the keys of the contract.
+        info: Entries of ``info`` in addition to the keys of the contract.
     """
 
     text: str
@@ -48,17 +49,17 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the other side made of a turn.
+    """The other framework's response to a turn.
 
     Attributes:
-        text: What the policy is shown next.
-        reward: Of this turn.
-        end: How the episode ended; ``None`` where it goes on.
-        correct: Whether it counts as solved; ``None``: whether the rewards add up to ``full_reward``.
-        answer: The answer, where the other side tells it.
-        role: Of the text.
+        text: The next observation of the policy.
+        reward: Reward of this turn.
+        end: The end of the episode; ``None`` if it continues.
+        correct: Whether it counts as solved; ``None``: if the sum of rewards reaches ``full_reward``.
+        answer: The answer, if the other framework reports it.
+        role: Role of the text.
         calls: Records of the turn's calls, as ``info["tool_calls"]`` holds them.
-        info: What ``info`` says beside the keys of the contract.
+        info: Entries of ``info`` in addition to the keys of the contract.
     """
 
     text: str = ""
@@ -74,17 +75,18 @@ class Reply:
 class ForeignEnv(gym.Env[str, str], ABC):
     """Text in, text out, played by another framework.
 
-    A problem is a number that the seed draws: the same number is the same episode wherever the other side takes a seed.
-    A copy of an environment, pickled or not, plays the running episode's turns once more; the other side is not copied.
+    A problem is a number that the seed draws: equal numbers give equal episodes if the other framework accepts a seed.
+    A copy of an environment, pickled or not, replays the turns of the running episode; the other framework's objects
+    are not copied.
 
     Attributes:
-        held: Names of the attributes that hold the other side, which ``begin`` makes anew in a copy.
+        held: Names of the attributes with the other framework's objects, which ``begin`` makes again in a copy.
 
     Args:
-        name: What the problems' ids begin with.
-        max_turns: Turns of the policy in one episode; the other side may end it earlier.
-        full_reward: Return from which an episode counts as solved, where the other side does not say.
-        numbers: How many different problems there are.
+        name: Prefix of the problem ids.
+        max_turns: Maximum number of turns in an episode; the other framework may end it earlier.
+        full_reward: Return from which an episode counts as solved, if the other framework does not report it.
+        numbers: Number of different problems.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_theirs",)
@@ -99,14 +101,14 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
     @abstractmethod
     def begin(self, number: int) -> Opening:
-        """Start the episode of a number. An exception is the caller's to see: no episode begins."""
+        """Start the episode of a number. An exception reaches the caller: no episode begins."""
 
     @abstractmethod
     def play(self, turn: str) -> Reply:
         """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
 
     def release(self) -> None:
-        """Override it to let go of what an episode holds: called at every end, before every ``reset``, and on close."""
+        """Release the resources of an episode; called at every end, before every ``reset``, and on close."""
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.
@@ -157,7 +159,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
             if not math.isfinite(reply.reward):
                 raise ValueError(f"the reward is {reply.reward}")
         except Exception as error:
-            # Never the policy's fault, as far as anybody here can tell; the record says what it was.
+            # Assumed not to be the policy's fault; the record holds the error.
             reply = Reply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
         reward = 0.0 if reply.end == "unavailable" else float(reply.reward)
         self._return += reward
@@ -183,16 +185,16 @@ class ForeignEnv(gym.Env[str, str], ABC):
         return self._shown(reply.text), reward, terminated, not terminated, info
 
     def close(self) -> None:
-        """Release what the environment holds."""
+        """Release the environment's resources."""
         self._over = True
         self.release()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the other side."""
+        """Return the state without the other framework's objects."""
         return {name: value for name, value in vars(self).items() if name not in self.held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take up the running episode, by playing its turns on a new other side."""
+        """Restore the running episode by replaying its turns."""
         vars(self).update(dict.fromkeys(self.held), **state)
         if not self._over:
             self.begin(self._number)

@@ -1,7 +1,7 @@
-"""``GlobalRandom``: runs code that draws from the global random states, and leaves those as they were.
+"""``GlobalRandom``: runs code that draws from the global random states, and restores those states.
 
 Covered: ``random`` and ``numpy.random``, one user at a time over all threads of the process. Not covered: other threads
-that draw from the global states meanwhile; nothing can keep those apart.
+that draw from the global states at the same time, which cannot be isolated.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _LOCK = threading.RLock()
 
 
 class GlobalRandom:
-    """Random states of one's own, put into the global places for a while."""
+    """Own random states that temporarily replace the global ones."""
 
     def __init__(self) -> None:
         self._own: tuple[Any, Any] | None = None
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Begin anew from a seed, at least 0."""
+        """Start again from a seed >= 0."""
         self._own = random.Random(seed).getstate(), np.random.RandomState(seed % 2**32).get_state()
         with self.going_on():
             yield
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Go on where the last use ended."""
+        """Continue from the state at the end of the last use."""
         with _LOCK:
             kept = random.getstate(), np.random.get_state()
             if self._own is not None:

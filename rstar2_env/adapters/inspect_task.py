@@ -3,10 +3,10 @@
 ``inspect eval rstar2_env/play -T env=rstar2/MathTool-v0 -T episodes=100 --model ...``, or ``play(...)`` from Python.
 
 Covered: every text environment, single-turn or with tools (in the dialect's text, or as the model's native calls); the
-score is the episode's reward; what came of each turn is in the sample's transcript, the whole in its metadata. An
-episode that says nothing of the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not covered:
-Inspect's own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and
-``truncated`` beside ``end``; seeds of the model's draws, which Inspect sets with ``--seed`` alone.
+score is the episode's reward; the result of each turn is in the sample's transcript, the episode in its metadata. An
+episode that does not measure the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not
+covered: Inspect's own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and
+``truncated`` in addition to ``end``; sampling seeds of the model, which only Inspect's ``--seed`` sets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ except ImportError as error:
     raise MissingExtraError("inspect", "A task of Inspect") from error
 
 KEPT = "rstar2"
-"""Key of the sample's metadata that holds how the episode went."""
+"""Metadata key of a sample for the record of its episode."""
 _FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
 _TURN = ("tool_calls", "answer", "correct", "end")
 
@@ -54,17 +54,17 @@ def play(
     wrappers: str | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> Any:
-    """A task that plays episodes of an environment; the arguments are those of ``rstar2_env.evaluate``.
+    """Return a task that plays episodes of an environment; the arguments are those of ``rstar2_env.evaluate``.
 
     Args:
         env: A Gymnasium id, or your own code.
-        problems: What ``load_problems`` takes; ``None`` means the environment's own.
-        split: Split of the problems, where the source has splits.
-        episodes: How many starts; ``None`` plays every problem of a finite source.
-        seed: Of the choice of problems and of every episode.
+        problems: Problems, as for ``load_problems``; ``None`` means the environment's own.
+        split: Split of the problems, if the source has splits.
+        episodes: Number of episodes; ``None`` plays every problem of a finite source.
+        seed: Seed of the choice of problems and of every episode.
         tools: ``"text"``: calls are written in the environment's dialect. ``"native"``: the environment's tools are the
             model's own.
-        wrappers: Put around the environment, as ``make_env`` takes them; ``None``: none.
+        wrappers: Wrappers of the environment, as for ``make_env``; ``None``: no wrapper.
         env_options: Options of the environment.
 
     Raises:
@@ -75,7 +75,7 @@ def play(
     try:
         plan = plan_of(source_of(made, problems, split), episodes, seed)
         dialect = getattr(made.unwrapped, "dialect", None) or "rstar2"
-        Conversation(dialect, native=tools == "native")  # so that a dialect that does not fit is refused now
+        Conversation(dialect, native=tools == "native")  # so that an unsuitable dialect is rejected now
     finally:
         made.close()
     samples = [
@@ -100,9 +100,9 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
     Args:
         make: Makes the environment.
-        plan: The episodes, by the samples' ids.
-        dialect: The environment's.
-        native: Whether the model gets the environment's tools as its own.
+        plan: The episodes, by sample id.
+        dialect: The environment's dialect.
+        native: Whether the model receives the environment's tools as its own.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -146,7 +146,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """The reward of the episode; unscored where it says nothing of the model."""
+    """Score an episode with its reward; an episode that does not measure the model is unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]
@@ -170,7 +170,7 @@ def _message(one: dict[str, Any]) -> Any:
 
 
 def _reply(output: ModelOutput) -> ChatReply:
-    """A model's output as our client of endpoints reads one; arguments that did not parse stay text."""
+    """Convert a model's output to a reply of the chat client; arguments that do not parse stay text."""
     message = output.message
     calls = []
     for number, call in enumerate(message.tool_calls or ()):

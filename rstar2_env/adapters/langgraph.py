@@ -1,8 +1,8 @@
-"""LangGraph (1.2): our tools as LangChain's tools, and graphs in episodes of ours.
+"""LangGraph (1.2): environment tools as LangChain tools, and graphs as players of episodes.
 
 Covered: any compiled graph whose state has ``messages``, such as those of ``create_agent`` and ``create_react_agent``,
-or a plain one for an OpenAI-compatible endpoint; several messages in one episode; calls whose arguments are no JSON,
-which LangChain keeps from its tools: they are played as malformed calls, and the graph is run again with the results.
+or a plain one for an OpenAI-compatible endpoint; several messages in one episode; calls with invalid JSON arguments,
+which LangChain does not pass to its tools: they are played as malformed calls, and the graph runs again on the results.
 Not covered: a call of a tool that does not exist, which LangGraph answers by itself, so that no turn is played; token
 counts.
 """
@@ -29,27 +29,27 @@ except ImportError as error:
     raise MissingExtraError("langgraph", "Playing with graphs of LangGraph") from error
 
 _MOST_STEPS = 200
-"""In one run, those of the tools too. The environment's budgets end an episode before; this is for calls that never
-reach it."""
+"""Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls
+that never reach the environment."""
 
 
 def env_tools(box: Toolbox) -> list[Any]:
-    """The tools of an environment as LangChain has them.
+    """Return the tools of an environment as LangChain tools.
 
     Args:
-        box: A ``ToolSession``, or what a graph's factory is given.
+        box: A ``ToolSession``, or the argument of a graph's factory.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 
 
 class GraphLoop:
-    """A graph in the middle of an episode."""
+    """A graph that plays an episode."""
 
     bare = False
 
     def __init__(self, graph: Any, running: Running) -> None:
         self._graph, self._running, self._messages = graph, running, list[Any]()
-        # A graph with a checkpointer wants the name of a thread; messages have ids, and so are kept once.
+        # A graph with a checkpointer needs a thread id; messages have ids, so each is kept once.
         self._config = {"recursion_limit": _MOST_STEPS, "configurable": {"thread_id": uuid4().hex}}
 
     def ask(self, text: str) -> str:

@@ -2,9 +2,9 @@
 
 Written by ``rstar2 export-env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
 ``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
-whether the answer is right, whether there is one; episodes that say nothing of the model, which are in no mean. Not
+whether the answer is right, whether there is one; episodes that do not measure the model, which no mean includes. Not
 covered: the tool and further turns, which the harness does not have: the system message does not offer them, and a turn
-that calls one anyway is out of turns; statuses; environments whose episode goes on after a text, which are refused.
+that calls one anyway is out of turns; statuses; environments whose episode continues after a text, which are rejected.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ def files(
     episodes: int | None = None,
     seed: int = 0,
 ) -> dict[str, str]:
-    """The files of a task.
+    """Return the files of a task.
 
     Args:
-        name: Of the task.
+        name: Name of the task.
         env: The environment.
         options: Its options.
-        wrappers: Around it.
-        episodes: How many problems; ``None``: every problem of a finite source.
-        seed: Of the choice.
+        wrappers: Its wrappers.
+        episodes: Number of problems; ``None``: every problem of a finite source.
+        seed: Seed of the choice of problems.
 
     Raises:
-        ConfigurationError: An episode goes on after a text, or an unlimited source comes without ``episodes``.
+        ConfigurationError: An episode continues after a text, or an unlimited source is given without ``episodes``.
     """
     single = _single(env, options)
     made = make_env(env, wrappers=wrappers, **single)
@@ -109,14 +109,14 @@ def files(
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """What the harness calls for each problem, with what the model wrote.
+    """Grade the model's text for one problem; the harness calls this.
 
     Args:
         doc: A line of the problems' file.
         results: The model's text, in a list.
 
     Returns:
-        The metrics; none for an episode that says nothing of the model, which leaves it out of every mean.
+        The metrics; empty for an episode that does not measure the model, which leaves it out of every mean.
     """
     episode, _ = _played(_env(doc["env"], doc["options"], doc["wrappers"]), doc, str(results[0]))
     if not episode.available:
@@ -126,7 +126,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
 
 
 def _single(env: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with one turn, where the environment has a budget of them."""
+    """Return the options with a budget of one turn, if the environment has a turn budget."""
     try:
         return env_options(find_env(env), {**options, "max_turns": 1})
     except ConfigurationError:
@@ -145,7 +145,7 @@ def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartS
         made.close()
     if not (terminated or truncated):
         raise ConfigurationError(
-            f"{env} goes on after a text without a call, and lm-evaluation-harness has one turn: evaluate it with "
+            f"{env} continues after a text without a call, and lm-evaluation-harness has one turn: evaluate it with "
             "rstar2 eval, or as a task of Inspect."
         )
 
@@ -169,7 +169,7 @@ def _doc(
         "gold": problem.answer if problem is not None else "",
         "seed": each.seed,
         "env": env,
-        # As text, since the columns of a data set have one type each.
+        # As text, since each column of a data set has one type.
         "options": json.dumps(dict(options)),
         "wrappers": json.dumps(list(wrappers)),
         "problem": json.dumps(None if problem is None else _record(problem), default=str),
@@ -187,7 +187,7 @@ def _record(problem: Problem) -> dict[str, Any]:
 
 
 def _played(made: gym.Env[str, str], doc: Mapping[str, Any], text: str) -> tuple[Episode, bool]:
-    """An episode of one turn, and whether it is over."""
+    """Play an episode of one turn; return it and whether it is over."""
     problem = json.loads(doc["problem"])
     options = None if problem is None else {"problem": Problem(**problem)}
     episode = Episode(seed=doc["seed"]).begin(*made.reset(seed=doc["seed"], options=options))

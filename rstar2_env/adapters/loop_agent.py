@@ -1,12 +1,12 @@
-"""An agent of another framework as one of ours: its loop runs in a thread, and waits there while the environment steps.
+"""Run an agent of another framework as an ``Agent``: its loop waits in a thread while the environment steps.
 
-Their loops call a tool as a function and wait for its result; an ``Agent`` of ours returns a turn and is asked again.
-So each call that their loop makes becomes a turn in the environment's dialect, the loop waits in its thread, and what
-the environment shows goes back as the call's result. Their final text is a turn too; where the environment goes on
-after it, their loop is run again with what was shown as the next message.
+The loop of another framework calls a tool as a function and waits for the result, but an ``Agent`` returns a turn and
+is called again. So each call of the loop becomes a turn in the environment's dialect, the loop waits in its thread, and
+the observation is returned as the call's result. The final text is a turn too; if the environment continues after it,
+the loop runs again with the observation as its next message.
 
-Covered: any framework, by a ``Loop``; calls made at once, which become turns one after the other; an episode that is
-over or given up in the middle of a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
+Covered: any framework, by a ``Loop``; simultaneous calls, which become consecutive turns; an episode that ends or is
+abandoned during a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from rstar2_env.problems import Problem
 
 
 class Loop(Protocol):
-    """A framework's agent in the middle of an episode.
+    """A framework's agent that plays an episode.
 
     Attributes:
-        bare: Whether what it says at the end is an answer alone, which is to be marked as one.
+        bare: Whether its final text is a bare answer, which must be marked as an answer.
     """
 
     bare: bool
 
     def ask(self, text: str) -> str:
-        """Run it on a message, after those of the episode so far, to its final text.
+        """Run the agent on the next message of the episode, and return its final text.
 
         Raises:
-            UnusableReplyError: It came to no text that could be played.
+            UnusableReplyError: It did not produce a playable text.
         """
         ...
 
 
 class AbandonedError(BaseException):
-    """Unwinds a loop whose episode is over. No ``Exception``: frameworks show those to the model and go on."""
+    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show those to the model and continue."""
 
 
 class LoopAgent:
@@ -57,8 +57,8 @@ class LoopAgent:
     Args:
         start: Starts their agent for an episode.
         dialect: The environment's dialect.
-        native: Whether their agent gets the environment's tools as its own; without, the system message describes them
-            and its texts are played as they are.
+        native: Whether their agent receives the environment's tools as its own. If not, the system message describes
+            the tools, and its texts are played unchanged.
 
     Raises:
         ConfigurationError: ``native``, and the dialect cannot write every call.
@@ -70,12 +70,12 @@ class LoopAgent:
         self._run: Running | None = None
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Begin an episode, and give up the one before.
+        """Begin an episode, and abandon the previous one.
 
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
-            seed: Handed to their agent.
+            seed: Seed for their agent.
         """
         self.close()
         self._talk.begin(info)
@@ -85,11 +85,11 @@ class LoopAgent:
         weakref.finalize(self, self._run.abandon)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Let their loop go on with what is shown, up to its next call or its final text.
+        """Pass the observation to their loop, and return its next call or its final text as a turn.
 
         Raises:
-            UnusableReplyError: Their agent came to no text that could be played.
-            Exception: What their loop raised.
+            UnusableReplyError: Their agent did not produce a playable text.
+            Exception: Any exception of their loop.
         """
         assert self._run is not None  # reset comes first
         self._talk.add_observation(observation, str(info.get("role", "user")))
@@ -104,22 +104,22 @@ class LoopAgent:
         return self._talk.add_reply(as_reply(marked(self._dialect, text) if self._run.bare else text))
 
     def close(self) -> None:
-        """Give up the episode that is running."""
+        """Abandon the running episode."""
         if self._run is not None:
             self._run.abandon()
 
 
 class Running:
-    """A loop in its thread, for one episode: what their agent is made with, and given as its tools.
+    """A loop in its thread, for one episode; their agent is made from it and calls its tools through it.
 
     Attributes:
         system: The environment's system message, without a section on tools where there are ``tools``.
         tools: Schemas of the environment's tools.
-        seed: Of the episode.
-        calls: How many calls became turns.
+        seed: Seed of the episode.
+        calls: Number of calls that became turns.
     """
 
-    # It does not hold the agent, whose end may so end it.
+    # It does not refer to the agent, so that garbage collection of the agent can end it.
 
     def __init__(self, system: str, tools: Sequence[Mapping[str, Any]], seed: int) -> None:
         self.system, self.tools, self.seed = system, tools, seed
@@ -130,7 +130,7 @@ class Running:
         self._lock, self._over = threading.Lock(), False
 
     def call(self, name: str, arguments: Arguments) -> str:
-        """Let a call be played as a turn, and wait for its result.
+        """Play a call as a turn, and wait for its result.
 
         Args:
             name: Name of the tool.
@@ -142,14 +142,14 @@ class Running:
         return self.later(name, arguments).result()
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """The same without waiting: the result comes with the future, for loops of coroutines."""
+        """Play a call without waiting; return a future of the result, for loops of coroutines."""
         result: Future[str] = Future()
         with self._lock:
             if self._over:
                 result.set_exception(AbandonedError())
                 return result
             self._waiting.append((name, arguments, result))
-            if len(self._waiting) == 1:  # others become turns when this one has its result
+            if len(self._waiting) == 1:  # other calls become turns after this one has its result
                 self._came.put((name, arguments))
         return result
 
@@ -158,7 +158,7 @@ class Running:
         threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
 
     def go_on(self, text: str) -> tuple[str | None, Any]:
-        """Hand over what was shown; returns the name and arguments of the next call, or ``None`` and the final text."""
+        """Pass on the observation; return the name and arguments of the next call, or ``None`` and the final text."""
         with self._lock:
             done = self._waiting.pop(0)[2] if self._waiting else None
             if self._waiting:
@@ -187,12 +187,12 @@ class Running:
             self.bare = loop.bare
             while (text := self._asked.get()) is not None:
                 self._came.put((None, loop.ask(text)))
-        except BaseException as error:  # raised again where the turn is awaited; nobody waits for an abandoned one
+        except BaseException as error:  # raised again in ``go_on``, unless the episode was abandoned
             self._came.put((None, error))
 
 
 Start: TypeAlias = Callable[[Running], Loop]
-"""Starts their agent for an episode."""
+"""Function that starts their agent for an episode."""
 
 
 def play(
@@ -203,19 +203,19 @@ def play(
     problem: Problem | None = None,
     native: bool = True,
 ) -> Episode:
-    """Let an agent of another framework play one episode of an environment of ours.
+    """Play one episode of an environment with an agent of another framework.
 
     Args:
         env: The environment.
         start: Starts their agent.
-        seed: Of the environment's ``reset``, and handed to their agent.
+        seed: Seed of the environment's ``reset``, also passed to their agent.
         problem: The problem to play; ``None`` lets the environment choose.
         native: As in ``LoopAgent``.
 
     Raises:
         ConfigurationError: The environment's dialect cannot write every call.
     """
-    dialect = getattr(env.unwrapped, "dialect", None) or "rstar2"  # where there are no tools, it does not matter
+    dialect = getattr(env.unwrapped, "dialect", None) or "rstar2"  # without tools it does not matter
     agent = LoopAgent(start, dialect=dialect, native=native)
     try:
         return play_episode(env, agent, seed=seed, problem=problem)

@@ -2,11 +2,11 @@
 
 Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` has them and
 ``gymnasium_agent`` calls them: a session is a cookie, a turn is a response of OpenAI's Responses API, and the answer is
-Gymnasium's five values. Calls may stand in the text, in the environment's dialect, or be function calls of the
-response. ``NemoGymEnv`` plays such a server as an environment of ours. Not covered: servers with ``/verify`` alone, and
-NeMo Gym's configuration; a row names its agent, and the agent this server's address.
+Gymnasium's five values. Calls may be in the text, in the environment's dialect, or be function calls of the
+response. ``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only
+``/verify``, and NeMo Gym's configuration, in which a row names its agent and the agent this server's address.
 
-There is no way to leave an episode out: one that is ``unavailable`` is answered with the status 503.
+The protocol cannot leave out an episode: an ``unavailable`` episode is answered with status 503.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Seat:
     """The environment of one session.
 
     Args:
-        env: What ``make_env`` takes.
+        env: The environment, as for ``make_env``.
         options: Options of the environment, and ``wrappers``.
     """
 
@@ -54,8 +54,8 @@ class _Seat:
         named, seed = row.get("problem_id"), row.get("seed")
         if named is None and seed is None:
             raise ConfigurationError(
-                "A row must have seed or problem_id, beside responses_create_params; rstar2_env.adapters.nemo_gym.rows "
-                "makes such rows."
+                "A row must have seed or problem_id in addition to responses_create_params; "
+                "rstar2_env.adapters.nemo_gym.rows makes such rows."
             )
         text, info = self.env.reset(
             seed=0 if seed is None else int(seed), options=None if named is None else {"problem_id": str(named)}
@@ -71,7 +71,7 @@ class _Seat:
             raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
         info = jsonable(info)
         if calls and len(calls) == len(self._results) and not (terminated or truncated):
-            # NeMo Gym hands these on as the outputs of the model's own calls, so the text would say them again.
+            # NeMo Gym passes these on as outputs of the model's own calls, so the text would repeat them.
             info["tool_outputs"] = [
                 {"call_id": call["call_id"], "output": result.text}
                 for call, result in zip(calls, self._results, strict=True)
@@ -86,7 +86,7 @@ class _Seat:
         }
 
     def _written(self, call: Mapping[str, Any]) -> str:
-        """A function call in the dialect's words; what is no JSON stays as the model wrote it, and is malformed."""
+        """Write a function call in the dialect; invalid JSON is kept unchanged, as a malformed call."""
         dialect = self.env.get_wrapper_attr("dialect")
         try:
             arguments = json.loads(call["arguments"])
@@ -110,13 +110,13 @@ def make_app(
     options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[Any] = (),
 ) -> Any:
-    """The server as a Starlette application; uvicorn serves it.
+    """Return the server as a Starlette application for uvicorn.
 
     Args:
-        env: A registered id of ours, or whatever else ``make_env`` takes.
-        sessions: Episodes at once; beyond that, the one that was idle the longest is given up.
+        env: A registered id, or any other value that ``make_env`` accepts.
+        sessions: Maximum number of concurrent episodes; above it, the episode that was idle longest is abandoned.
         options: Options of the environment.
-        wrappers: Around every environment, the innermost first.
+        wrappers: Wrappers of every environment, innermost first.
 
     Raises:
         MissingExtraError: Starlette is not installed.
@@ -189,15 +189,15 @@ def make_app(
 def rows(
     env: str, count: int, *, agent: str, seed: int = 0, native: bool = False, **options: Any
 ) -> list[dict[str, Any]]:
-    """Rows of NeMo Gym's data set (JSON lines) for an environment of ours.
+    """Return rows of a NeMo Gym data set (JSON lines) for an environment.
 
     Args:
         env: The environment.
         count: Number of rows.
         agent: Name of the ``gymnasium_agent`` in NeMo Gym's configuration.
         seed: Different seeds give rows with different problems.
-        native: Give the tools to the model's endpoint, in place of the system message that tells of them.
-        **options: Of ``make_env``.
+        native: Pass the tools to the model's endpoint instead of describing them in the system message.
+        **options: Options of ``make_env``.
     """
     made = make_env(env, **options)
     found = []
@@ -221,13 +221,13 @@ def rows(
 
 
 class NemoGymEnv(ForeignEnv):
-    """A Gymnasium server of NeMo Gym as an environment of ours; a turn is the text of a response.
+    """Environment that plays a Gymnasium server of NeMo Gym; a turn is the text of a response.
 
     Args:
         url: Address of the server.
         rows: Rows of its data set.
-        timeout_s: Longest wait for an answer.
-        max_turns: Turns of the policy in one episode.
+        timeout_s: Maximum wait for an answer, in seconds.
+        max_turns: Maximum number of turns in an episode.
         full_reward: Return from which an episode counts as solved.
     """
 
@@ -282,7 +282,7 @@ class NemoGymEnv(ForeignEnv):
         )
 
     def release(self) -> None:
-        """Close the server's episode, where it is running and the server can."""
+        """Close the server's episode, if it is running and the server supports it."""
         if self._closes:
             self._closes = False
             self._post("close", {})
@@ -302,7 +302,7 @@ class NemoGymEnv(ForeignEnv):
 
 
 def response(turn: str) -> dict[str, Any]:
-    """A turn as a response of OpenAI's Responses API."""
+    """Return a turn as a response of OpenAI's Responses API."""
     content = [{"type": "output_text", "text": turn, "annotations": []}]
     message = {"id": "msg", "type": "message", "role": "assistant", "status": "completed", "content": content}
     return {

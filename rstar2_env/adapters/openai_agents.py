@@ -1,7 +1,7 @@
-"""OpenAI Agents SDK (``openai-agents`` 0.24): our tools as its tools, and its agents in episodes of ours.
+"""OpenAI Agents SDK (``openai-agents`` 0.24): environment tools as its tools, and its agents as players of episodes.
 
-Covered: agents of your own, with hand-offs and tools of theirs beside ours, or a plain one for an OpenAI-compatible
-endpoint; several messages in one episode; arguments that are no JSON, which the environment sees as a malformed call.
+Covered: your own agents, with hand-offs and further tools, or a plain agent for an OpenAI-compatible endpoint; several
+messages in one episode; invalid JSON arguments, which reach the environment as a malformed call.
 Not covered: a call of a tool that does not exist, which the SDK answers by itself, so that no turn is played; the token
 counts of its runs; tracing, which is off, since it would send episodes to a service.
 """
@@ -28,20 +28,20 @@ except ImportError as error:
 
 T = TypeVar("T")
 _MOST_TURNS = 100
-"""In one run. The environment's budgets end an episode before; this is for calls that never reach it."""
+"""Limit of turns in one run. The environment's budgets end an episode earlier; this limits calls outside it."""
 
 
 def env_tools(box: Toolbox) -> list[Any]:
-    """The tools of an environment as the SDK has them.
+    """Return the tools of an environment as tools of the SDK.
 
     Args:
-        box: A ``ToolSession``, or what an agent's factory is given.
+        box: A ``ToolSession``, or the argument of an agent's factory.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 
 
 class SdkLoop:
-    """An agent of the SDK in the middle of an episode."""
+    """An agent of the SDK that plays an episode."""
 
     bare = False
 
@@ -49,7 +49,7 @@ class SdkLoop:
         self._agent, self._history = agent, list[Any]()
 
     def ask(self, text: str) -> str:
-        """Run it on a message, after those of the episode so far, to its final output.
+        """Run the agent on the next message of the episode, and return its final output.
 
         Raises:
             UnusableReplyError: The model refused, or the run was longer than any episode.
@@ -67,22 +67,22 @@ class SdkLoop:
 
 
 def start(make: Callable[[Running], Any]) -> Start:
-    """How an episode is started with an agent of the SDK.
+    """Return a function that starts an episode with an agent of the SDK.
 
     Args:
-        make: Makes the agent, of ``env_tools(running)`` and ``running.system``.
+        make: Makes the agent from ``env_tools(running)`` and ``running.system``.
     """
     return partial(_start, make)
 
 
 def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
-    """A plain agent whose model is behind an OpenAI-compatible endpoint of chat completions.
+    """Make a plain agent with a model behind an OpenAI-compatible chat-completions endpoint.
 
     Args:
         running: The episode.
         base_url: The endpoint's URL with its version.
-        model: Its name there.
-        api_key: Its key, if it needs one.
+        model: Name of the model at the endpoint.
+        api_key: Key of the endpoint, if it needs one.
     """
     client = _client(base_url, api_key or "none", os.getpid())
     return sdk.Agent(
@@ -96,7 +96,7 @@ def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str 
 
 @lru_cache(maxsize=16)
 def _client(base_url: str, api_key: str, pid: int) -> Any:
-    """One client for all episodes of a process, which keeps its connections."""
+    """Return the client that all episodes of a process share, which keeps its connections."""
     return AsyncOpenAI(base_url=base_url, api_key=api_key)
 
 

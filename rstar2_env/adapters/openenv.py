@@ -47,11 +47,11 @@ class TextAction(Action):
 
 
 class TextObservation(Observation):
-    """What ``reset`` or ``step`` returned; ``reward`` and ``done`` are OpenEnv's own fields.
+    """Result of ``reset`` or ``step``; ``reward`` and ``done`` are OpenEnv's own fields.
 
     Attributes:
-        text: What the policy is shown next.
-        terminated: Whether the episode came to its end.
+        text: The next observation of the policy.
+        terminated: Whether the episode reached its end.
         truncated: Whether a budget ended it, or it is ``unavailable``.
         info: The environment's ``info``, with values that JSON cannot hold as text.
     """
@@ -80,7 +80,7 @@ class ServedEnvironment(Environment):
     Args:
         env_id: A Gymnasium id, or your own code, as for ``make_env``.
         env_options: Options of the environment.
-        wrappers: Put around it, the innermost first, as ``make_env`` takes them.
+        wrappers: Wrappers of the environment, innermost first, as for ``make_env``.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -111,7 +111,7 @@ class ServedEnvironment(Environment):
             **unknown: Rejected.
 
         Raises:
-            ConfigurationError: There is something else among the arguments, or the environment refuses the options.
+            ConfigurationError: There is another argument, or the environment rejects the options.
         """
         if unknown:
             raise ConfigurationError(f"reset takes seed, episode_id and options, not {', '.join(sorted(unknown))}.")
@@ -191,13 +191,13 @@ def make_app(
 
     Args:
         env_id: A Gymnasium id.
-        sessions: Clients that may be connected at once, each with an environment of its own.
-        idle_s: Seconds after which a client that sends nothing loses its environment; ``None``: never.
+        sessions: Maximum number of connected clients, each with its own environment.
+        idle_s: Seconds after which an idle client loses its environment; ``None``: never.
         env_options: Options of the environment.
-        wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
+        wrappers: Wrappers of every environment, innermost first, as for ``make_env``.
 
     Raises:
-        ConfigurationError: A number is out of its range, an option does not fit, or it is no text environment.
+        ConfigurationError: A number is out of range, an option does not fit, or it is not a text environment.
         UnknownEnvError: There is no such environment.
         UnknownNameError: There is no such wrapper.
     """
@@ -245,10 +245,10 @@ def serve(
 
 
 class _Leaves:
-    """Logs one line when a client has left, however its connection ended.
+    """Log one line when a client leaves, however its connection ended.
 
-    A client that says goodbye, one that only disconnects and one that is cut off end differently in OpenEnv's handler,
-    and none of them is worth a traceback.
+    A close message, a disconnection and a broken connection end differently in OpenEnv's handler, and none of them
+    needs a traceback.
     """
 
     def __init__(self, app: Any) -> None:

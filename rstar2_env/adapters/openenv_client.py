@@ -1,9 +1,9 @@
-"""OpenEnv (``openenv`` 0.10) environments as ours: any server, by its address, behind ``reset`` and ``step``.
+"""Environment that plays any OpenEnv (``openenv`` 0.10) server, by its address.
 
-Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of ours, whose
-whole contract comes back (statuses, ``end``, ``truncated``). Not covered: starting a server or a container, and the MCP
-tools of a server: OpenEnv's own client does both. OpenEnv's ``StepResult`` has one ``done``: of another's server every
-end is ``answered``.
+Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of this package,
+which return the whole contract (statuses, ``end``, ``truncated``). Not covered: starting a server or a container, and
+the MCP tools of a server: OpenEnv's own client does both. OpenEnv's ``StepResult`` has one ``done``, so for a server of
+another package every end is ``answered``.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ except ImportError as error:
     raise MissingExtraError("openenv", "Playing OpenEnv's environments") from error
 
 _OURS = frozenset({"text", "terminated", "truncated", "info"})
-"""Fields of an observation by which a server of ours is known."""
+"""Fields of an observation that identify a server of this package."""
 _PLUMBING = frozenset({"reward", "done", "metadata"})
 
 
 class OpenEnvEnv(ForeignEnv):
     """An environment behind an OpenEnv server.
 
-    The server is told the problem's number as its ``seed``. A server that cannot be reached at ``reset`` raises; one
-    that is lost in an episode makes it ``unavailable``.
+    The server receives the problem's number as its ``seed``. If the server cannot be reached at ``reset``, an error is
+    raised; if it is lost during an episode, the episode is ``unavailable``.
 
     Args:
         url: Address of the server ("http://127.0.0.1:8000").
         field: Field of the action that the turn's text becomes, by default the only field that the server's schema
-            requires. ``"*"``: the turn itself is the action, as a JSON object; so it is where several are required.
-        show: Field of the observation that the policy is shown. By default ``text``, else the only text among its
-            fields, else the observation as JSON.
+            requires. ``"*"``: the turn itself is the action, as a JSON object; this is the default if several are
+            required.
+        show: Field of the observation to show to the policy. By default ``text``, else its only text field, else the
+            observation as JSON.
         reset_options: Further arguments of the server's ``reset``.
-        timeout_s: Longest wait for an answer.
-        max_turns: Turns of the policy in one episode.
-        full_reward: Return from which an episode counts as solved, where the server does not say.
+        timeout_s: Maximum wait for an answer, in seconds.
+        max_turns: Maximum number of turns in an episode.
+        full_reward: Return from which an episode counts as solved, if the server does not report it.
 
     Raises:
         ServiceError: The server does not answer.
@@ -111,7 +112,7 @@ class OpenEnvEnv(ForeignEnv):
         )
 
     def close(self) -> None:
-        """Leave the server."""
+        """Disconnect from the server."""
         super().close()
         self._leave()
 
@@ -164,7 +165,7 @@ class OpenEnvEnv(ForeignEnv):
 
 
 class _NotAnActionError(Exception):
-    """The turn is no action of the server's; the policy is told so."""
+    """The turn is not a valid action of the server; the policy receives the message."""
 
 
 def _text(value: Any) -> str:

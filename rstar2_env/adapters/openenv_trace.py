@@ -1,8 +1,8 @@
 """Episodes as OpenEnv's ``TrainingTrace`` (``openenv`` 0.10), token for token, and back.
 
-Covered: prompt, completion, log-probabilities and mask of every turn, as the engine made them; what a turn earned, its
-statuses and the version of its weights, in ``metadata``. A trace has no place for the end of an episode, so it stands
-in the metadata of the last turn. Not covered: branched episodes, whose turns are no prefixes of each other.
+Covered: prompt, completion, log-probabilities and mask of every turn, as the engine made them; the reward, statuses
+and weight version of a turn, in ``metadata``. A trace has no field for the end of an episode, so it is in the metadata
+of the last turn. Not covered: branched episodes, whose turns are not prefixes of each other.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ except ImportError as error:
     raise MissingExtraError("openenv", "Writing OpenEnv's training traces") from error
 
 _END = ("seed", "problem_id", "reward", "end", "answer", "correct", "answer_tags", "rewards", "task", "source")
-"""Fields of an episode that go into the metadata of its last turn."""
+"""Fields of an episode that are stored in the metadata of its last turn."""
 
 
 def training_trace(episode: Episode) -> TrainingTrace:
-    """The trace of an episode that was played in tokens.
+    """Return the trace of an episode with tokens.
 
     Args:
         episode: As the rollout returns it.
 
     Raises:
-        ConfigurationError: It has no tokens, or counts for nothing (``unavailable``, cancelled, unusable), for which a
-            trace has no word.
+        ConfigurationError: It has no tokens, or does not count (``unavailable``, cancelled, unusable), which a trace
+            cannot express.
     """
     if not episode.available:
         raise ConfigurationError(f"The episode ended as {episode.end!r} and must not train: it has no training trace.")
@@ -67,13 +67,13 @@ def training_trace(episode: Episode) -> TrainingTrace:
 
 
 def from_training_trace(trace: TrainingTrace) -> Episode:
-    """The episode of a trace, ours or another's; what another's does not say stays at its default.
+    """Return the episode of any trace; fields that the trace does not have keep their defaults.
 
     Args:
         trace: Its turns must each begin with all tokens of the turn before.
 
     Raises:
-        ConfigurationError: It is empty, or its turns are no prefixes of each other.
+        ConfigurationError: It is empty, or its turns are not prefixes of each other.
     """
     if not trace.turns:
         raise ConfigurationError("The trace has no turns.")

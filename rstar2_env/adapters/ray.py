@@ -1,4 +1,4 @@
-"""Environments played on the nodes of a Ray cluster, through ``reset`` and ``step`` here.
+"""Environments on the nodes of a Ray cluster, played through local ``reset`` and ``step``.
 
     envs = RayEnvs("rstar2/MathTool-v0", address="auto")
     with Player(envs, engine, chat, sampling=...) as player:
@@ -6,8 +6,8 @@
     envs.close()
 
 Covered: any Gymnasium environment of text that can be made on the nodes; many of them in the threads of one actor;
-nodes that join and die. Not covered: asking a remote environment for anything but ``reset``, ``step``, ``render`` and
-``close`` (its ``problems``, say): a trainer then starts episodes by seed instead of going through the problems.
+nodes that join and die. Not covered: any attribute of a remote environment except ``reset``, ``step``, ``render`` and
+``close`` (such as ``problems``): a trainer then starts episodes by seed instead of iterating over the problems.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """The node of an episode was lost, and the episode with it. ``reset`` starts one elsewhere."""
+    """The node of an episode was lost, and the episode with it. ``reset`` starts an episode on another node."""
 
 
 class _Stage:
@@ -42,7 +42,7 @@ class _Stage:
         self._envs: dict[int, gym.Env[str, str]] = {}
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Make an environment; returns the attributes that its proxy shows."""
+        """Make an environment, and return the attributes that its proxy exposes."""
         from rstar2_env.wrappers.make import make_env
 
         env = make_env(self._make_env, **options)
@@ -67,7 +67,7 @@ class _Stage:
     def stop(self) -> None:
         """Close every environment."""
         for key in list(self._envs):
-            with contextlib.suppress(Exception):  # one that does not close must not keep the others open
+            with contextlib.suppress(Exception):  # a failed close must not keep the others open
                 self.drop(key)
 
 
@@ -84,15 +84,15 @@ class RayEnvs:
     """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
     Each is placed on the node with the fewest environments per CPU. Nodes that join are used. When one dies, its
-    episodes end with ``NodeLostError``, and the next ``reset`` takes a living one.
+    episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
 
     Args:
         make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
             imports must be installed.
         address: Address of the cluster; see ``rstar2_env.core.net.ray_cluster.join``.
         resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
-        actors_per_node: Processes that share a node's environments; more than one where Python itself is the limit.
-        threads: Calls that run at once in one actor.
+        actors_per_node: Processes that share a node's environments; more than one if Python itself is the limit.
+        threads: Number of concurrent calls in one actor.
         reserve_cpus: CPUs that each actor reserves in Ray's count.
         call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.
         watch_s: Seconds between two queries for the nodes of the cluster.
@@ -135,7 +135,7 @@ class RayEnvs:
             raise
 
     def __call__(self, **options: Any) -> RemoteEnv:
-        """Make an environment on some node. ``options`` are those of the environment."""
+        """Make an environment on a node, with the given options."""
         return RemoteEnv(self, options)
 
     def close(self) -> None:
@@ -177,14 +177,14 @@ class RayEnvs:
             seat.envs -= 1
 
     def _lose(self, seat: _Seat) -> None:
-        """Remove a lost actor; if its node lives, it gets another."""
+        """Remove a lost actor; a live node receives a new actor."""
         with self._lock:
             if seat in self._seats:
                 self._seats.remove(seat)
                 self._looked = float("-inf")
 
     def _look(self) -> None:
-        """Keep ``actors_per_node`` actors on every living node, and none elsewhere."""
+        """Keep ``actors_per_node`` actors on every live node, and none elsewhere."""
         nodes = ray_cluster.living_nodes(self._resource)
         alive = {node.id for node in nodes}
         self._seats = [seat for seat in self._seats if seat.node.id in alive]
@@ -200,7 +200,7 @@ class RayEnvs:
 
 
 class RemoteEnv(gym.Env[str, str]):
-    """An environment on another node. An exception there is raised here, with the traceback from there.
+    """An environment on another node. Its exceptions are raised locally, with the remote traceback.
 
     Made by ``RayEnvs``.
     """
@@ -212,7 +212,7 @@ class RemoteEnv(gym.Env[str, str]):
         self._settle()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """See ``gymnasium.Env.reset``. When its node has died, it moves to a living one.
+        """See ``gymnasium.Env.reset``. If its node has died, the environment moves to a live node.
 
         Raises:
             NodeLostError: Several nodes died in a row.
@@ -233,8 +233,8 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.step``.
 
         Raises:
-            NodeLostError: The node is gone, and the episode with it.
-            EpisodeOverError: It was gone before.
+            NodeLostError: The node was lost, and the episode with it.
+            EpisodeOverError: The node was lost earlier.
         """
         if self._seat is None:
             raise EpisodeOverError("The node of this episode is gone: call reset() to start the next one elsewhere.")
@@ -278,7 +278,7 @@ class RemoteEnv(gym.Env[str, str]):
         """Call the actor and wait.
 
         Raises:
-            NodeLostError: It is gone or does not answer in time; whether the call was executed is unknown.
+            NodeLostError: It was lost or does not answer in time; whether the call was executed is unknown.
         """
         seat = self._seat
         assert seat is not None  # every caller has looked
@@ -287,7 +287,7 @@ class RemoteEnv(gym.Env[str, str]):
             return ray.get(method.remote(*arguments, **named), timeout=timeout_s)
         except (
             ray.exceptions.RayTaskError
-        ) as error:  # the environment's own exception, with the place where it was raised
+        ) as error:  # the environment's own exception, with the node on which it was raised
             cause = error.cause
             cause.add_note(f"On the node {seat.node}:\n{error}")
             raise cause from None

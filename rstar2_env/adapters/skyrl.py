@@ -1,9 +1,9 @@
-"""skyrl-gym (0.4), both ways: our environments as its ``BaseTextEnv``, and its environments as ours.
+"""skyrl-gym (0.4), in both directions: these environments as its ``BaseTextEnv``, and its environments here.
 
-Covered: ``register`` gives an environment of ours an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv``
-plays one of theirs through ``reset`` and ``step``. Not covered: SkyRL's trainer. What its interface has no place for:
-``terminated`` and ``truncated`` are one ``done`` (``metadata`` tells them apart), and an episode cannot be left out of
-its group: one that is ``unavailable`` raises, so that SkyRL does not take its 0.0 for a wrong answer.
+Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
+environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of its interface:
+``terminated`` and ``truncated`` are one ``done`` (``metadata`` has both), and an episode cannot be left out of its
+group: an ``unavailable`` episode raises, so that SkyRL does not treat its 0.0 as a wrong answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ except ImportError as error:
 
 
 class ServedEnvironment(BaseTextEnv):
-    """An environment of ours as skyrl-gym makes and plays it.
+    """An environment of this package as skyrl-gym makes and plays it.
 
     Args:
         env_config: SkyRL's own configuration of the environment; not read.
@@ -80,7 +80,7 @@ class ServedEnvironment(BaseTextEnv):
         """Play one turn.
 
         Raises:
-            ServiceError: The environment's own machinery failed.
+            ServiceError: The environment was not available.
         """
         self.turns += 1
         text, reward, terminated, truncated, info = self._env.step(action)
@@ -115,8 +115,8 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
     """Give an environment of ours an id of skyrl-gym.
 
     Args:
-        skyrl_id: What a row of the data set names as its ``env_class``.
-        env: A registered id of ours, or whatever else ``make_env`` takes.
+        skyrl_id: The ``env_class`` of the data set's rows.
+        env: A registered id, or any other value that ``make_env`` accepts.
         **options: Options of the environment, and ``wrappers``.
     """
     make_env(env, **options).close()  # so that wrong options raise here, and not in every episode
@@ -125,14 +125,14 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
 
 
 def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """Rows of SkyRL's data set: an empty prompt, which the environment fills, and what to reset with.
+    """Return rows of a SkyRL data set: an empty prompt, which the environment fills, and the arguments of ``reset``.
 
     Args:
         skyrl_id: The id that ``register`` gave.
         env: The environment of ours that is behind it.
         count: Number of rows.
         seed: Different seeds give rows with different problems.
-        **options: Of ``make_env``.
+        **options: Options of ``make_env``.
     """
     made = make_env(env, **options)
     found = []
@@ -146,9 +146,9 @@ def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) 
 class SkyRLEnv(ForeignEnv):
     """An environment of skyrl-gym as one of ours.
 
-    The episode ends where theirs is done: ``answered``. Their ``metadata`` is ``info["metadata"]``. skyrl-gym says
-    nothing of how calls went, so there are no statuses; what a trainer of theirs reads as ``postprocessed_action`` is
-    in ``info`` too, and the policy's own turn stays as it was written.
+    When theirs is done, the episode ends as ``answered``. Their ``metadata`` is ``info["metadata"]``. skyrl-gym does
+    not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's trainer reads, is
+    in ``info`` too, and the policy's own turn is unchanged.
 
     Args:
         env: Id of skyrl-gym ("gsm8k").
@@ -193,7 +193,7 @@ class SkyRLEnv(ForeignEnv):
         return Opening(text, system, {"metadata": metadata})
 
     def play(self, turn: str) -> Reply:
-        """Hand the turn to their environment."""
+        """Pass the turn to their environment."""
         with self._random.going_on():
             made = self._theirs.step(turn)
         shown = list(made["observations"] or ())

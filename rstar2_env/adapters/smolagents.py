@@ -1,9 +1,9 @@
-"""smolagents (1.26): our tools as its tools, and its agents in episodes of ours.
+"""smolagents (1.26): environment tools as its tools, and its agents as players of episodes.
 
 Covered: ``ToolCallingAgent`` and ``CodeAgent``, agents of your own or a plain one for an OpenAI-compatible endpoint;
-several messages in one episode. What they hand to ``final_answer`` is an answer alone, and is marked as one for the
-environment. Not covered: what smolagents refuses by itself (unknown tools, arguments of a wrong type): it tells its
-model, and no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
+several messages in one episode. The argument of ``final_answer`` is a bare answer, and is marked as an answer for
+the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for which
+no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
 runs its program in its own interpreter, not in our sandbox, with our tools as functions.
 """
 
@@ -23,7 +23,7 @@ except ImportError as error:
     raise MissingExtraError("smolagents", "Playing with agents of smolagents") from error
 
 _MOST_STEPS = 100
-"""In one run. The environment's budgets end an episode before; this is for calls that never reach it."""
+"""Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls outside it."""
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 
 
@@ -32,7 +32,7 @@ class EnvTool(smolagents.Tool):
 
     Args:
         function: Its schema.
-        box: Whose tool it is.
+        box: The toolbox that runs the call.
     """
 
     skip_forward_signature_validation = True
@@ -60,16 +60,16 @@ class EnvTool(smolagents.Tool):
 
 
 def env_tools(box: Toolbox) -> list[EnvTool]:
-    """The tools of an environment as smolagents has them.
+    """Return the tools of an environment as smolagents tools.
 
     Args:
-        box: A ``ToolSession``, or what an agent's factory is given.
+        box: A ``ToolSession``, or the argument of an agent's factory.
     """
     return [EnvTool(schema["function"], box) for schema in box.tools]
 
 
 class SmolLoop:
-    """An agent of smolagents in the middle of an episode."""
+    """An agent of smolagents that plays an episode."""
 
     bare = True
 
@@ -77,17 +77,17 @@ class SmolLoop:
         self._agent, self._first = agent, True
 
     def ask(self, text: str) -> str:
-        """Run it on a message, with its memory of those before; returns its final answer."""
+        """Run the agent on a message, with its memory of the earlier ones, and return its final answer."""
         first, self._first = self._first, False
         found = self._agent.run(text, reset=first)
         return "" if found is None else str(getattr(found, "output", found))
 
 
 def start(make: Callable[[Running], Any]) -> Start:
-    """How an episode is started with an agent of smolagents.
+    """Return a function that starts an episode with an agent of smolagents.
 
     Args:
-        make: Makes the agent, of ``env_tools(running)`` and ``running.system``.
+        make: Makes the agent from ``env_tools(running)`` and ``running.system``.
     """
     return partial(_start, make)
 
@@ -98,8 +98,8 @@ def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str 
     Args:
         running: The episode.
         base_url: The endpoint's URL with its version.
-        model: Its name there.
-        api_key: Its key, if it needs one.
+        model: Name of the model at the endpoint.
+        api_key: Key of the endpoint, if it needs one.
     """
     served = smolagents.OpenAIModel(model, api_base=base_url, api_key=api_key or "none", seed=running.seed % (1 << 31))
     return smolagents.ToolCallingAgent(

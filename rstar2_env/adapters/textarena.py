@@ -1,10 +1,10 @@
-"""TextArena (0.7), both ways: its games as environments of ours, and our environments as games of one player.
+"""TextArena (0.7), in both directions: its games as environments, and these environments as one-player games.
 
 Covered: games of one player and of several (the other seats are played by agents), their invalid moves, outcomes and
-reasons. What the policy is shown is what is new since its last turn, from TextArena's own messages; TextArena's
-observation wrappers would write the whole history again at every turn. Not covered: TextArena's servers.
+reasons. An observation holds only TextArena's messages since the policy's last turn; TextArena's observation
+wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
 
-TextArena draws from Python's global random state; here that state is left as it was (``global_random``).
+TextArena draws from Python's global random state; this adapter restores that state (``global_random``).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ except ImportError as error:
     raise MissingExtraError("textarena", "Playing TextArena's games") from error
 
 Opponent = Callable[[str], str]
-"""TextArena's own protocol of agents: what the seat is shown goes in, its move comes out."""
+"""TextArena's own agent protocol: a function from the seat's observation to its move."""
 
 
 class TextArenaEnv(ForeignEnv):
-    """A game of TextArena as an environment of ours.
+    """Environment that plays a game of TextArena.
 
     The reward is the seat's own at the end of the game (1 for a win, -1 for a loss, 0 for a draw; of games of one
     player what has been reached). ``info`` tells ``invalid_move`` of each turn and, at the end, the game's ``reason``
@@ -44,14 +44,14 @@ class TextArenaEnv(ForeignEnv):
         opponent: Plays the other seats: a function or class of one's own by name ("./mine.py:Player"), a class, whose
             instance plays one seat of one game, or a function.
         players: Number of seats.
-        seat: The policy's.
-        max_turns: Turns of the policy.
+        seat: Seat of the policy.
+        max_turns: Maximum number of turns of the policy.
         full_reward: Reward that counts as solved.
         game_options: Options of the game's class.
 
     Raises:
         UnknownNameError: There is no such game.
-        ConfigurationError: A game of several players without an opponent, or a seat that is not there.
+        ConfigurationError: A game of several players has no opponent, or the seat does not exist.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_theirs", "_others")
@@ -83,7 +83,7 @@ class TextArenaEnv(ForeignEnv):
         self._others: dict[int, Opponent] = {}
 
     def begin(self, number: int) -> Opening:
-        """Start the game of a seed, and let the seats before the policy's play."""
+        """Start the game of a seed, and play the seats before the policy's."""
         with self._random.seeded(number):
             self._theirs = ta.make(self._game, **self._options)
             self._theirs.reset(num_players=self._players, seed=number)
@@ -99,7 +99,7 @@ class TextArenaEnv(ForeignEnv):
             return Opening(self._news())
 
     def play(self, turn: str) -> Reply:
-        """Play the policy's move, and those of the others until it is the policy's turn again."""
+        """Play the policy's move, and the others' moves until it is the policy's turn again."""
         with self._random.going_on():
             errors = self._errors()
             done = self._theirs.step(turn)[0] or self._others_play()
@@ -119,7 +119,7 @@ class TextArenaEnv(ForeignEnv):
             )
 
     def _others_play(self) -> bool:
-        """Let the other seats play until it is the policy's turn; whether the game is over."""
+        """Play the other seats until it is the policy's turn; return whether the game is over."""
         while self._theirs.state.current_player_id != self._seat:
             seat, shown = self._theirs.get_observation()
             if self._theirs.step(self._others[seat](str(shown)))[0]:
@@ -127,7 +127,7 @@ class TextArenaEnv(ForeignEnv):
         return False
 
     def _news(self) -> str:
-        """What the policy's seat has been told since its last turn, without its own words."""
+        """Return the messages to the policy's seat since its last turn, without its own."""
         told = self._inner().get_observation()[1]
         names = self._theirs.state.role_mapping
         lines = []
@@ -139,7 +139,7 @@ class TextArenaEnv(ForeignEnv):
         return "\n".join(lines)
 
     def _inner(self) -> Any:
-        """The game without its observation wrappers, which would take the messages away."""
+        """Return the game without its observation wrappers, which would consume the messages."""
         inner = self._theirs
         while isinstance(inner, ta.Wrapper):
             inner = inner.env
@@ -150,10 +150,10 @@ class TextArenaEnv(ForeignEnv):
 
 
 class ServedGame(ta.Env):
-    """An environment of ours as a game of one player; ``register`` gives it an id of TextArena.
+    """An environment of this package as a one-player game; ``register`` gives it an id of TextArena.
 
     Args:
-        env: A registered id, or whatever else ``make_env`` takes.
+        env: A registered id, or any other value that ``make_env`` accepts.
         **options: Options of the environment, and ``wrappers``.
     """
 
@@ -178,7 +178,7 @@ class ServedGame(ta.Env):
         self.state.add_observation(text, ta.ObservationType.PROMPT, to_id=0)
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
-        """Play one turn; TextArena's info is ours."""
+        """Play one turn; TextArena receives this package's info."""
         returned: Step = self._env.step(action)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
         text, reward, terminated, truncated, info = returned
         self._return += float(reward)
@@ -192,7 +192,7 @@ class ServedGame(ta.Env):
         return done, told
 
     def close(self) -> tuple[dict[int, float] | None, dict[int, dict[str, Any]]]:
-        """The outcome, as TextArena asks for it."""
+        """Return the outcome in TextArena's format."""
         outcome: tuple[dict[int, float] | None, dict[int, dict[str, Any]]] = self.state.close()
         return outcome
 

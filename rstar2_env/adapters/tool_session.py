@@ -1,4 +1,4 @@
-"""An environment for a loop that is not ours: its tools as functions that take parsed calls, and its record.
+"""An environment for the loop of another framework: its tools as functions of parsed calls, and its record.
 
 Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
 call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
@@ -32,7 +32,7 @@ _OVER = "The episode is over; nothing was run."
 
 
 class Toolbox(Protocol):
-    """An environment's tools, as adapters make a framework's tools of them.
+    """Interface to an environment's tools, from which adapters make a framework's tools.
 
     Attributes:
         tools: Their schemas.
@@ -41,20 +41,20 @@ class Toolbox(Protocol):
     tools: Sequence[Mapping[str, Any]]
 
     def call(self, name: str, arguments: Arguments) -> str:
-        """Run one; returns what its result shows."""
+        """Run a tool, and return the text of its result."""
         ...
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """The same without waiting."""
+        """Run a tool without waiting."""
         ...
 
 
 class ToolSession:
-    """One environment, episode after episode, for a loop that calls tools; any thread may call them.
+    """One environment, for consecutive episodes of a loop that calls tools; any thread may call them.
 
     Args:
-        env: An id or your own code, as ``make_env`` takes it, or an environment.
-        **options: Of ``make_env``, with anything but an environment.
+        env: An id or your own code, as for ``make_env``, or an environment.
+        **options: Options of ``make_env``, unless ``env`` is an environment.
 
     Attributes:
         env: The environment.
@@ -63,7 +63,7 @@ class ToolSession:
         system: Its system message, without the section on tools, which the framework writes itself.
 
     Raises:
-        ConfigurationError: The environment has no dialect, or one that cannot write every call.
+        ConfigurationError: The environment has no dialect, or its dialect cannot write every call.
     """
 
     def __init__(self, env: EnvSpec | gym.Env[str, str], **options: Any) -> None:
@@ -81,15 +81,15 @@ class ToolSession:
 
     @property
     def over(self) -> bool:
-        """Whether no episode is running."""
+        """True if no episode is running."""
         return self._over
 
     def reset(self, *, seed: int = 0, problem: Problem | str | None = None) -> str:
         """Start an episode.
 
         Args:
-            seed: Of the environment's ``reset``.
-            problem: What to play, or the id of one that the environment has; ``None`` lets the environment choose.
+            seed: Seed of the environment's ``reset``.
+            problem: The problem, or the id of a problem of the environment; ``None`` lets the environment choose.
 
         Returns:
             The user's message.
@@ -112,7 +112,7 @@ class ToolSession:
             arguments: The arguments, or the JSON that the model wrote for them, which need not be valid.
 
         Returns:
-            What the tool's result shows; after the episode's end a sentence that says so.
+            The text of the tool's result; after the end of the episode, a sentence that reports the end.
         """
         with self._lock:
             if self._over:
@@ -123,7 +123,7 @@ class ToolSession:
             return shown or f"The episode is over ({self.episode.end})."
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """The same without waiting, in a thread; calls are run in their order."""
+        """Run a call as a turn without waiting, in a thread; calls are run in order."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="tool session")
         return self._thread.submit(self.call, name, arguments)
@@ -132,7 +132,7 @@ class ToolSession:
         """Play a text without a call as a turn, which in most environments is the last one.
 
         Returns:
-            What the environment shows next; empty after the end.
+            The next observation; empty after the end.
         """
         with self._lock:
             return _OVER if self._over else self._step(text)
@@ -155,10 +155,10 @@ class ToolSession:
 
 
 def dialect_of(env: gym.Env[str, str]) -> Dialect:
-    """The dialect of an environment.
+    """Return the dialect of an environment.
 
     Raises:
-        ConfigurationError: It has none.
+        ConfigurationError: It has no dialect.
     """
     dialect: Dialect | None = getattr(env.unwrapped, "dialect", None)
     if dialect is None:
@@ -169,22 +169,22 @@ def dialect_of(env: gym.Env[str, str]) -> Dialect:
 
 
 def system_of(talk: Conversation) -> str:
-    """The system message of a conversation that has begun; empty if it has none."""
+    """Return the system message of a conversation; empty if there is none."""
     return str(talk.messages[0]["content"]) if talk.messages else ""
 
 
 def marked(dialect: Dialect, answer: str) -> str:
-    """A turn that gives this answer; a text that marks one by itself, or that makes calls, is left as it is."""
+    """Return a turn that gives this answer; a text that marks an answer or makes calls is unchanged."""
     whole = dialect.answer([answer]) is not None or dialect.calls(answer)
     return answer if whole else dialect.format_answer(answer)
 
 
 def native_call(number: int, name: str, arguments: Arguments) -> NativeCall:
-    """A call as an endpoint would have sent it; arguments that JSON cannot hold become text."""
+    """Return a call in the format of an endpoint; arguments that JSON cannot hold become text."""
     written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), default=str)
     return NativeCall(f"call_{number}", name, written)
 
 
 def as_reply(text: str, *calls: NativeCall) -> ChatReply:
-    """What a framework's loop did, as the reply of an endpoint."""
+    """Return the output of a framework's loop as an endpoint's reply."""
     return ChatReply(text=text, calls=calls, finish="", refusal="", usage=Usage())

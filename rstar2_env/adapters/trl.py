@@ -1,12 +1,13 @@
 """Serves a text environment in the slot ``environment_factory`` of TRL's ``GRPOTrainer`` (TRL 1.16).
 
 Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
-behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode goes on
-after a turn without a call (the games): TRL ends a rollout there. For them, and for what TRL's loop cannot report
-(malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
+behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode
+continues after a turn without a call (the games): TRL ends a rollout there. For them, and for what TRL's loop cannot
+report (malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
 
-TRL hands an environment parsed calls, and never the final turn. Two ways to grade the answer: pass ``hand_in`` as a
-reward function, which gives every environment its final turn; or ``submit=True``, which adds a tool for the answer.
+TRL passes parsed calls to an environment, but never the final turn. There are two ways to grade the answer: pass
+``hand_in`` as a reward function, which passes the final turn to every environment; or ``submit=True``, which adds a
+tool for the answer.
 """
 
 from __future__ import annotations
@@ -57,14 +58,13 @@ class ServedEnvironment:
         """Start the episode of a row of the data set.
 
         Args:
-            row: ``question`` and ``answer`` set the problem; else ``problem_id`` names one; ``seed`` seeds the rest.
+            row: ``question`` and ``answer`` set the problem, or ``problem_id`` selects one; ``seed`` seeds the rest.
 
         Returns:
             The user's message, which TRL adds to the row's prompt.
 
         Raises:
-            ConfigurationError: The row says none of these, so that the rollouts of a group would play different
-                problems.
+            ConfigurationError: The row has none of these, and the rollouts of a group would play different problems.
         """
         options: dict[str, Any] | None = None
         if row.get("question") is not None and row.get("answer") is not None:
@@ -85,7 +85,7 @@ class ServedEnvironment:
         return text
 
     def get_reward(self) -> float:
-        """The episode's return so far."""
+        """Return the episode's return so far."""
         return self.episode.reward
 
     def _step(self, turn: str) -> str:
@@ -127,7 +127,7 @@ class _Submitting(ServedEnvironment):
 def environment_factory(
     env: str | Callable[[], gym.Env[str, str]], *, submit: bool = False, **options: Any
 ) -> type[ServedEnvironment]:
-    """What to pass as ``GRPOTrainer(environment_factory=...)``: a class whose instances are environments.
+    """Return the class for ``GRPOTrainer(environment_factory=...)``, whose instances are environments.
 
     Its public methods are ``reset``, ``get_reward`` and exactly the environment's tools (and ``submit_answer``, when
     asked for); TRL shows every other public method to the model.
@@ -136,7 +136,7 @@ def environment_factory(
         env: A registered id, or a function that makes an environment, wrappers included.
         submit: Add the tool ``submit_answer(answer)``, which ends the episode. Without it, pass ``hand_in`` among the
             reward functions.
-        **options: Of ``make_env``, with an id: options of the environment, and ``wrappers``.
+        **options: Options of ``make_env``, if ``env`` is an id: options of the environment, and ``wrappers``.
 
     Raises:
         ConfigurationError: The environment has no tools' chain, or a tool cannot be a Python method.
@@ -172,7 +172,7 @@ def environment_factory(
 def hand_in(
     completions: Sequence[Any], environments: Sequence[ServedEnvironment] | None = None, **columns: Any
 ) -> list[float | None]:
-    """A reward function that gives every environment its final turn; the reward itself comes from ``get_reward``.
+    """Reward function that passes the final turn to every environment; the reward itself comes from ``get_reward``.
 
     Pass it as ``reward_funcs=[hand_in]``: TRL calls reward functions in their order, and ``get_reward`` last. A rollout
     that ended in a call (its budget ran out) has no final turn, and keeps its return so far.
@@ -202,7 +202,7 @@ def hand_in(
 
 
 def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """Rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment fills, and what to reset with.
+    """Return rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment fills, and reset options.
 
     Args:
         env: A registered id.
@@ -223,7 +223,7 @@ def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[st
 
 
 def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
-    """A function whose signature, annotations and docstring are taken from the tool's schema."""
+    """Return a function with the signature, annotations and docstring of the tool's schema."""
     name: str = schema["name"]
     if not name.isidentifier() or name.startswith("_") or name in _RESERVED:
         raise ConfigurationError(f"The tool {name!r} cannot be a method for TRL; rename it.")
@@ -269,7 +269,7 @@ def _hint(schema: Mapping[str, Any]) -> Any:
 
 
 def _line(text: str) -> str:
-    """One line, without anything that a docstring's sections begin with."""
+    """Return the text as one line, without the headers of docstring sections."""
     return re.sub(r"\b(Args|Returns|Raises):", r"\1", " ".join(text.split()))
 
 

@@ -1,9 +1,9 @@
-"""verifiers (0.4): our environments as a taskset, an environment and a harness of theirs.
+"""verifiers (0.4): environments of this package as its taskset, environment and harness.
 
 Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment is the user of
 verifiers' conversation, so that its token ids, masks and graph of messages are verifiers' own. verifiers finds plug-ins
-by the name of a package that is installed: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool
-servers; calls stand in the text of the turns, in our dialects.
+by the name of an installed package: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool servers;
+calls are part of the text of a turn, in a dialect of this package.
 
 An episode that is ``unavailable`` is an error there (``SandboxError``), which verifiers may retry and never trains on;
 ``truncated`` is one of its limits (``max_turns``, ``max_total_tokens``), for ``trace.is_truncated`` to see.
@@ -35,13 +35,13 @@ except ImportError as error:
 T = TypeVar("T")
 
 _STOPS: Mapping[str, str] = {"turns": "max_turns", "tokens": "max_total_tokens"}
-"""Our ends as verifiers' stop conditions; the others keep their name."""
+"""verifiers' stop conditions of our ends; other ends keep their name."""
 _THREADS = 1024
-"""Most episodes whose ``reset`` or ``step`` may run at once; threads are made when they are needed."""
+"""Maximum number of concurrent ``reset`` and ``step`` calls; threads are made when needed."""
 
 
 class TextData(vf.TaskData):
-    """A task: what to reset with.
+    """A task: the arguments of ``reset``.
 
     Attributes:
         seed: Seed of ``reset``.
@@ -53,18 +53,18 @@ class TextData(vf.TaskData):
 
 
 class TextTask(vf.Task[TextData]):
-    """A task of an environment of ours; the environment gives the reward."""
+    """A task of an environment; the environment returns the reward."""
 
 
 class TextTasksetConfig(vf.TasksetConfig):
-    """Which environment, and which of its problems.
+    """Selects the environment and its problems.
 
     Attributes:
-        env: A registered id of ours, or whatever else ``make_env`` takes.
+        env: A registered id, or any other value that ``make_env`` accepts.
         options: Options of the environment.
-        wrappers: Around it, the innermost first, as ``make_env`` takes them.
-        first_seed: Seed of the first task; every further task has the next.
-        tasks: How many there are; ``None``: no end.
+        wrappers: Wrappers of the environment, innermost first, as for ``make_env``.
+        first_seed: Seed of the first task; the seed increases by 1 for every further task.
+        tasks: Number of tasks; ``None``: unlimited.
     """
 
     env: str = ""
@@ -74,12 +74,12 @@ class TextTasksetConfig(vf.TasksetConfig):
     tasks: int | None = None
 
     def make(self) -> gym.Env[str, str]:
-        """The environment."""
+        """Make the environment."""
         return make_env(self.env, wrappers=self.wrappers, **self.options)
 
 
 class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
-    """A task for every seed, its prompt what ``reset`` returned."""
+    """A task for every seed; its prompt is the observation of ``reset``."""
 
     def __init__(self, config: TextTasksetConfig) -> None:
         super().__init__(config)
@@ -104,13 +104,13 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
 
 
 class TextEnvConfig(vf.EnvConfig):
-    """One seat, whose program runs in this process: a policy of text needs no box of its own."""
+    """One seat, whose program runs in this process: a text policy needs no container."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class TextEnv(vf.Env[TextEnvConfig]):
-    """Plays the policy's turns in an environment of ours."""
+    """Plays the policy's turns in an environment of this package."""
 
     def __init__(self, config: TextEnvConfig) -> None:
         super().__init__(config)
@@ -118,10 +118,10 @@ class TextEnv(vf.Env[TextEnvConfig]):
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rstar2-step")
 
     async def run(self, task: vf.Task[Any], agents: vf.Agents) -> None:
-        """One episode: the environment is the user.
+        """Play one episode, with the environment as the user.
 
         Raises:
-            SandboxError: The environment's own machinery failed.
+            SandboxError: The environment was not available.
         """
         env = self._idle.pop() if self._idle else await self._thread(self.taskset.config.make)
         try:
@@ -181,7 +181,7 @@ def _metrics(episode: Episode) -> dict[str, float]:
 
 
 def whole_reply(segment: vf.Segment) -> str:
-    """The model's reply as it wrote it: ``Segment.last_reply`` would take the spaces around it away."""
+    """Return the model's unchanged reply; ``Segment.last_reply`` would strip the spaces around it."""
     for message in reversed(segment.messages):
         if isinstance(message, vf.AssistantMessage):
             return message.content or ""
@@ -189,7 +189,7 @@ def whole_reply(segment: vf.Segment) -> str:
 
 
 class TextHarness(vf.Harness[vf.HarnessConfig]):
-    """Asks the model for one turn, in this process: no program, no box, no tools."""
+    """Requests one turn of the model, in this process: no program, no container, no tools."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -206,14 +206,14 @@ class TextHarness(vf.Harness[vf.HarnessConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> vf.ProgramResult:
-        """One request to the rollout's endpoint, which records it.
+        """Send one request to the rollout's endpoint, which records it.
 
         Args:
-            ctx: Names the model.
-            trace: Of the rollout.
+            ctx: Context with the name of the model.
+            trace: Trace of the rollout.
             runtime: Not used.
-            endpoint: Of the rollout.
-            secret: Its key.
+            endpoint: Endpoint of the rollout.
+            secret: Key of the endpoint.
             mcp_urls: Empty, since this harness supports no tools.
             data: The conversation so far.
         """

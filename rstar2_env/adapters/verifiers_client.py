@@ -1,9 +1,9 @@
-"""verifiers' (0.4) environments as ours: a taskset of theirs behind ``reset`` and ``step``.
+"""Environment that plays a taskset of verifiers (0.4) through ``reset`` and ``step``.
 
 Covered: tasksets and environments with one seat and no tools of their own: a question with its rewards, games, users
 that answer. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn;
 that model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
-container, which verifiers refuses for a policy of text, and environments with several seats.
+container, which verifiers rejects for a text policy, and environments with several seats.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _ENDS: Mapping[str, End] = {
 
 
 class VerifiersEnv(ForeignEnv):
-    """A taskset of verifiers, with the environment that it brings, as an environment of ours.
+    """Environment that plays a taskset of verifiers, with the environment of that taskset.
 
-    The reward comes at the end: the sum of the trace's weighted rewards, whose parts are ``reward_components``; metrics
-    are in ``info["metrics"]``. An episode that verifiers records as failed is ``unavailable``.
+    The reward is given at the end: the sum of the trace's weighted rewards, whose parts are ``reward_components``;
+    metrics are in ``info["metrics"]``. An episode that verifiers records as failed is ``unavailable``.
 
     Args:
         taskset: Id of an installed package ("gsm8k-v1"), or of one of verifiers' own.
         config: Further fields of verifiers' ``EnvConfig``: ``{"id": ..., "taskset": {...}}``.
-        tasks: How many of the taskset's tasks are played, from the first.
-        timeout_s: Longest wait for verifiers between two turns.
-        max_turns: Turns of the policy, which verifiers is told as its limit.
+        tasks: Number of the taskset's tasks to play, from the first.
+        timeout_s: Maximum wait for verifiers between two turns, in seconds.
+        max_turns: Maximum number of turns of the policy, also passed to verifiers as its limit.
         full_reward: Reward that counts as solved.
 
     Raises:
@@ -81,14 +81,14 @@ class VerifiersEnv(ForeignEnv):
         self._open().task(0)
 
     def begin(self, number: int) -> Opening:
-        """Have verifiers start the episode of a task; what it asks the model first is the opening."""
+        """Start the episode of a task in verifiers; its first request to the model is the opening."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"verifiers started no episode: {_what_failed(event)}", cause="lost")
         return Opening(_joined(event, system=False), _joined(event, system=True))
 
     def play(self, turn: str) -> Reply:
-        """Answer verifiers as the model, and wait for what it asks next, or for the end."""
+        """Answer verifiers as the model, and wait for its next request or the end."""
         assert self._session is not None
         event = self._session.answer(turn, self._timeout_s)
         if isinstance(event, list):
@@ -98,7 +98,7 @@ class VerifiersEnv(ForeignEnv):
         trace = event.traces[-1]
         rewards = {name: one.value for name, one in trace.rewards.items() if one is not None}
         end: End = _ENDS.get(str(trace.stop_condition), "time" if trace.is_timeout else "answered")
-        # An environment of ours behind verifiers says more than verifiers has words for.
+        # An environment of this package behind verifiers reports more than verifiers' own fields.
         own = trace.info.get("rstar2") or {}
         info = {
             "reward_components": rewards,
@@ -115,7 +115,7 @@ class VerifiersEnv(ForeignEnv):
         )
 
     def release(self) -> None:
-        """Give the episode up, where it is not over."""
+        """Abandon the episode, if it is not over."""
         if self._session is not None:
             self._session.abandon()
 
@@ -133,7 +133,7 @@ class VerifiersEnv(ForeignEnv):
 
 
 class _Session:
-    """verifiers' environment in a loop of its own, and the endpoint that is its model.
+    """verifiers' environment in its own event loop, and the endpoint that acts as its model.
 
     Args:
         written: Fields of the environment's configuration.
@@ -172,25 +172,25 @@ class _Session:
         self._context = vf.ModelContext(model="policy", client=client)
 
     def task(self, number: int) -> Any:
-        """The task of a number.
+        """Return the task of a number.
 
         Raises:
-            ConfigurationError: The taskset has no tasks at all.
+            ConfigurationError: The taskset has no tasks.
         """
         self._tasks += itertools.islice(self._more, max(0, number + 1 - len(self._tasks)))
         if not self._tasks:
             raise ConfigurationError("The taskset has no tasks.")
-        # A finite taskset begins again after its last task.
+        # A finite taskset repeats after its last task.
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start an episode; its first event."""
+        """Start an episode, and return its first event."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)
 
     def answer(self, turn: str, timeout_s: float) -> Any:
-        """Answer the request that waits; the next event: messages, a finished episode, or an exception."""
+        """Answer the pending request; return the next event: messages, a finished episode, or an exception."""
         self._loop.call_soon_threadsafe(self._reply, turn)
         return self._event(timeout_s)
 
@@ -244,7 +244,7 @@ class _Session:
             self._waiting.set_result(turn)
 
     async def _complete(self, request: web.Request) -> web.Response:
-        """The model: hands on what is new in the conversation, and waits for the turn."""
+        """Act as the model: pass on the new messages of the conversation, and wait for the turn."""
         body = await request.json()
         messages = body["messages"]
         own = [number for number, one in enumerate(messages) if one["role"] == "assistant"]
@@ -282,7 +282,7 @@ class _Session:
 
 
 def _register_harness() -> None:
-    """Let verifiers, which finds a harness as a module of its own, find the one that plays text."""
+    """Register the text harness as a module of verifiers, which looks up harnesses there."""
     if _HARNESS not in sys.modules:
         module = ModuleType(_HARNESS)
         module.__spec__ = ModuleSpec(_HARNESS, None)

@@ -1,12 +1,12 @@
-"""verl's tools (0.9) and interactions (up to 0.7, which had them last), by which its agent loop plays our environments.
+"""verl's tools (0.9) and interactions (last in 0.7), with which its agent loop plays environments of this package.
 
 Covered: every tool of an environment as a ``BaseTool`` of verl's, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: verl's environments as ours, since verl has none: its tools and reward functions are
-called by its trainer alone.
+grades the final turn. Not covered: the other direction, since verl has no environments: only its trainer calls its
+tools and reward functions.
 
-With tools, verl parses the calls itself: what it cannot parse never reaches the environment, and has no status. Name
-the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.
+With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.
+Name the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ except ImportError:
 
 _OVER = "The episode is over; nothing was run."
 _LAST_TURN = re.compile(r"(?:</tool_response>|<\|im_start\|>assistant|<\|assistant\|>)")
-"""What stands before the policy's last turn in the text of a whole response."""
+"""Text before the policy's last turn in a whole response."""
 
 
 class Trajectory:
-    """An environment of ours during one trajectory of verl's.
+    """An environment during one trajectory of verl.
 
     Args:
-        config: ``env``, and where needed ``options`` and ``wrappers``, as ``make_env`` takes them.
-        start: What to reset with: ``seed`` or ``problem_id``.
+        config: ``env``, and optionally ``options`` and ``wrappers``, as for ``make_env``.
+        start: Arguments of ``reset``: ``seed`` or ``problem_id``.
 
     Attributes:
-        episode: Its record.
+        episode: Record of the episode.
     """
 
     def __init__(self, config: Mapping[str, Any], start: Mapping[str, Any]) -> None:
@@ -69,10 +69,10 @@ class Trajectory:
         self.over = False
 
     def step(self, turn: str) -> tuple[str, float, dict[str, Any]]:
-        """Play a turn: what is shown, the reward, the info.
+        """Play a turn; return the observation, the reward and the info.
 
         Raises:
-            ServiceError: The environment's own machinery failed.
+            ServiceError: The environment was not available.
         """
         self._results.clear()
         returned = self.env.step(turn)
@@ -82,7 +82,7 @@ class Trajectory:
         return returned[0], float(returned[1]), jsonable(returned[4])
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, float, dict[str, Any]]:
-        """Play a turn of one call; what is shown is the result, without the dialect's tags."""
+        """Play a turn of one call; the observation is the result, without the dialect's tags."""
         if self.over:
             return _OVER, 0.0, {"end": self.episode.end}
         text, reward, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
@@ -91,7 +91,7 @@ class Trajectory:
         return text or f"The episode is over ({self.episode.end}).", reward, info
 
     def record(self) -> dict[str, Any]:
-        """How it goes so far, as JSON can hold it."""
+        """Return the record of the episode so far, as JSON values."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],
@@ -106,14 +106,14 @@ class Trajectory:
 
 
 class EnvTool(BaseTool):
-    """A tool of an environment of ours. All tools of a trajectory play in one environment.
+    """A tool of an environment. All tools of a trajectory use one environment.
 
-    verl makes and releases an instance around every single call, so the trajectory's ``agent_data`` is what the
-    environment belongs to; it is closed with it. The statuses are in ``agent_data.extra_fields["rstar2"]``.
+    verl makes and releases an instance around every call, so the environment belongs to the trajectory's
+    ``agent_data`` and is closed with it. The statuses are in ``agent_data.extra_fields["rstar2"]``.
 
     Args:
-        config: ``env``, ``tool`` (where the environment has several), ``options``, ``wrappers``.
-        tool_schema: As a rule ``None``: the environment's own.
+        config: ``env``, ``tool`` (if the environment has several), ``options``, ``wrappers``.
+        tool_schema: Usually ``None``: the environment's own.
 
     Raises:
         ConfigurationError: The environment has no such tool.
@@ -127,11 +127,11 @@ class EnvTool(BaseTool):
         super().__init__(config, self._own)
 
     def get_openai_tool_schema(self) -> OpenAIFunctionToolSchema:
-        """The tool's schema."""
+        """Return the tool's schema."""
         return self._own
 
     async def create(self, instance_id: str | None = None, **kwargs: Any) -> tuple[str, ToolResponse]:
-        """Keep what to reset with.
+        """Store the arguments of ``reset``.
 
         Args:
             instance_id: Name of the instance.
@@ -171,7 +171,7 @@ class EnvTool(BaseTool):
 
 
 class EnvInteraction(BaseInteraction):
-    """A whole environment of ours as the user of verl's conversation (verl up to 0.7).
+    """A whole environment as the user in verl's conversation (verl up to 0.7).
 
     Args:
         config: ``env``, ``options``, ``wrappers``.
@@ -205,7 +205,7 @@ class EnvInteraction(BaseInteraction):
             **kwargs: The row's, again.
 
         Returns:
-            Whether the episode is over, what is shown, the turn's reward, the info.
+            Whether the episode is over, the observation, the turn's reward, the info.
         """
         turn = next((str(one.get("content") or "") for one in reversed(messages) if one["role"] == "assistant"), "")
         trajectory = self._running[instance_id]
@@ -213,7 +213,7 @@ class EnvInteraction(BaseInteraction):
         return trajectory.over, text, reward, info
 
     async def calculate_score(self, instance_id: str = "", **kwargs: Any) -> float:
-        """The return so far."""
+        """Return the episode's return so far."""
         return self._running[instance_id].episode.reward if instance_id in self._running else 0.0
 
     async def finalize_interaction(self, instance_id: str = "", **kwargs: Any) -> None:
@@ -223,14 +223,14 @@ class EnvInteraction(BaseInteraction):
 
 
 def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **options: Any) -> list[dict[str, Any]]:
-    """Rows of verl's data set, for ``datasets.Dataset.from_list(...).to_parquet(...)``.
+    """Return rows of a verl data set, for ``datasets.Dataset.from_list(...).to_parquet(...)``.
 
     Args:
         env: The environment.
         count: Number of rows.
         seed: Different seeds give rows with different problems.
         interaction: Name of the ``EnvInteraction`` in verl's configuration; without one the rows are for ``EnvTool``.
-        **options: Of ``make_env``.
+        **options: Options of ``make_env``.
     """
     made = make_env(env, **options)
     found = []
@@ -260,18 +260,18 @@ def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **option
 def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None, **_: Any
 ) -> float:
-    """Verl's reward function: the environment grades the policy's final turn.
+    """Reward function for verl: the environment grades the policy's final turn.
 
-    verl hands over the whole response as one text, results of tools included, so only what stands after the last
-    result is graded: nothing that a tool printed can earn a reward. That needs a chat template which closes results
-    with ``</tool_response>`` (Qwen's, Hermes'), or an ``EnvInteraction``, which knows whose words are whose.
+    verl passes the whole response as one text, tool results included, so only the text after the last result is
+    graded: the output of a tool cannot earn a reward. This needs a chat template that closes results with
+    ``</tool_response>`` (Qwen's, Hermes'), or an ``EnvInteraction``, which separates the two speakers.
 
     Args:
         data_source: The environment, as ``rows`` writes it.
         solution_str: The whole response.
         ground_truth: Not used: the environment has the gold answer.
-        extra_info: The row's, with ``seed`` and ``problem_id``.
-        **_: Whatever else verl hands over.
+        extra_info: The row's ``extra_info``, with ``seed`` and ``problem_id``.
+        **_: Further arguments of verl, ignored.
     """
     trajectory = Trajectory({"env": data_source}, extra_info or {})
     try:

@@ -133,9 +133,9 @@ MUTANTS = [
     (AsksForTheReferenceAlone, "protocol", "needs_reference goes with needs_problem"),
     (SaysNothing, "turns", "act returned NoneType at turn 1; return the turn as a str"),
     (SaysSurrogates, "turns", "lone surrogate"),
-    (DrawsUnseeded, "determinism", "seed all that is drawn in reset"),
-    (CountsOn, "forgetting", "played twice by one agent, an episode differs; set everything anew in reset"),
-    (KeepsTurnsOfAnEpisodeGivenUp, "forgetting", "after an episode that was given up"),
+    (DrawsUnseeded, "determinism", "in reset(seed=)"),
+    (CountsOn, "forgetting", "played twice by one agent, an episode differs"),
+    (KeepsTurnsOfAnEpisodeGivenUp, "forgetting", "after an abandoned episode"),
     (WantsTools, "other_environments", "use info.get"),
     (DiesOfNul, "hostile_observations", "NUL: ValueError: embedded null byte"),
     (TakesTheTools, "untouched_info", "its reset changed info; copy"),
@@ -143,7 +143,7 @@ MUTANTS = [
     (DrawsFromTheGlobalGenerator, "global_random_state", "numpy.random.default_rng(seed)"),
     (SeedsTheGlobalGenerator, "global_random_state", "numpy.random"),
     (LosesItsStateOnTheWay, "pickling", "in the middle of an episode"),
-    (held_by_a_lambda(), "pickling", "neither it nor what makes it can be pickled"),
+    (held_by_a_lambda(), "pickling", "can be pickled"),
 ]
 
 

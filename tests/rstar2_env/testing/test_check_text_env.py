@@ -154,7 +154,7 @@ MUTANTS = [
     (CountsInItsClass, "determinism", "differs"),
     (GoesOnAfterTheEnd, "end_of_episode", "must raise"),
     (BareErrorAfterTheEnd, "end_of_episode", "KeyError"),
-    (NoBudget, "budget", "goes on after 1000 turns"),
+    (NoBudget, "budget", "after 1000 turns"),
     (DiesOfNul, "hostile_turns", "NUL"),
     (ReadsInASquare, "linear_time", "24 times"),
     (CountsInItsClass, "independence", "differs"),

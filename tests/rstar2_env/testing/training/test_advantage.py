@@ -120,7 +120,7 @@ MUTANTS = [
     (FirstCounts, "order", "in another order, an episode has another advantage"),
     (PraisesFailure, "better_is_higher", "rewards of 0 and 1 give"),
     (LeavesRounding, "equal_rewards", "where every reward is 0, an advantage is not zero"),
-    (Remembers, "purity", "asked twice, it returns other advantages"),
+    (Remembers, "purity", "called twice"),
     (Rewrites, "purity", "it changed the episodes"),
     (HoldsALambda, "pickling", "pickle"),
 ]

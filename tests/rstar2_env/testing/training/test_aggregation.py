@@ -75,7 +75,7 @@ MUTANTS = [
     (CountsGroupsByNumber, "order", "with other numbers of the groups"),
     (ASum, "copies", "the weights are not half as large"),
     (DividesByNothing, "empty_batch", "invalid value"),
-    (Overwrites, "purity", "it changed what it was given"),
+    (Overwrites, "purity", "changed its arguments"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {CountsGroupsByNumber: {"copies"}}

@@ -74,7 +74,7 @@ MUTANTS = [
     (OneForARow, "weights", "it returned (4,); return one weight per token, (4, 9)"),
     (WithAGradient, "weights", "its weights have a gradient"),
     (NeverOne, "agreement", "where they agree, a weight is 0.5"),
-    (ReadsPadding, "masking", "other numbers off the mask change a weight"),
+    (ReadsPadding, "masking", "change a weight"),
     (TrustsGoodEpisodes, "advantages", "other advantages change a weight"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has other weights"),
     (HoldsALambda, "pickling", "pickle"),

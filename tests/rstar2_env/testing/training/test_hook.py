@@ -106,14 +106,14 @@ class BeginsAgain(Sound):
 
 
 MUTANTS = [
-    (Misspelt, "events", "nobody calls on_steps_end; the events are"),
+    (Misspelt, "events", "calls on_steps_end; the events are"),
     (TakesNoMore, "events", "on_step_end(args, state, control, **kwargs) is how it is called"),
     (CalledByNobody, "events", "it has none of the methods"),
     (ActsInBind, "binding", "bind changed the run"),
     (AsksTooLate, "binding", "ask in bind"),
-    (Freezes, "whole_run", "it set the temperature to 0.0, which is no positive number"),
+    (Freezes, "whole_run", "it set the temperature to 0.0"),
     (BudgetAsANumber, "whole_run", "use dataclasses.replace(run.limits, ...)"),
-    (TeachesNothing, "whole_run", "it asks for an SFT step on no conversation"),
+    (TeachesNothing, "whole_run", "an SFT step without a conversation"),
     (EachItsOwn, "processes", "on two processes it acts differently: temperature"),
     (ForgetsItsCount, "resuming", "resumed after 5 steps, it acts differently"),
     (KeepsNoState, "resuming", "keep what it counts in state_dict"),

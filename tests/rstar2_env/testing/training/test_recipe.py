@@ -34,13 +34,13 @@ def of(kind):
 
 
 MUTANTS = [
-    (replace(SOUND, summary="Mine"), "description", "say in one line what it is"),
+    (replace(SOUND, summary="Mine"), "description", "describe it in one line"),
     (replace(SOUND, selector="rok"), "resolves", "'rok'"),
     (replace(SOUND, selector="roc:mode=best"), "resolves", "mode"),
     (replace(SOUND, defaults={"rollout": {"oversampel": 2}}), "resolves", "oversample"),
     (replace(SOUND, loss=("kl:coef=0",)), "trains", "no term of its loss learns anything: Kl"),
     (of(Stubborn), "the_users_options_win", "steps=7 is not what the run takes"),
-    (of(Forgetful), "record", "its options are others"),
+    (of(Forgetful), "record", "its options differ"),
 ]
 EVERY = set(RECIPE_CHECKS) - {"description"}
 

@@ -119,10 +119,10 @@ MUTANTS = [
     (AText, "scores", "it scored an episode with 'good'"),
     (Pays, "purity", "it changed an episode"),
     (Dice, "purity", "global state of random"),
-    (Tires, "purity", "asked twice, it scores otherwise"),
+    (Tires, "purity", "called twice"),
     (PrefersTheFirst, "order", "in another order the scores are"),
     (OneTurnTooMany, "scores", "OnTurns has one number for each"),
-    (Grows, "learning", "with its state, another scores otherwise"),
+    (Grows, "learning", "with its state"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {

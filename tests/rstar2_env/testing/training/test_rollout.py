@@ -121,9 +121,9 @@ class HoldsALambda(Sound):
 MUTANTS = [
     (NoneOfTheLast, "groups", "of 3 starts, it returned 2 groups"),
     (TwiceTheFirst, "groups", "an episode is in its groups twice"),
-    (MadeUp, "groups", "it returns an episode that play did not give it"),
-    (SameMember, "members", "it asked twice for the same (group, member)"),
-    (AnotherStart, "members", "another start than its own"),
+    (MadeUp, "groups", "an episode that play did not return"),
+    (SameMember, "members", "the same (group, member) twice"),
+    (AnotherStart, "members", "a start of another group"),
     (OneAfterTheOther, "together", "at most 1 of 12 episodes played at the same time"),
     (GlobalDice, "repeats", "global state of random"),
     (Unseeded, "repeats", "it returns other episodes"),

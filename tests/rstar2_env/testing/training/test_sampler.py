@@ -169,7 +169,7 @@ MUTANTS = [
     (KeepsAnArray, "checkpoints", "TypeError"),
     (TellsInfinity, "figures", "return finite numbers"),
     (TellsAList, "figures", "return numbers by name"),
-    (DrawsWhereItIsAsked, "figures", "asked for figures, it draws other starts"),
+    (DrawsWhereItIsAsked, "figures", "figures, it draws other starts"),
     (HoldsALambda, "pickling", "pickle"),
     (LosesItsPlaceOnTheWay, "pickling", "pickled in the middle of a run"),
 ]

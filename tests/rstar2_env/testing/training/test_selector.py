@@ -179,7 +179,7 @@ MUTANTS = [
     (WeighsAStranger, "weighed", "not all in range"),
     (MarksWhatItWeighs, "weighed", "weighed changed the episodes"),
     (HoldsALambda, "pickling", "pickle"),
-    (ForgetsItsCount, "state", "a selector that was given the state chooses otherwise"),
+    (ForgetsItsCount, "state", "loaded the state"),
 ]
 ALONE = {"pickling": {"pickling"}, "purity": {"purity", "pickling"}, "state": {"state"}}
 
