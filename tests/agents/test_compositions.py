@@ -30,7 +30,8 @@ class TestEveryOne:
         assert "answer" in agent.act("?", {})
 
     @pytest.mark.parametrize("name", WRAPPERS)
-    @pytest.mark.parametrize(("inner", "why"), [("oracle", "the gold answer"), ("human", "needs the terminal")]) def test_refuses_an_agent_that_cannot_be_asked(self, name, inner, why):
+    @pytest.mark.parametrize(("inner", "why"), [("oracle", "the gold answer"), ("human", "needs the terminal")])
+    def test_refuses_an_agent_that_cannot_be_asked(self, name, inner, why):
         with pytest.raises(ConfigurationError, match=why):
             make(name, agent=inner)
 
