@@ -115,7 +115,7 @@ def local_model(path: str, chat_template: str | None = None) -> LocalModel:
 
 
 class LocalTurns:
-    """Base class of agents that play the turns of a local model: ``Policy`` and ``LogitTransfer``.
+    """Base class of agents that play the turns of a local model: ``LocalPolicy`` and ``LogitTransfer``.
 
     Args:
         model: The model.

@@ -10,7 +10,7 @@ from ._local_model import LocalTurns, local_model
 from .base import AGENTS
 
 
-class Policy(LocalTurns):
+class LocalPolicy(LocalTurns):
     """Plays with a transformers model in this process, token for token as in training, one turn at a time.
 
     Args:
@@ -37,4 +37,4 @@ class Policy(LocalTurns):
         super().__init__(local_model(model, chat_template), sampling)
 
 
-AGENTS.register("policy", Policy)
+AGENTS.register("policy", LocalPolicy)

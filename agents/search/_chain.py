@@ -1,6 +1,6 @@
 """Chains of reasoning steps as a world to search: the requests that propose, take and judge a step.
 
-``Chain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass defines
+``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass defines
 the reward of a step. The prompts are public, since a scripted or trained model depends on them.
 """
 
@@ -31,7 +31,7 @@ CONCLUDE = "Answer the question now: write 'Answer:' and the answer."
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ThoughtChain:
     """Some steps towards an answer.
 
     Attributes:
@@ -73,21 +73,21 @@ class ChainWorld:
         width: int,
         votes: int = 1,
         predicts: bool = False,
-        hint: Callable[[Chain], str] = lambda chain: "",
+        hint: Callable[[ThoughtChain], str] = lambda chain: "",
     ) -> None:
         self._thinker, self.ask = thinker, thinker.asked.ask
         self.question, self.width, self.votes, self.predicts, self.hint = question, width, votes, predicts, hint
-        self._looks: dict[tuple[Chain, str], float] = {}
+        self._looks: dict[tuple[ThoughtChain, str], float] = {}
 
-    def init_state(self) -> Chain:
+    def init_state(self) -> ThoughtChain:
         """Return the chain without steps."""
-        return Chain(self.question)
+        return ThoughtChain(self.question)
 
-    def is_terminal(self, state: Chain) -> bool:
+    def is_terminal(self, state: ThoughtChain) -> bool:
         """Return whether there is an answer."""
         return state.answer is not None
 
-    def get_actions(self, state: Chain) -> Sequence[str]:
+    def get_actions(self, state: ThoughtChain) -> Sequence[str]:
         """Return the distinct proposals of the model."""
         found: dict[str, None] = {}
         for number in range(self.width):
@@ -101,24 +101,24 @@ class ChainWorld:
                 found[reply if self._thinker.read(reply) is not None else reply.splitlines()[0].strip()] = None
         return list(found)
 
-    def step(self, state: Chain, action: str) -> Chain:
+    def step(self, state: ThoughtChain, action: str) -> ThoughtChain:
         """Return the chain with one more step, and with the model's prediction of its outcome if ``predicts``."""
         answer = self._thinker.read(action)
         if answer is not None or not self.predicts:
-            return Chain(self.question, (*state.steps, action), 1.0, answer)
+            return ThoughtChain(self.question, (*state.steps, action), 1.0, answer)
         said = [self.ask(state.prompt(OUTCOME.format(step=action))).strip() for _ in range(self.votes)]
         outcome, agree = Counter(said).most_common(1)[0]
         return replace(state, steps=(*state.steps, f"{action} -> {outcome}"), sure=agree / self.votes)
 
-    def fast_reward(self, state: Chain, action: str) -> float:
+    def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return 0 without a request."""
         return 0.0
 
-    def reward(self, state: Chain, action: str, after: Chain) -> float:
+    def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
         """Return a reward of 0."""
         return 0.0
 
-    def useful(self, state: Chain, action: str) -> float:
+    def useful(self, state: ThoughtChain, action: str) -> float:
         """Return the share of Yes replies to whether a step is useful; cached for each step."""
         if (state, action) not in self._looks:
             prompt = state.prompt(USEFUL.format(step=action))
@@ -132,7 +132,7 @@ def promise(reply: str) -> float:
     return 0.0 if match is None else min(1.0, float(match[0]) / 10)
 
 
-def ends(found: Found[Chain, str]) -> list[tuple[Chain, float]]:
+def ends(found: Found[ThoughtChain, str]) -> list[tuple[ThoughtChain, float]]:
     """Return every chain with an answer that a search has found, with the rewards of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))

@@ -19,7 +19,7 @@ from .._asked import Asked
 from .._scorers import share_of_yes
 from ..base import AGENTS
 from ._base import Thinker
-from ._chain import CONCLUDE, PROMISE, RIGHT, Chain, ChainWorld, promise
+from ._chain import CONCLUDE, PROMISE, RIGHT, ChainWorld, ThoughtChain, promise
 
 
 class ValuedWorld(ChainWorld):
@@ -28,7 +28,7 @@ class ValuedWorld(ChainWorld):
     valued_by: Asked
     checked_by: Asked | None
 
-    def reward(self, state: Chain, action: str, after: Chain) -> float:
+    def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
         """Return the value of an answer; for any other step the penalty of the process model, at most 0."""
         if after.answer is not None:
             return self.value(after)
@@ -36,7 +36,7 @@ class ValuedWorld(ChainWorld):
             return 0.0
         return share_of_yes(self.checked_by, after.prompt(RIGHT), self.votes) - 1
 
-    def value(self, state: Chain) -> float:
+    def value(self, state: ThoughtChain) -> float:
         """Return the value model's estimate, in [0, 1]."""
         return sum(promise(self.valued_by.ask(state.prompt(PROMISE))) for _ in range(self.votes)) / self.votes
 

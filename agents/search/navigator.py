@@ -24,7 +24,7 @@ from rstar2_env.search import BudgetSpentError
 from ..base import AGENTS
 from . import _dueling
 from ._base import Thinker
-from ._chain import CONCLUDE, STEP, Chain
+from ._chain import CONCLUDE, STEP, ThoughtChain
 from ._dueling import save as save_weights
 from ._navigator_training import Learning, train_navigator
 
@@ -93,7 +93,7 @@ class Navigator(Thinker):
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
         """Play blocks until the rules or the policy end it."""
-        chain = Chain(question)
+        chain = ThoughtChain(question)
         try:
             for step in range(self._steps + 1):
                 over = chain.answer is not None or step >= self._steps
@@ -106,36 +106,36 @@ class Navigator(Thinker):
             pass
         return chain.answer if chain.answer is not None else self.conclude(chain.prompt(CONCLUDE))
 
-    def scores(self, chain: Chain) -> tuple[int, ...]:
+    def scores(self, chain: ThoughtChain) -> tuple[int, ...]:
         """Return the seven scores that the model gives its work; a missing score is 2."""
         found = [int(digit) for digit in re.findall(r"[123]", self._asked.ask(chain.prompt(SELF)))[:7]]
         return (*found, *[2] * (7 - len(found)))
 
-    def _chosen(self, chain: Chain) -> int:
+    def _chosen(self, chain: ThoughtChain) -> int:
         if self.choose is not None:
             return self.choose(self.scores(chain))
         if self._weights is None:
             return self._fixed
         return int(np.argmax(_dueling.q_values(self._weights, np.asarray(self.scores(chain)))))
 
-    def _reason(self, chain: Chain) -> Chain:
+    def _reason(self, chain: ThoughtChain) -> ThoughtChain:
         return self._longer(chain, self._asked.ask(chain.prompt(STEP)))
 
-    def _decompose(self, chain: Chain) -> Chain:
+    def _decompose(self, chain: ThoughtChain) -> ThoughtChain:
         return self._longer(chain, self._asked.ask(chain.prompt(SPLIT)))
 
-    def _debate(self, chain: Chain) -> Chain:
+    def _debate(self, chain: ThoughtChain) -> ThoughtChain:
         first, second = (self._asked.ask(chain.prompt(STEP)).strip() for _ in range(2))
         if first == second:
             return self._longer(chain, first)
         said = self._asked.ask(chain.prompt(BETTER.format(first=first, second=second)))
         return self._longer(chain, second if re.match(r"\W*B\b", said) else first)
 
-    def _refine(self, chain: Chain) -> Chain:
+    def _refine(self, chain: ThoughtChain) -> ThoughtChain:
         reply = self._asked.ask(chain.prompt(REFINE))
         return self._longer(replace(chain, steps=chain.steps[:-1]), reply) if reply.strip() else chain
 
-    def _longer(self, chain: Chain, text: str) -> Chain:
+    def _longer(self, chain: ThoughtChain, text: str) -> ThoughtChain:
         text = text.strip()
         answer = self.read(text)
         line = text if answer is not None else text.partition("\n")[0]

@@ -19,17 +19,17 @@ from rstar2_env.search import TreeSearch
 
 from ..base import AGENTS
 from ._base import Thinker
-from ._chain import CONCLUDE, Chain, ChainWorld, ends
+from ._chain import CONCLUDE, ChainWorld, ThoughtChain, ends
 
 
 class RapWorld(ChainWorld):
     """RAP's world: the reward of a step depends on its usefulness and the confidence in its outcome."""
 
-    def fast_reward(self, state: Chain, action: str) -> float:
+    def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return the square root of r0."""
         return float(self.useful(state, action) ** 0.5)
 
-    def reward(self, state: Chain, action: str, after: Chain) -> float:
+    def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
         """Return the square root of r0 r1."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 

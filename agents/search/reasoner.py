@@ -18,17 +18,17 @@ from rstar2_env.search import Beam, BudgetSpentError, DepthFirst, Search, TreeSe
 from .._autorace import CRITERIA, AutoRace
 from ..base import AGENTS
 from ._base import Thinker
-from ._chain import CONCLUDE, Chain, ChainWorld, ends
+from ._chain import CONCLUDE, ChainWorld, ThoughtChain, ends
 
 
 class JudgedWorld(ChainWorld):
     """A world in which the reward of a step is the share of Yes replies to whether it is useful."""
 
-    def fast_reward(self, state: Chain, action: str) -> float:
+    def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return the share of Yes replies."""
         return self.useful(state, action)
 
-    def reward(self, state: Chain, action: str, after: Chain) -> float:
+    def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
         """Return the same reward, without another request."""
         return self.useful(state, action)
 
@@ -95,7 +95,7 @@ class Reasoner(Thinker):
         best = max(reached, key=lambda pair: (self._graded(question, pair[0]), pair[1]))[0]
         return str(best.answer)
 
-    def _graded(self, question: str, chain: Chain) -> float:
+    def _graded(self, question: str, chain: ThoughtChain) -> float:
         assert self._grader is not None
         try:
             return self._grader(self._asked, question, "\n".join(chain.steps))

@@ -19,7 +19,7 @@ from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect
 
 from ..base import AGENTS
-from ._chain import Chain
+from ._chain import ThoughtChain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
@@ -79,7 +79,7 @@ class RetrievalMcts(RapMcts):
         asked = "\n\n".join([*shown, question])
         return RapWorld(self, asked, width=self._width, votes=self._votes, predicts=True, hint=self._hint)
 
-    def _hint(self, chain: Chain) -> str:
+    def _hint(self, chain: ThoughtChain) -> str:
         # The end of the chain: its last step, or the question without the retrieved text.
         where = chain.steps[-1] if chain.steps else chain.question.rpartition("\n\n")[2]
         near = [f"- {self._steps[place]}" for place in self._index.nearest(where, self._most[1])]

@@ -48,7 +48,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TurnReply:
     """The other framework's response to a turn.
 
     Attributes:
@@ -104,7 +104,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """Start the episode of a number. An exception reaches the caller: no episode begins."""
 
     @abstractmethod
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
 
     def release(self) -> None:
@@ -160,7 +160,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
                 raise ValueError(f"the reward is {reply.reward}")
         except Exception as error:
             # Assumed not to be the policy's fault; the record holds the error.
-            reply = Reply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
+            reply = TurnReply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
         reward = 0.0 if reply.end == "unavailable" else float(reply.reward)
         self._return += reward
         self._statuses += [ToolStatus(call["status"]) for call in reply.calls if not call.get("injected")]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, Start
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 
@@ -47,7 +47,7 @@ class GraphLoop:
 
     bare = False
 
-    def __init__(self, graph: Any, running: Running) -> None:
+    def __init__(self, graph: Any, running: RunningLoop) -> None:
         self._graph, self._running, self._messages = graph, running, list[Any]()
         # A graph with a checkpointer needs a thread id; messages have ids, so each is kept once.
         self._config = {"recursion_limit": _MOST_STEPS, "configurable": {"thread_id": uuid4().hex}}
@@ -73,7 +73,7 @@ class GraphLoop:
                 self._messages = [*self._messages, ToolMessage(shown, tool_call_id=call["id"])]
 
 
-def start(make: Callable[[Running], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> Start:
     """How an episode is started with a graph.
 
     Args:
@@ -82,7 +82,7 @@ def start(make: Callable[[Running], Any]) -> Start:
     return partial(_start, make)
 
 
-def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
     """A model behind an OpenAI-compatible endpoint, and its tools, in turn.
 
     Args:
@@ -110,7 +110,7 @@ def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str 
     return graph.compile()
 
 
-def _start(make: Callable[[Running], Any], running: Running) -> GraphLoop:
+def _start(make: Callable[[RunningLoop], Any], running: RunningLoop) -> GraphLoop:
     return GraphLoop(make(running), running)
 
 

@@ -67,7 +67,7 @@ class LoopAgent:
     def __init__(self, start: Start, *, dialect: Dialect | str = "rstar2", native: bool = True) -> None:
         self._start, self._native, self._dialect = start, native, make_dialect(dialect)
         self._talk = Conversation(self._dialect, native=native)
-        self._run: Running | None = None
+        self._run: RunningLoop | None = None
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
         """Begin an episode, and abandon the previous one.
@@ -80,7 +80,7 @@ class LoopAgent:
         self.close()
         self._talk.begin(info)
         tools = list(info.get("tools") or ()) if self._native else []
-        self._run = Running(system_of(self._talk), tools, seed)
+        self._run = RunningLoop(system_of(self._talk), tools, seed)
         self._run.begin(self._start)
         weakref.finalize(self, self._run.abandon)
 
@@ -109,7 +109,7 @@ class LoopAgent:
             self._run.abandon()
 
 
-class Running:
+class RunningLoop:
     """A loop in its thread, for one episode; their agent is made from it and calls its tools through it.
 
     Attributes:
@@ -191,7 +191,7 @@ class Running:
             self._came.put((None, error))
 
 
-Start: TypeAlias = Callable[[Running], Loop]
+Start: TypeAlias = Callable[[RunningLoop], Loop]
 """Function that starts their agent for an episode."""
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.net.http import blocking_client, sent
@@ -263,7 +263,7 @@ class NemoGymEnv(ForeignEnv):
         asked = [_content(one) for one in messages if one["role"] not in ("system", "developer")]
         return Opening("\n\n".join([*asked, *filter(None, [told.get("observation")])]), "\n\n".join(system), info)
 
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Send the turn as a response."""
         told = self._post("step", {**self._row, "response": response(turn)})
         info = dict(told.get("info") or {})
@@ -271,7 +271,7 @@ class NemoGymEnv(ForeignEnv):
             "answered" if told["terminated"] else "turns" if told["truncated"] else None
         )
         self._closes = self._closes and end is None
-        return Reply(
+        return TurnReply(
             told.get("observation") or "",
             float(told["reward"]),
             end,

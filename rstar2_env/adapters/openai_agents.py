@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, Start
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 
@@ -66,7 +66,7 @@ class SdkLoop:
         return "" if result.final_output is None else str(result.final_output)
 
 
-def start(make: Callable[[Running], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> Start:
     """Return a function that starts an episode with an agent of the SDK.
 
     Args:
@@ -75,7 +75,7 @@ def start(make: Callable[[Running], Any]) -> Start:
     return partial(_start, make)
 
 
-def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
     """Make a plain agent with a model behind an OpenAI-compatible chat-completions endpoint.
 
     Args:
@@ -100,7 +100,7 @@ def _client(base_url: str, api_key: str, pid: int) -> Any:
     return AsyncOpenAI(base_url=base_url, api_key=api_key)
 
 
-def _start(make: Callable[[Running], Any], running: Running) -> SdkLoop:
+def _start(make: Callable[[RunningLoop], Any], running: RunningLoop) -> SdkLoop:
     return SdkLoop(make(running))
 
 

@@ -74,7 +74,7 @@ class TextState(State):
     problem_id: str = ""
 
 
-class ServedEnvironment(Environment):
+class OpenEnvServed(Environment):
     """An environment behind OpenEnv's interface; the server makes one for each connection.
 
     Args:
@@ -201,7 +201,7 @@ def make_app(
         UnknownEnvError: There is no such environment.
         UnknownNameError: There is no such wrapper.
     """
-    factory = partial(ServedEnvironment, env_id, dict(env_options or {}), wrappers)
+    factory = partial(OpenEnvServed, env_id, dict(env_options or {}), wrappers)
     factory().close()  # so that wrong options raise now, and not for every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
     app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits, state_cls=TextState)

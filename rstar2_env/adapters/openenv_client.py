@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.net.http import blocking_client, sent
 from rstar2_env.core.options.declare import Count, Seconds, checked
@@ -84,12 +84,12 @@ class OpenEnvEnv(ForeignEnv):
             return Opening(seen["text"], info.pop("system", ""), info)
         return Opening(self._words(seen), info={"observation": seen})
 
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Send the turn as an action."""
         try:
             made = self._client.step(self._action(turn))
         except _NotAnActionError as error:
-            return Reply(str(error), info={"action": "malformed"})
+            return TurnReply(str(error), info={"action": "malformed"})
         except Exception:
             self._leave()
             raise
@@ -97,10 +97,12 @@ class OpenEnvEnv(ForeignEnv):
         reward = float(made.reward or 0.0)
         if not set(seen) >= _OURS:
             over: End | None = "answered" if made.done else None
-            return Reply(self._words(seen), reward, over, info={"observation": seen, "metadata": made.metadata or {}})
+            return TurnReply(
+                self._words(seen), reward, over, info={"observation": seen, "metadata": made.metadata or {}}
+            )
         info = dict(seen["info"])
         end = info.pop("end", "answered" if seen["terminated"] else "turns") if made.done else None
-        return Reply(
+        return TurnReply(
             seen["text"],
             reward,
             end,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, TurnReply
 from rstar2_env.adapters.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.files.json_values import jsonable
@@ -29,7 +29,7 @@ except ImportError as error:
     raise MissingExtraError("skyrl", "Playing with skyrl-gym") from error
 
 
-class ServedEnvironment(BaseTextEnv):
+class SkyRLServed(BaseTextEnv):
     """An environment of this package as skyrl-gym makes and plays it.
 
     Args:
@@ -121,7 +121,7 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
     """
     make_env(env, **options).close()  # so that wrong options raise here, and not in every episode
     kwargs = {"env": env, "options": options}
-    skyrl_gym.register(skyrl_id, entry_point=f"{__name__}:ServedEnvironment", kwargs=kwargs)
+    skyrl_gym.register(skyrl_id, entry_point=f"{__name__}:SkyRLServed", kwargs=kwargs)
 
 
 def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ class SkyRLEnv(ForeignEnv):
         text = "\n\n".join(one["content"] for one in messages if one["role"] != "system")
         return Opening(text, system, {"metadata": metadata})
 
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Pass the turn to their environment."""
         with self._random.going_on():
             made = self._theirs.step(turn)
@@ -201,7 +201,7 @@ class SkyRLEnv(ForeignEnv):
         if made.get("postprocessed_action") is not None:
             info["postprocessed_action"] = made["postprocessed_action"]
         done = bool(made["done"])
-        return Reply(
+        return TurnReply(
             text="\n\n".join(str(one["content"]) for one in shown),
             reward=float(made["reward"] or 0.0),
             end="answered" if done else None,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, Start
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError
 
@@ -27,7 +27,7 @@ _MOST_STEPS = 100
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 
 
-class EnvTool(smolagents.Tool):
+class SmolTool(smolagents.Tool):
     """One tool of an environment.
 
     Args:
@@ -59,13 +59,13 @@ class EnvTool(smolagents.Tool):
         return self._box.call(self.name, sent)
 
 
-def env_tools(box: Toolbox) -> list[EnvTool]:
+def env_tools(box: Toolbox) -> list[SmolTool]:
     """Return the tools of an environment as smolagents tools.
 
     Args:
         box: A ``ToolSession``, or the argument of an agent's factory.
     """
-    return [EnvTool(schema["function"], box) for schema in box.tools]
+    return [SmolTool(schema["function"], box) for schema in box.tools]
 
 
 class SmolLoop:
@@ -83,7 +83,7 @@ class SmolLoop:
         return "" if found is None else str(getattr(found, "output", found))
 
 
-def start(make: Callable[[Running], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> Start:
     """Return a function that starts an episode with an agent of smolagents.
 
     Args:
@@ -92,7 +92,7 @@ def start(make: Callable[[Running], Any]) -> Start:
     return partial(_start, make)
 
 
-def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
     """A tool-calling agent whose model is behind an OpenAI-compatible endpoint.
 
     Args:
@@ -112,5 +112,5 @@ def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str 
     )
 
 
-def _start(make: Callable[[Running], Any], running: Running) -> SmolLoop:
+def _start(make: Callable[[RunningLoop], Any], running: RunningLoop) -> SmolLoop:
     return SmolLoop(make(running))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, TurnReply
 from rstar2_env.adapters.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.files.json_values import jsonable
@@ -98,17 +98,17 @@ class TextArenaEnv(ForeignEnv):
                 raise ConfigurationError(f"{self._game} of seed {number} was over before the policy's first turn.")
             return Opening(self._news())
 
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Play the policy's move, and the others' moves until it is the policy's turn again."""
         with self._random.going_on():
             errors = self._errors()
             done = self._theirs.step(turn)[0] or self._others_play()
             invalid = self._errors() > errors
             if not done:
-                return Reply(self._news(), info={"invalid_move": invalid})
+                return TurnReply(self._news(), info={"invalid_move": invalid})
             rewards, told = self._theirs.close()
             mine = told.get(self._seat, {})
-            return Reply(
+            return TurnReply(
                 reward=float((rewards or {}).get(self._seat, 0.0)),
                 end="answered",
                 info={

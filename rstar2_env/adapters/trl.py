@@ -39,7 +39,7 @@ _RESERVED = ("reset", "get_reward", "submit_answer")
 _OVER = "The episode is over; nothing was run."
 
 
-class ServedEnvironment:
+class TrlEnvironment:
     """One environment in the form that TRL expects; ``environment_factory`` adds a method for each tool.
 
     Attributes:
@@ -110,7 +110,7 @@ class ServedEnvironment:
         return dialect
 
 
-class _Submitting(ServedEnvironment):
+class _Submitting(TrlEnvironment):
     def submit_answer(self, answer: str) -> str:
         """Give the final answer. This ends the episode.
 
@@ -126,7 +126,7 @@ class _Submitting(ServedEnvironment):
 
 def environment_factory(
     env: str | Callable[[], gym.Env[str, str]], *, submit: bool = False, **options: Any
-) -> type[ServedEnvironment]:
+) -> type[TrlEnvironment]:
     """Return the class for ``GRPOTrainer(environment_factory=...)``, whose instances are environments.
 
     Its public methods are ``reset``, ``get_reward`` and exactly the environment's tools (and ``submit_answer``, when
@@ -161,16 +161,16 @@ def environment_factory(
     finally:
         probe.close()
     members: dict[str, Any] = {schema["name"]: _method(schema) for schema in schemas}
-    base = _Submitting if submit else ServedEnvironment
+    base = _Submitting if submit else TrlEnvironment
 
-    def construct(self: ServedEnvironment) -> None:
+    def construct(self: TrlEnvironment) -> None:
         base.__init__(self, make)
 
     return type(name, (base,), {**members, "__init__": construct, "__doc__": f"{name}, served to TRL."})
 
 
 def hand_in(
-    completions: Sequence[Any], environments: Sequence[ServedEnvironment] | None = None, **columns: Any
+    completions: Sequence[Any], environments: Sequence[TrlEnvironment] | None = None, **columns: Any
 ) -> list[float | None]:
     """Reward function that passes the final turn to every environment; the reward itself comes from ``get_reward``.
 
@@ -246,13 +246,13 @@ def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
         lines.append(f"    {key}: {_line(parameters[key].get('description') or f'The {key}.')}")
     signature = inspect.Signature(arguments, return_annotation=str)
 
-    def method(self: ServedEnvironment, *args: Any, **kwargs: Any) -> str:
+    def method(self: TrlEnvironment, *args: Any, **kwargs: Any) -> str:
         given = dict(signature.bind(self, *args, **kwargs).arguments)
         del given["self"]
         sent = {key: value for key, value in given.items() if value is not None or key in required}
         return self._step(self._dialect.format_call(name, sent))
 
-    method.__name__, method.__qualname__ = name, f"ServedEnvironment.{name}"
+    method.__name__, method.__qualname__ = name, f"TrlEnvironment.{name}"
     method.__doc__ = "\n".join(
         [_line(schema["description"]), "", *(["Args:", *lines, ""] if lines else []), "Returns:", "    The result."]
     )

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
 from rstar2_env.adapters.verifiers import TextHarness
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.options.declare import Count, Seconds, checked
@@ -87,14 +87,14 @@ class VerifiersEnv(ForeignEnv):
             raise ServiceError(f"verifiers started no episode: {_what_failed(event)}", cause="lost")
         return Opening(_joined(event, system=False), _joined(event, system=True))
 
-    def play(self, turn: str) -> Reply:
+    def play(self, turn: str) -> TurnReply:
         """Answer verifiers as the model, and wait for its next request or the end."""
         assert self._session is not None
         event = self._session.answer(turn, self._timeout_s)
         if isinstance(event, list):
-            return Reply(_joined(event, system=False), role=str(event[-1].get("role", "user")))
+            return TurnReply(_joined(event, system=False), role=str(event[-1].get("role", "user")))
         if isinstance(event, BaseException) or not event.ok:
-            return Reply(end="unavailable", info={"error": _what_failed(event)})
+            return TurnReply(end="unavailable", info={"error": _what_failed(event)})
         trace = event.traces[-1]
         rewards = {name: one.value for name, one in trace.rewards.items() if one is not None}
         end: End = _ENDS.get(str(trace.stop_condition), "time" if trace.is_timeout else "answered")
@@ -106,7 +106,7 @@ class VerifiersEnv(ForeignEnv):
             "stop_condition": trace.stop_condition,
             "trace_info": trace.info,
         }
-        return Reply(
+        return TurnReply(
             reward=float(sum(rewards.values())),
             end=own.get("end") or end,
             correct=own.get("correct"),

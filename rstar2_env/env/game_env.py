@@ -23,7 +23,14 @@ from rstar2_env.env.turn_result import Ended, GoesOn
 from rstar2_env.problems import Draft, ProceduralSource
 from rstar2_env.tools import Tool
 from rstar2_env.worlds.family import knob
-from rstar2_env.worlds.game import Game, IllegalMoveError, Match, Tally, read_intermediates, write_intermediate
+from rstar2_env.worlds.game import (
+    Game,
+    IllegalMoveError,
+    IntermediateCounts,
+    Match,
+    read_intermediates,
+    write_intermediate,
+)
 
 __all__ = ["Game", "GameEnv", "IllegalMoveError", "Match", "knob", "register"]
 
@@ -124,7 +131,7 @@ class GameEnv(FamilyEnv):
         self.match: Match | None = None
         self._illegal_limit, self._weight = illegal_moves, intermediate_weight
         self._illegal = 0
-        self._tally = Tally()
+        self._tally = IntermediateCounts()
 
     def begin(self, options: Mapping[str, Any]) -> None:
         """Start the problem's match.
@@ -140,7 +147,7 @@ class GameEnv(FamilyEnv):
                 f"{number!r}, expected "
                 "the seed of a match, as env.unwrapped.problems has it."
             )
-        self.match, self._illegal, self._tally = match, 0, Tally()
+        self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 
     def answer_turn(self, turn: str) -> Ended | GoesOn:
         """Play the move of the turn, and have the opponent reply."""
@@ -160,7 +167,7 @@ class GameEnv(FamilyEnv):
             form = self.dialect.format_answer(_PLACE)
             text = f"{error} Write it like this: {form} (mistakes left before you lose: {left})\n\n"
             return GoesOn(text + self.match.position(), {"move": played})
-        said = Tally()
+        said = IntermediateCounts()
         said.add(read_intermediates(turn), self.match.truths(read))
         self._tally.join(said)
         info = {"move": played | {"status": "ok"}, "intermediate": said.record()}

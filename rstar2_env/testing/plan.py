@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 A = TypeVar("A")
 
 
-class Plan(Generic[A]):
+class StubPlan(Generic[A]):
     """Answers to the calls of a stub, in the order in which they come. Safe to call from any thread.
 
     Args:

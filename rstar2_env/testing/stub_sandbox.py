@@ -18,7 +18,7 @@ from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import check_job
-from rstar2_env.testing.plan import Plan
+from rstar2_env.testing.plan import StubPlan
 
 Answer: TypeAlias = "Outcome | ToolStatus | str"
 SandboxPlan: TypeAlias = "Answer | Sequence[Answer] | Callable[[Job], Answer]"
@@ -58,7 +58,7 @@ class StubSandbox:
     """
 
     def __init__(self, plan: SandboxPlan = ToolStatus.OK, *, wait_s: float = 0.0) -> None:
-        self._plan: Plan[Outcome] = Plan(plan, _outcome)
+        self._plan: StubPlan[Outcome] = StubPlan(plan, _outcome)
         self.wait_s = wait_s
         self.jobs: list[Job] = []
         self.cancelled = 0

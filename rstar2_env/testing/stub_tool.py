@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.testing.plan import Plan
+from rstar2_env.testing.plan import StubPlan
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 
 Answer: TypeAlias = "ToolResult | ToolStatus | str"
@@ -40,7 +40,7 @@ class StubTool:
         wait_s: float = 0.0,
     ) -> None:
         self._spec = ToolSpec(name, description, {"type": "object"} if parameters is None else parameters)
-        self._plan: Plan[ToolResult | ToolStatus | str] = Plan(_echo if plan is None else plan, _checked)
+        self._plan: StubPlan[ToolResult | ToolStatus | str] = StubPlan(_echo if plan is None else plan, _checked)
         self.wait_s = wait_s
         self.calls: list[tuple[Mapping[str, Any], CallContext]] = []
         self.closed = False

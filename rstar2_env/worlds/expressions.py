@@ -45,7 +45,7 @@ _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedExpression:
     """A parsed expression.
 
     Attributes:
@@ -70,7 +70,7 @@ class Reading:
         return stack[0]
 
 
-def read_expression(answer: str, target: int | None = None) -> Reading:
+def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
     """Read an expression.
 
     Args:
@@ -95,7 +95,7 @@ def read_expression(answer: str, target: int | None = None) -> Reading:
     return _read(left.rstrip())
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> ParsedExpression:
     """Dijkstra's shunting-yard algorithm: without recursion, so no text can overflow the stack."""
     numbers: list[int] = []
     postfix: list[int | str] = []
@@ -128,7 +128,7 @@ def _read(text: str) -> Reading:
             operand_next = True
     if operand_next or "(" in waiting:
         raise UnreadableAnswerError("the expression is not complete")
-    return Reading(tuple(numbers), (*postfix, *reversed(waiting)))
+    return ParsedExpression(tuple(numbers), (*postfix, *reversed(waiting)))
 
 
 def uses_each_once(used: Iterable[int], given: Iterable[int]) -> bool:

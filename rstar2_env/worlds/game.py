@@ -89,7 +89,7 @@ class Game(Family, ABC):
 
 
 @dataclass(slots=True)
-class Tally:
+class IntermediateCounts:
     """Counts of intermediate answers: right, wrong and missed items, and questions correctly answered "none"."""
 
     tp: int = 0
@@ -111,7 +111,7 @@ class Tally:
             self.fn += len(truth - answer)
             self.tn += not answer and not truth
 
-    def join(self, other: Tally) -> None:
+    def join(self, other: IntermediateCounts) -> None:
         """Add the counts of another tally."""
         for name in ("tp", "fp", "fn", "tn", "missing"):
             setattr(self, name, getattr(self, name) + getattr(other, name))

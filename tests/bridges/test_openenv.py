@@ -24,7 +24,7 @@ from waiting import wait_for
 from websockets.sync.client import connect
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.adapters.openenv import ServedEnvironment, TextAction, TextEnvClient, make_app, serve
+from rstar2_env.adapters.openenv import OpenEnvServed, TextAction, TextEnvClient, make_app, serve
 from rstar2_env.adapters.openenv_client import OpenEnvEnv
 from rstar2_env.adapters.openenv_trace import from_training_trace, training_trace
 from rstar2_env.core.episode import Episode, Message
@@ -193,9 +193,7 @@ def test_wrong_options_are_told_before_anything_is_served():
 
 
 def test_a_served_environment_has_its_wrappers():
-    env = ServedEnvironment(
-        "rstar2/MathTool-v0", {"sandbox": StubSandbox("42")}, ["fault_injection:rate=1,kinds=timeout"]
-    )
+    env = OpenEnvServed("rstar2/MathTool-v0", {"sandbox": StubSandbox("42")}, ["fault_injection:rate=1,kinds=timeout"])
     env.reset(seed=1)
     call = DIALECT.format_call("execute_python_code_with_standard_io", {"code": "1", "input": ""})
     seen = env.step(TextAction(text=call))

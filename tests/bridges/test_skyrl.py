@@ -76,7 +76,7 @@ def test_statuses_become_metrics_that_skyrl_averages():
     metrics = [theirs(row, SCRIPTS[name])[1].get_metrics() for name in ("right", "wrong")]
     assert metrics[0] == {"turns": 3, "tool_calls": 2, "tool_errors": 1, "correct": 1.0}
     assert metrics[1] == {"turns": 2, "tool_calls": 1, "tool_errors": 1, "correct": 0.0}
-    mean = skyrl.ServedEnvironment.aggregate_metrics(metrics)
+    mean = skyrl.SkyRLServed.aggregate_metrics(metrics)
     assert mean["tool_errors"] == 1.0
     assert mean["correct"] == 0.5
 

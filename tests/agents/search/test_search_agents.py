@@ -11,7 +11,7 @@ from toy_worlds import Blocks, WrittenTree
 
 from rstar2_env.agents import make
 from rstar2_env.agents._autorace import CRITERIA, AutoRace, write_criteria
-from rstar2_env.agents.search._chain import PROMISE, RIGHT, STEP, Chain, promise
+from rstar2_env.agents.search._chain import PROMISE, RIGHT, STEP, ThoughtChain, promise
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.search import Beam, BudgetSpentError, TreeSearch
 
@@ -167,7 +167,7 @@ class TestRap:
         world = agent.world(QUESTION)
         start = world.init_state()
         assert world.fast_reward(start, "left") == pytest.approx(0.5**0.5)
-        assert world.reward(start, "left", Chain(QUESTION, ("left",), 0.5)) == pytest.approx(0.5)
+        assert world.reward(start, "left", ThoughtChain(QUESTION, ("left",), 0.5)) == pytest.approx(0.5)
 
     @pytest.mark.parametrize(("output", "given"), [("path", "A"), ("vote", "B")])
     def test_the_paths_may_vote(self, output, given):
@@ -192,9 +192,9 @@ class TestPuct:
         agent = make("mcts_puct", agent="random_text", value=ScriptedModel(in_turn("7")), votes=1)
         agent.reset(QUESTION, {}, seed=0)
         world = agent.world(QUESTION)
-        start, after = Chain(QUESTION), Chain(QUESTION, ("left",))
+        start, after = ThoughtChain(QUESTION), ThoughtChain(QUESTION, ("left",))
         assert world.value(start) == 0.7
-        assert world.reward(start, "Answer: 1", Chain(QUESTION, ("Answer: 1",), answer="1")) == 0.7
+        assert world.reward(start, "Answer: 1", ThoughtChain(QUESTION, ("Answer: 1",), answer="1")) == 0.7
         for said, earned in (("Yes.", 0.0), ("No.", -1.0)):
             world.checked_by = agent.asked.with_agent(ScriptedModel(in_turn(said)), "rstar2")
             assert world.reward(start, "left", after) == earned

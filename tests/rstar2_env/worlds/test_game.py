@@ -2,7 +2,7 @@
 
 import pytest
 
-from rstar2_env.worlds.game import Tally, read_intermediates, write_intermediate
+from rstar2_env.worlds.game import IntermediateCounts, read_intermediates, write_intermediate
 
 
 def test_intermediates_are_read_leniently_and_the_last_one_counts():
@@ -13,8 +13,8 @@ def test_intermediates_are_read_leniently_and_the_last_one_counts():
 
 
 def test_the_tally_counts_hits_misses_and_claims():
-    tally = Tally()
+    tally = IntermediateCounts()
     tally.add({1: frozenset("12"), 2: frozenset()}, [frozenset("23"), frozenset(), frozenset("4")])
     assert tally.record() == {"tp": 1, "fp": 1, "fn": 2, "tn": 1, "missing": 1, "f1": pytest.approx(2 / 5)}
-    assert Tally().f1 == 0.0
-    assert Tally(tn=2).f1 == 1.0
+    assert IntermediateCounts().f1 == 0.0
+    assert IntermediateCounts(tn=2).f1 == 1.0
