@@ -1,7 +1,7 @@
 """Chains of reasoning steps as a world to search: the requests that propose, take and judge a step.
 
-``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass defines
-the reward of a step. The prompts are public, since a scripted or trained model depends on them.
+``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass
+defines the reward of a step. The prompts are public, since a scripted or trained model depends on them.
 """
 
 from __future__ import annotations

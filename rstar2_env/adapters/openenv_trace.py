@@ -83,7 +83,7 @@ def from_training_trace(trace: TrainingTrace) -> Episode:
         before = len(episode.prompt_ids) + len(episode.completion_ids)
         if turn.prompt_token_ids[:before] != [*episode.prompt_ids, *episode.completion_ids]:
             raise ConfigurationError(
-                f"Turn {number} of the trace does not go on where the one before ended: its history was written "
+                f"Turn {number} of the trace does not continue where the previous one ended: its history was written "
                 "again, so it is an episode of its own."
             )
         shown = turn.prompt_token_ids[before:]

@@ -1,1 +1,1 @@
-"""Tool-use traces for a cold start, and the mistakes that are put into them on purpose."""
+"""Tool-use traces for a cold start, and the deliberate mistakes in them."""

@@ -1,6 +1,6 @@
-"""The file of traces: one JSON line a trace, in the order of the problems, taken up where it ends.
+"""The file of traces: one JSON line per trace, in the order of the problems, which can be resumed.
 
-Covered: what the file holds already, and that it belongs to the run that takes it up. Not covered: writing traces
+Covered: the existing content of the file, and a check that it belongs to the resumed run. Not covered: writing traces
 (``rstar2_env.traces.writer``), reading them to train (``rstar2_env.trainers``).
 """
 
@@ -18,26 +18,26 @@ from rstar2_env.traces.writer import Trace
 
 
 class TraceFile:
-    """Writes traces to a file; nothing of it is touched before ``with``.
+    """Writes traces to a file, which is not touched before ``with``.
 
-    Each line is ``Trace.record()`` with ``run``, what the trace was made from.
+    Each line is ``Trace.record()`` with ``run``, the source of the trace.
 
-    A file that is taken up becomes, line for line, that of a run which was never interrupted. A new file in which
-    nothing was written is removed again.
+    A resumed file becomes equal, line by line, to the file of an uninterrupted run. A new file without traces is
+    removed.
 
     Args:
         path: The file; its folder is made.
-        run: What the traces are made from: problems, seed, options. A file of another run is not taken up.
-        resume: Take up a file that exists; one that does not is begun.
-        overwrite: Replace a file that exists.
+        run: Source of the traces: problems, seed, options. A file of another run is not resumed.
+        resume: Resume an existing file, or start a new one.
+        overwrite: Replace an existing file.
 
     Attributes:
-        records: What the file held already, in order.
-        next: Number of the first problem that is still to do.
+        records: Existing records of the file, in order.
+        next: Number of the first remaining problem.
 
     Raises:
-        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written (the
-            last at ``with``).
+        ConfigurationError: The file exists and neither option is set, it belongs to another run, or it cannot be
+            written (the last at ``with``).
     """
 
     def __init__(

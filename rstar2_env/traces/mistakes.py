@@ -1,7 +1,7 @@
 """Deliberate mistakes in traces: calls that fail, and answers in a wrong format.
 
-Each kind of failing call names the statuses that the tool must report for it, so that whoever replays the trace can see
-that the mistake came out as meant. Covered: Python programs, JSON calls. Not covered: slow programs (time-outs), which
+Each kind of failing call lists the statuses that the tool must report for it, so a replay can check the effect of the
+mistake. Covered: Python programs, JSON calls. Not covered: slow programs (time-outs), which
 would make a trace cost seconds.
 """
 
@@ -24,12 +24,12 @@ _NAMES = ("x", "n", "a", "total")
 
 @dataclass(frozen=True, slots=True)
 class FailingCall:
-    """A call that will fail.
+    """A call that fails.
 
     Attributes:
-        kind: Which mistake it is, one of ``CALL_MISTAKES``.
+        kind: The kind of mistake, one of ``CALL_MISTAKES``.
         turn: The call as the policy writes it.
-        statuses: How the tool may report it.
+        statuses: Statuses that the tool may report.
     """
 
     kind: str
@@ -40,17 +40,17 @@ class FailingCall:
 def failing_call(
     code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator, kinds: Sequence[str]
 ) -> FailingCall | None:
-    """Spoil the call of a right program in one of the given ways.
+    """Put one of the given mistakes into the call of a right program.
 
     Args:
         code: The right program.
         dialect: Writes calls.
         tools: Schemas of the environment's tools.
-        rng: Chooses the way and its details.
-        kinds: The ways to choose from, names of ``CALL_MISTAKES``; one that does not fit the program is passed over.
+        rng: Chooses the mistake and its details.
+        kinds: Mistakes to choose from, names of ``CALL_MISTAKES``; one that does not fit the program is skipped.
 
     Returns:
-        The call, or ``None`` when no way fits.
+        The call, or ``None`` if no mistake fits.
     """
     for at in rng.permutation(len(kinds)):
         mistake = CALL_MISTAKES[kinds[int(at)]]
@@ -78,7 +78,7 @@ def _program(spoil: Callable[[str, np.random.Generator], str | None]) -> _Write:
 
 
 def _undefined_name(code: str, rng: np.random.Generator) -> str | None:
-    """A number that was to be put into a variable, and was not."""
+    """Use a variable to which the number was not assigned."""
     return _in_place_of_a_number(code, rng, lambda number: _NAMES[int(rng.integers(len(_NAMES)))])
 
 
@@ -102,7 +102,7 @@ def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
 
 
 def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
-    """A number as text, added to a number or taken from one."""
+    """Add a number as text to a number, or subtract it."""
     places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
     if not places:
         return None
@@ -125,7 +125,7 @@ def _broken_json(
     call = python_call(dialect, tools, code)
     places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
     if not places:
-        return None  # The dialect writes no JSON.
+        return None  # The dialect does not write JSON.
     at = places[int(rng.integers(len(places)))]
     return call[:at] + call[at + 1 :]
 
@@ -133,7 +133,7 @@ def _broken_json(
 def _wrong_argument(
     code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
 ) -> str | None:
-    """Call the argument by another name, where the dialect names arguments."""
+    """Rename the argument, if the dialect names arguments."""
     call = python_call(dialect, tools, code)
     if '"code"' not in call:
         return None
@@ -161,11 +161,11 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
     "wrong_argument": _CallMistake(_wrong_argument, frozenset({ToolStatus.INVALID_ARGUMENTS})),
     "unknown_tool": _CallMistake(_unknown_tool, frozenset({ToolStatus.UNKNOWN_TOOL})),
 }
-"""The ways in which a first call fails."""
+"""The mistakes of a failing first call."""
 
 
 def _without_tags(answer: str) -> str | None:
-    """What stands between the tags, alone."""
+    """Return only the text between the tags."""
     match = _TAGGED.fullmatch(answer)
     return None if match is None else match.group(2)
 
@@ -181,11 +181,11 @@ def _twice(answer: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FormatMistake:
-    """A way in which an answer breaks the format.
+    """A mistake in the format of an answer.
 
     Attributes:
-        spoil: Turns a well-formed answer into the broken one; ``None`` when the dialect's form has no such mistake.
-        earns: Whether a right answer in that form still earns its reward.
+        spoil: Turns a well-formed answer into a malformed one; ``None`` if the dialect's format has no such mistake.
+        earns: Whether a right answer with the mistake still earns its reward.
     """
 
     spoil: Callable[[str], str | None]
@@ -199,4 +199,4 @@ FORMAT_MISTAKES: Mapping[str, FormatMistake] = {
     "unclosed": FormatMistake(_unclosed, earns=False),
     "two_answers": FormatMistake(_twice, earns=True),
 }
-"""The ways in which an answer breaks the form."""
+"""The format mistakes of an answer."""

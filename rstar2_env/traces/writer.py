@@ -1,10 +1,10 @@
 """Turns problems into supervised tool-use traces, for the cold start of a model that has never called a tool.
 
-A trace is a whole conversation. It is written from what a problem brings along, worked ``calculations`` as GSM8K has
-them ("16-3-4=9") or one ``expression``, and then replayed through a real environment: its tool results are real
-ones. Mistakes can be put in on purpose, each kind independently of the others, so that reinforcement learning has
-something left to improve. A trace whose replay differs from what was intended is dropped, above all a right one that
-earns no reward. Not covered: problems without a worked solution, training (``rstar2 sft``).
+A trace is a whole conversation. It is written from a problem's worked ``calculations``, as in GSM8K ("16-3-4=9"), or
+its ``expression``, and then replayed through a real environment, so its tool results are real. Deliberate mistakes can
+be added, each kind independently of the others, so that reinforcement learning has room to improve. A trace is dropped
+if its replay differs from the intention, above all if a right one earns no reward. Not covered: problems without a
+worked solution, training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rstar2_env.wrappers.registry import read_wrappers
 
 TraceEnv: TypeAlias = "EnvSpec | gym.Env[str, str]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
-"""Told of every trace that was dropped: its problem, and why."""
+"""Called with every dropped trace: its problem and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
-        index: Its number among all that were to be written, the dropped ones included.
+        index: Its number among all requested traces, dropped ones included.
         problem_id: The problem.
         messages: System, user, policy and tool, in order.
-        reward: What the environment gave for it.
-        end: How the episode ended.
-        statuses: How each call went.
-        answer_tags: How often the answer is marked.
-        call_mistake: What is wrong with the first call, which the next one corrects; ``None`` when nothing is.
+        reward: Reward of the environment.
+        end: End of the episode.
+        statuses: Status of each call.
+        answer_tags: Number of marked answers.
+        call_mistake: The mistake in the first call, which the next call corrects; ``None`` if there is none.
         wrong: Whether a wrong number was copied into the answer.
-        format_mistake: How the answer breaks the form; ``None`` when it does not.
+        format_mistake: The format mistake of the answer; ``None`` if there is none.
     """
 
     index: int
@@ -71,7 +71,7 @@ class Trace:
     format_mistake: str | None
 
     def record(self) -> dict[str, Any]:
-        """The trace as JSON can hold it; ``messages`` are as chat templates take them."""
+        """Return the trace as JSON values; ``messages`` have the format of chat templates."""
         return {
             "index": self.index,
             "problem_id": self.problem_id,
@@ -88,16 +88,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What traces look like, and how often something is wrong with them; the three rates are independent.
+    """Format of traces, and rates of mistakes in them; the three rates are independent.
 
     Attributes:
         error_rate: Share of traces whose first call fails and is then corrected.
         wrong_rate: Share of traces that copy a wrong number into the answer.
-        format_error_rate: Share of traces whose answer breaks the form.
-        call_mistakes: Ways in which the first call may fail, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
-        format_mistakes: Ways in which the answer may break the form, names of ``FORMAT_MISTAKES``.
-        one_call: Run all calculations in one program instead of one a turn.
-        reasons: Put what the problem's ``solution`` says between the calculations before the calls.
+        format_error_rate: Share of traces whose answer breaks the format.
+        call_mistakes: Mistakes in the first call, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
+        format_mistakes: Format mistakes of the answer, names of ``FORMAT_MISTAKES``.
+        one_call: Run all calculations in one program instead of one per turn.
+        reasons: Put the text between the calculations of the problem's ``solution`` before the calls.
 
     Raises:
         ConfigurationError: A rate is not in [0, 1], or a mistake is unknown.
@@ -133,29 +133,29 @@ def generate_traces(
     wrappers: str | Sequence[PartSpec] = (),
     **options: Any,
 ) -> Generator[Trace, None, None]:
-    """Write traces and replay them, many at once.
+    """Write traces and replay them concurrently.
 
-    The same arguments give the same traces in the same order, however many workers there are. Changing one rate leaves
-    alone which traces the other rates hit.
+    The same arguments give the same traces in the same order, for any number of workers. A change of one rate does not
+    change which traces the other rates select.
 
     Args:
-        env: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it; or an environment (more
-            like it are made from its ``spec``; it stays open).
-        problems: What ``load_problems`` takes.
-        episodes: How many traces to write, the dropped ones included; ``None`` writes one for each problem of a
-            finite source.
-        seed: Of the choice of problems, of the mistakes and of the episodes.
-        split: Split of the problems, where the source has splits.
-        workers: Environments, each in a thread; by default four for each processor, at most 32.
-        dropped: Called with every trace that was dropped.
-        start: Number of the first one to write; those before it were written earlier.
-        stop: Once a stop is requested, those in flight are finished and no new ones started.
-        env_options: Options of the environment, unless it is there already.
-        wrappers: Put around every environment, the innermost first, as ``make_env`` takes them; likewise.
+        env: A Gymnasium id, your own code, or a class or function, as for ``make_env``; or an environment (further
+            ones are made from its ``spec``; it stays open).
+        problems: Problems, as for ``load_problems``.
+        episodes: Number of traces to write, dropped ones included; ``None`` writes one for each problem of a finite
+            source.
+        seed: Seed of the choice of problems, of the mistakes and of the episodes.
+        split: Split of the problems, if the source has splits.
+        workers: Number of environments, each in a thread; by default four per processor, at most 32.
+        dropped: Called with every dropped trace.
+        start: Number of the first trace to write; earlier ones already exist.
+        stop: Once a stop is requested, traces in progress are finished and no new ones started.
+        env_options: Options of the environment, unless ``env`` is an environment.
+        wrappers: Wrappers of every environment, innermost first, as for ``make_env``, unless ``env`` is an environment.
         **options: Fields of ``TraceOptions``.
 
     Yields:
-        The traces whose replay went as intended.
+        The traces whose replay matches the intention.
 
     Raises:
         ConfigurationError: An option is out of its range; an unlimited source needs ``episodes``.
@@ -163,7 +163,7 @@ def generate_traces(
     chosen = call_with_options("writer of traces", TraceOptions, options)
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{source.name} never ends: say how many traces to write.", option="episodes")
+        raise ConfigurationError(f"{source.name} never ends: give the number of traces to write.", option="episodes")
     tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     make: gym.Env[str, str] | Callable[[], gym.Env[str, str]]
@@ -173,7 +173,7 @@ def generate_traces(
         raise ConfigurationError("env_options and wrappers are for environments that are made, not for one that is.")
     else:
         make = env
-    # Checked above at the call, written below as they are asked for.
+    # Arguments are checked above at the call; traces are written below on demand.
     numbered = list(enumerate(tasks))[start:]
     return _generate(
         make, numbered, chosen, seed, min(workers, len(numbered)), dropped, Stop() if stop is None else stop
@@ -227,18 +227,18 @@ def write_trace(
     """Write one trace and replay it.
 
     Args:
-        env: Replays it.
-        problem: What it solves.
-        options: What it looks like.
-        seed: Of all traces.
-        index: Number of this one; with ``seed`` it decides everything that is drawn.
+        env: The environment that replays it.
+        problem: The problem that it solves.
+        options: Its options.
+        seed: Seed of all traces.
+        index: Number of this trace; with ``seed`` it determines all random draws.
 
     Returns:
-        The trace, or why it was dropped.
+        The trace, or the reason why it was dropped.
     """
     writer = _Writer(options, make_dialect(getattr(env.unwrapped, "dialect", "rstar2")), seed, index)
     if not _programs(problem, options):
-        return "the problem brings neither calculations nor an expression"
+        return "the problem has neither calculations nor an expression"
     episode = play_episode(env, writer, seed=_entropy(seed, index, 3), problem=problem)
     fault = writer.fault(episode)
     if fault is not None:
@@ -258,14 +258,14 @@ def write_trace(
 
 
 class _Writer:
-    """An agent that writes one trace: it knows the problem, and makes the mistakes that it was told to make."""
+    """An agent that writes one trace: it has the problem, and makes the requested mistakes."""
 
     needs_problem: Literal[True] = True
 
     def __init__(self, options: TraceOptions, dialect: Dialect, seed: int, index: int) -> None:
         self._options = options
         self._dialect = dialect
-        # A stream for each kind of mistake: what one of them draws moves none of the others.
+        # A random stream for each kind of mistake: the draws of one do not affect the others.
         self._rngs = [np.random.default_rng(_entropy(seed, index, stream)) for stream in range(3)]
         self.failing: FailingCall | None = None
         self.wrong = False
@@ -293,12 +293,12 @@ class _Writer:
         self._turns = [self._with_reason(*pair) for pair in zip(reasons, turns, strict=True)][::-1]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next turn."""
+        """Return the next turn."""
         # Past the end only if the answer was taken for a call; an empty turn then ends the episode.
         return self._turns.pop() if self._turns else ""
 
     def fault(self, episode: Episode) -> str | None:
-        """Say how the replay differs from what was meant, or return ``None``."""
+        """Describe how the replay differs from the intention, or return ``None``."""
         if not episode.available:
             return "the environment was not available"
         statuses = list(episode.statuses)
@@ -334,14 +334,14 @@ def _programs(problem: Problem, options: TraceOptions) -> list[str]:
 
 
 def _calculations(problem: Problem) -> Sequence[str]:
-    """Those that the problem brings along, or else those that its worked solution marks, as GSM8K's own files do."""
+    """Return the problem's calculations, or those marked in its worked solution, as in GSM8K's own files."""
     given: Sequence[str] | None = problem.meta.get("calculations")
     solution = str(problem.meta.get("solution") or "")
     return [found[2:-2] for found in _CALCULATION.findall(solution)] if given is None else given
 
 
 def _reasons(problem: Problem, programs: int) -> list[str]:
-    """What the worked solution says before each calculation and after the last; nothing where it does not fit."""
+    """Return the text of the worked solution before each calculation and after the last; empty if it does not fit."""
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
     if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:
         return [""] * (programs + 1)
@@ -353,7 +353,7 @@ def _reasons(problem: Problem, programs: int) -> list[str]:
 def _environment(
     env: gym.Env[str, str] | Callable[[], gym.Env[str, str]], number: int
 ) -> tuple[gym.Env[str, str] | None, bool]:
-    """The environment of that number, and whether it is ours to close; ``None`` when there can be no more."""
+    """Return the environment of a number and whether to close it; ``None`` if no further one can be made."""
     if not isinstance(env, gym.Env):
         return env(), True
     if number == 0:

@@ -1,6 +1,6 @@
-"""Conversations for a cold start that does not reason: tool use, instruction following, chat.
+"""Conversations for a cold start without reasoning: tool use, instruction following, chat.
 
-One file for each form in which data sets write conversations; ``catalog`` names the sets, ``mixture`` mixes them.
+One file for each conversation format of data sets; ``catalog`` lists the sets, ``mixture`` mixes them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rstar2_env.traces.conversations.base import (
 
 
 def apigen(row: Mapping[str, Any]) -> list[Message]:
-    """A row as a conversation; what follows the policy's last turn is left out.
+    """Convert a row to a conversation; any text after the policy's last turn is dropped.
 
     Args:
         row: ``system``, ``tools`` (JSON), and ``conversations`` with ``from`` and ``value``.

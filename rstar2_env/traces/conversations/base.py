@@ -1,8 +1,8 @@
 """A conversation for a cold start, written as a policy of the dialect ``rstar2`` would write it.
 
-Data sets of tool use write calls in forms of their own; here they become JSON between tags, and results what an
-environment shows. Covered: system message with the tools' schemas, calls, results, and what makes a conversation
-unusable. Not covered: whether a call is right, which nobody can replay.
+Data sets of tool use have their own formats of calls; here calls become JSON between tags, and results become an
+environment's observations. Covered: system message with the tools' schemas, calls, results, and the conditions under
+which a conversation is unusable. Not covered: whether a call is right, since it cannot be replayed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rstar2_env.dialects.rstar2 import TOOLS_SECTION, Rstar2Dialect
 from rstar2_env.tools.base import ToolResult
 
 MARKS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "<tool_response>", "<think>", "</think>")
-"""Texts that a conversation may not bring: they would open turns, calls or reasoning of their own."""
+"""Texts that a conversation must not contain: they would open further turns, calls or reasoning."""
 
 _dialect = Rstar2Dialect()
 
 
 class UnusableError(ValueError):
-    """A row that no conversation can be made of; the message says why, in words that many rows share."""
+    """A row that cannot be converted to a conversation; the message is a reason, worded the same for all rows."""
 
 
 def system_message(text: str, schemas: Sequence[Any] = ()) -> Message:
-    """The system message of a conversation.
+    """Return the system message of a conversation.
 
     Args:
-        text: What the data set says, without the schemas.
+        text: The system text of the data set, without the schemas.
         schemas: The tools' JSON schemas.
     """
     if not schemas:
@@ -40,11 +40,11 @@ def system_message(text: str, schemas: Sequence[Any] = ()) -> Message:
 
 
 def calls_message(calls: Sequence[tuple[str, Mapping[str, Any]]], before: str = "") -> Message:
-    """A turn of the policy that calls tools.
+    """Return a turn of the policy that calls tools.
 
     Args:
-        calls: Name and arguments of each.
-        before: What the policy says before.
+        calls: Name and arguments of each call.
+        before: The policy's text before the calls.
 
     Raises:
         UnusableError: JSON cannot hold the arguments.
@@ -57,15 +57,15 @@ def calls_message(calls: Sequence[tuple[str, Mapping[str, Any]]], before: str = 
 
 
 def results_message(*texts: str) -> Message:
-    """What the tools returned, as the environment shows it."""
+    """Return the results of the tools, as the environment shows them."""
     return Message("user", _dialect.results([ToolResult("", ToolStatus.OK, text) for text in texts]))
 
 
 def checked(messages: Sequence[Message]) -> list[Message]:
-    """The messages, if they are a conversation that trains.
+    """Return the messages, if they are a trainable conversation.
 
     Raises:
-        UnusableError: The turns do not alternate from a user's to the policy's, or one is empty.
+        UnusableError: The turns do not alternate between user and policy, or a turn is empty.
     """
     turns = list(messages[1:] if messages and messages[0].role == "system" else messages)
     if [message.role for message in turns] != ["user", "assistant"] * (len(turns) // 2) or not turns:
@@ -76,13 +76,13 @@ def checked(messages: Sequence[Message]) -> list[Message]:
 
 
 def turns_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """Who speaks and what is said, of each turn of a row with ``conversations``.
+    """Return the speaker and the text of each turn in a row with ``conversations``.
 
     Args:
         row: ``conversations`` is a list of mappings with ``from`` and ``value``.
 
     Raises:
-        UnusableError: It is none, or a turn says nothing that can be used.
+        UnusableError: It is not such a list, or a turn has no usable text.
     """
     turns = row.get("conversations")
     if not isinstance(turns, (list, tuple)) or not all(isinstance(turn, Mapping) for turn in turns):
@@ -92,10 +92,10 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
 
 
 def plain(text: Any) -> str:
-    """A text of a data set.
+    """Return a text of a data set.
 
     Raises:
-        UnusableError: It is no text, or brings marks of a chat template or of this dialect.
+        UnusableError: It is not a str, or contains marks of a chat template or of this dialect.
     """
     if not isinstance(text, str):
         raise UnusableError("a text is missing")
@@ -108,7 +108,7 @@ def parse_json(text: str) -> Any:
     """Read JSON.
 
     Raises:
-        UnusableError: It is none.
+        UnusableError: It is not valid JSON.
     """
     try:
         return json.loads(text)
@@ -117,10 +117,10 @@ def parse_json(text: str) -> Any:
 
 
 def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
-    """Name and arguments of a call that was read as JSON; arguments may be a string of JSON again.
+    """Return the name and arguments of a call in JSON; the arguments may be a JSON string themselves.
 
     Raises:
-        UnusableError: It has no name, or its arguments are no object.
+        UnusableError: It has no name, or its arguments are not an object.
     """
     arguments = found.get("arguments") if isinstance(found, Mapping) else None
     if isinstance(arguments, str):

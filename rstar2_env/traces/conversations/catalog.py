@@ -1,7 +1,7 @@
 """Sets of conversations by name: the sources of rStar2-Agent's non-reasoning cold start (arXiv 2508.20722).
 
-Section 4.1 names them; it does not say how it chose, and had a model rewrite some responses and prompts. ``doubts``
-says for each what is not known. Nothing is bundled.
+Section 4.1 names them, but not its selection, and a model rewrote some responses and prompts. ``doubts`` lists what is
+not known about each set. No data set is bundled.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class ConversationSet:
         name: Its name in a pipeline.
         title: A short description.
         hub: ``owner/name`` on the Hub.
-        columns: The columns that are read; one of them may be missing.
-        convert: Makes messages of a row.
+        columns: The columns to read; one of them may be missing.
+        convert: Converts a row to messages.
         config: The configuration on the Hub, if there are several.
         split: The split.
-        licence: As the set's page states it.
-        doubts: What could not be confirmed, and what the paper did besides.
+        licence: Licence, as stated on the set's page.
+        doubts: Unconfirmed facts, and further steps of the paper.
     """
 
     name: str
@@ -115,10 +115,10 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
 
 
 def conversation_set(name: str) -> ConversationSet:
-    """The set of that name.
+    """Return the set of a name.
 
     Raises:
-        UnknownNameError: There is none; the message suggests the nearest name.
+        UnknownNameError: There is no such set; the message suggests the nearest name.
     """
     if name not in CONVERSATION_SETS:
         raise UnknownNameError("set of conversations", name, CONVERSATION_SETS)

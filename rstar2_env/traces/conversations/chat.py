@@ -12,7 +12,7 @@ _ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
 
 
 def messages(row: Mapping[str, Any]) -> list[Message]:
-    """A row with ``messages``, each with ``role`` and ``content``.
+    """Convert a row with ``messages``, each with ``role`` and ``content``.
 
     Raises:
         UnusableError: It cannot be read.
@@ -24,10 +24,10 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
 
 
 def input_output(row: Mapping[str, Any]) -> list[Message]:
-    """A row with ``input`` (messages, or a text), ``output`` and perhaps ``system_prompt``; reasoning must be off.
+    """Convert a row with ``input`` (messages or a text), ``output``, optional ``system_prompt``, and reasoning off.
 
     Raises:
-        UnusableError: It cannot be read, or its output reasons.
+        UnusableError: It cannot be read, or its output contains reasoning.
     """
     if row.get("reasoning") == "on":
         raise UnusableError("the output reasons")

@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"""\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"
 
 
 def glaive(row: Mapping[str, Any]) -> list[Message]:
-    """A row as a conversation; what follows the policy's last turn is left out.
+    """Convert a row to a conversation; any text after the policy's last turn is dropped.
 
     Args:
         row: ``system`` and ``chat``.
@@ -68,7 +68,7 @@ def _call(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _split_system(text: str) -> tuple[str, list[Any]]:
-    """The instructions, and the schemas that follow them, one JSON object after the other."""
+    """Split a system text into the instructions and the schemas that follow, a sequence of JSON objects."""
     at = text.find("{")
     if at < 0:
         return text, []

@@ -25,9 +25,9 @@ class Mixture:
 
     Attributes:
         records: Each with ``messages`` and its ``source``, in random order.
-        rows: Rows of each source.
-        taken: Conversations of each source.
-        unusable: Why rows of each source could not be used, and how many.
+        rows: Number of rows in each source.
+        taken: Number of conversations taken from each source.
+        unusable: Number of unusable rows in each source, by reason.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Mixture:
     unusable: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
-        """What was mixed, as JSON values."""
+        """Summary of the mixture, as JSON values."""
         return {"conversations": len(self.records), "rows": self.rows, "taken": self.taken, "unusable": self.unusable}
 
 
@@ -50,14 +50,14 @@ def mix_conversations(
     """Load, convert, choose and shuffle conversations.
 
     Args:
-        sources: How many conversations to take of each source at most, chosen at random; ``None`` takes all. A source
-            is a name of ``CONVERSATION_SETS``, or a file of lines with ``messages``.
-        shelf: Where data sets are.
-        seed: Seed of the choice and of the order. A source's choice depends on its name and rows alone.
-        report: Is told how many sources are done, and of how many.
+        sources: Maximum number of random conversations from each source; ``None`` takes all. A source is a name in
+            ``CONVERSATION_SETS``, or a file of lines with ``messages``.
+        shelf: Location of the data sets.
+        seed: Seed of the choice and of the order. The choice from a source depends only on its name and rows.
+        report: Called with the number of finished sources and the number of all sources.
 
     Raises:
-        ConfigurationError: A source cannot be loaded, or has no conversation that can be used.
+        ConfigurationError: A source cannot be loaded, or has no usable conversation.
         UnknownNameError: There is no such source.
     """
     found = Mixture()
@@ -89,7 +89,7 @@ def mix_conversations(
 
 
 def is_file(source: str) -> bool:
-    """Whether a source is a file of lines with ``messages``, and not the name of a set."""
+    """Return whether a source is a file of lines with ``messages``, and not the name of a set."""
     return Path(source).suffix == ".jsonl"
 
 

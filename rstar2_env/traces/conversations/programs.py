@@ -1,8 +1,8 @@
 """Magicoder: an instruction and a response with a program, written as a call of the Python tool.
 
-rStar2-Agent's paper (arXiv 2508.20722, section 4.1) rewrote 48K of them as calls in JSON, with a model that it does not
-name; here the program of a response with exactly one block of Python becomes the argument of the call, and the
-conversation ends with it, since nobody ran it.
+rStar2-Agent's paper (arXiv 2508.20722, section 4.1) rewrote 48K of them as calls in JSON, with an unnamed
+model; here the program of a response with exactly one block of Python becomes the argument of the call, and the
+conversation ends with the call, since the program was not run.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _SYSTEM = "You write programs. Where the task asks for one in Python, pass it to
 
 
 def programs(row: Mapping[str, Any]) -> list[Message]:
-    """A row as a conversation.
+    """Convert a row to a conversation.
 
     Args:
         row: ``instruction`` and ``response``, or ``problem`` and ``solution`` (and ``lang``).
 
     Raises:
-        UnusableError: The response does not have exactly one program, or not in Python.
+        UnusableError: The response does not have exactly one program, or the program is not in Python.
     """
     asked = plain(row.get("instruction", row.get("problem")))
     answered = plain(row.get("response", row.get("solution")))

@@ -24,7 +24,7 @@ _LONGEST = 20_000
 
 
 def toolace(row: Mapping[str, Any]) -> list[Message]:
-    """A row as a conversation.
+    """Convert a row to a conversation.
 
     Args:
         row: ``system``, and ``conversations`` with ``from`` (``user``, ``assistant``, ``tool``) and ``value``.
@@ -46,7 +46,7 @@ def toolace(row: Mapping[str, Any]) -> list[Message]:
 
 
 def _split_system(text: str) -> tuple[str, list[Any]]:
-    """The instructions, without the list of schemas and what is said of the form of calls; and the schemas."""
+    """Split a system text into the instructions, without the schemas and the call format, and the schemas."""
     at = text.find("[{")
     if at < 0:
         return text, []
@@ -54,19 +54,19 @@ def _split_system(text: str) -> tuple[str, list[Any]]:
         schemas, _ = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError) as error:
         raise UnusableError("a call or a schema is not valid JSON") from error
-    # The sentence before the list announces it; what comes after it describes another form of calls.
+    # The sentence before the list announces it; the text after it describes another call format.
     first = text[:at].rstrip().rpartition(".")[0]
     return (f"{first}." if first else "You may call functions."), list(schemas)
 
 
 def read_calls(said: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every call of a turn; none where it is not a list of calls.
+    """Return every call of a turn; empty if the turn is not a list of calls.
 
     Args:
         said: The turn.
 
     Raises:
-        UnusableError: It begins as a list of calls and is none.
+        UnusableError: It begins like a list of calls but is malformed.
     """
     text = said.strip()
     if not (text.startswith("[") and text.endswith("]") and "(" in text):
@@ -77,7 +77,7 @@ def read_calls(said: str) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The calls, divided at the commas between them."""
+    """Split a list of calls at the commas between them."""
     depth, start, quote, escaped = 0, 0, "", False
     for at, sign in enumerate(text):
         if quote:
@@ -115,7 +115,7 @@ def _call(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _value(node: ast.expr) -> Any:
-    """A value, which is read and never run; names are those of JSON."""
+    """Parse a value without evaluating it; ``true``, ``false`` and ``null`` are JSON's."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, (ast.List, ast.Tuple)):

@@ -255,7 +255,7 @@ def test_all_of_gsm8k_train_with_calculations_becomes_traces(record_property):
     assert len(traces) + len(told) == 7473
     record_property("traces", len(traces))
     record_property("dropped", len(told))
-    assert set(told) == {"the problem brings neither calculations nor an expression"}
+    assert set(told) == {"the problem has neither calculations nor an expression"}
     assert len(told) == 95
 
 
