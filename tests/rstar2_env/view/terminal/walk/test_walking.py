@@ -221,7 +221,7 @@ def test_tokens_are_shown_where_the_run_kept_them(made, cache):
         await walker.press("enter", until="filter kept")
         await walker.until(lambda: bool(walker.keys()))
         await walker.press("enter", until="t Tokens")
-        await walker.press("t", until="30 tokens of the prompt")
+        await walker.press("t", until="30 prompt tokens")
         assert "⟨" in walker.text
         await walker.press("t", until="╭─ system")
 
