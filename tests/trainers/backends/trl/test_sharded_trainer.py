@@ -46,7 +46,7 @@ import os, sys
 import torch
 from torch.distributed.tensor import DTensor
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-from test_sharded import CASES, Whole, played
+from test_sharded_trainer import CASES, Whole, played
 from rstar2_env.trainers.backends.trl.model import processes
 
 torch.set_num_threads(1)
