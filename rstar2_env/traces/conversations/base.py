@@ -52,7 +52,7 @@ def calls_message(calls: Sequence[tuple[str, Mapping[str, Any]]], before: str = 
     try:
         written = [_dialect.format_call(name, arguments) for name, arguments in calls]
     except (TypeError, ValueError) as error:
-        raise UnusableError("a call's arguments are no JSON") from error
+        raise UnusableError("a call's arguments are not valid JSON") from error
     return Message("assistant", "\n".join([*([before.strip()] if before.strip() else []), *written]))
 
 
@@ -86,7 +86,7 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """
     turns = row.get("conversations")
     if not isinstance(turns, (list, tuple)) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise UnusableError("the turns are no list of mappings")
+        raise UnusableError("the turns are not a list of mappings")
     for turn in turns:
         yield turn.get("from"), plain(turn.get("value"))
 
@@ -100,7 +100,7 @@ def plain(text: Any) -> str:
     if not isinstance(text, str):
         raise UnusableError("a text is missing")
     if any(mark in text for mark in MARKS):
-        raise UnusableError("a text brings marks of a chat template, of calls or of reasoning")
+        raise UnusableError("a text contains marks of a chat template, of calls or of reasoning")
     return text
 
 
@@ -126,5 +126,5 @@ def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
     if isinstance(arguments, str):
         arguments = parse_json(arguments or "{}")
     if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not isinstance(arguments, Mapping):
-        raise UnusableError("a call has no name, or no object of arguments")
+        raise UnusableError("a call has no name, or its arguments are not an object")
     return found["name"], arguments

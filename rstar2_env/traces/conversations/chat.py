@@ -30,7 +30,7 @@ def input_output(row: Mapping[str, Any]) -> list[Message]:
         UnusableError: It cannot be read, or its output contains reasoning.
     """
     if row.get("reasoning") == "on":
-        raise UnusableError("the output reasons")
+        raise UnusableError("the output contains reasoning")
     asked = row.get("input")
     if isinstance(asked, str):
         before = [Message("user", plain(asked).strip())]

@@ -104,7 +104,7 @@ def _parts(text: str) -> Iterator[str]:
 def _call(text: str) -> tuple[str, Mapping[str, Any]]:
     name, opened, arguments = text.strip().partition("(")
     if not name.strip() or not opened or not arguments.endswith(")"):
-        raise UnusableError("a call has no name, or no object of arguments")
+        raise UnusableError("a call has no name, or its arguments are not an object")
     try:
         read = ast.parse(f"f({arguments[:-1]}\n)", mode="eval").body
         if not isinstance(read, ast.Call) or read.args or any(one.arg is None for one in read.keywords):

@@ -104,7 +104,7 @@ def test_a_call_without_arguments_has_none() -> None:
 @pytest.mark.parametrize("turns", [None, 5, "text", ["text"], [None], {"from": "user", "value": "x"}])
 @pytest.mark.parametrize(("convert", "row"), [(toolace, TOOLACE), (apigen, APIGEN)])
 def test_turns_of_another_form_are_left_out(convert: Convert, row: dict[str, Any], turns: Any) -> None:
-    with pytest.raises(UnusableError, match="the turns are no list of mappings"):
+    with pytest.raises(UnusableError, match="the turns are not a list of mappings"):
         convert({**row, "conversations": turns})
 
 
