@@ -1,6 +1,6 @@
 """Trainers for text environments: recipes selected by name, and the parts they combine.
 
-Each name is loaded when it is first used, so that listing parts loads nothing that makes or runs a trainer.
+Each name is loaded on first use, so that listing parts loads no code that creates or runs a trainer.
 """
 
 from typing import TYPE_CHECKING
@@ -125,5 +125,5 @@ _WHERE = {
 """The module of each name."""
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take any name
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _WHERE)

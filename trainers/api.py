@@ -1,4 +1,4 @@
-"""Entry points: make a trainer by name, and run a cold start (supervised fine-tuning on traces).
+"""Entry points: create a trainer by name, and run a cold start (supervised fine-tuning on traces).
 
 The backends are imported only when one of these functions is called, so that listing trainers needs no torch.
 """
@@ -26,18 +26,18 @@ from .samplers.base import problems_of
 
 
 def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer:
-    """Make a trainer by name.
+    """Create a trainer by name.
 
     Args:
-        name: A name that ``rstar2 trainers`` lists, a recipe of your own (``./mine.py:MY_RECIPE``), a file of options
-            that names one or is one (``recipe.toml``), or the folder of a run.
-        callbacks: Hooks, or callbacks of transformers, in addition to those of the recipe.
-        **options: Those of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
+        name: A name that ``rstar2 trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
+            options that names a recipe or is one (``recipe.toml``), or the folder of a run.
+        callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
+        **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
             the class or function itself.
 
     Raises:
-        UnknownNameError: No trainer has that name; the message suggests the nearest.
+        UnknownNameError: No trainer has this name; the message suggests the nearest.
         ConfigurationError: An option is unknown, missing or out of its range.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
@@ -45,7 +45,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer
 
 
 def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any] = ()) -> Trainer:
-    """Make a trainer of layers of options, the last one on top; see ``make``."""
+    """Create a trainer from layers of options, of which later layers override earlier ones; see ``make``."""
     recipe, of_file = find_recipe(name)
     config = recipe.configure(of_file, *layers)
     config.parts.hook += read_slot("hook", list(callbacks))
@@ -60,14 +60,14 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
 
 
 def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe that a name means, and the options that come with it where it is a file's.
+    """Return the recipe with a name, and the options of its file if the name is a file's.
 
     Args:
         name: See ``make``.
 
     Raises:
-        UnknownNameError: No trainer has that name; the message suggests the nearest.
-        ConfigurationError: The file cannot be read, or says nothing of a trainer.
+        UnknownNameError: No trainer has this name; the message suggests the nearest.
+        ConfigurationError: The file cannot be read, or names no trainer.
     """
     if not is_file_name(name) and (name in TRAINERS or not is_run(name)):
         return TRAINERS.get(name), {}
@@ -75,14 +75,14 @@ def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
 
 
 def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a file of options, and its options; ``name`` is the file's."""
+    """Return the recipe and the options of a file of options; ``name`` is the file's name."""
     if found.of_run:
         return Recipe(found.trainer or "run"), found.options
     if found.trainer:
         return TRAINERS.get(found.trainer), found.options
     if "parts" not in found.options:
         raise ConfigurationError(
-            f'{name} says of no trainer that it is for: add trainer = "grpo_roc" (or another that `rstar2 trainers` '
+            f'{name} names no trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` '
             "lists), or a table [parts] with parts of your own."
         )
     about = {"name": Path(name).stem, **found.about}
@@ -110,10 +110,10 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
 
 
 def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:
-    """The trainer that a name and a file of options mean together, and the options of the file as layers.
+    """Return the trainer given by a name and a file of options, and the options of the file as layers.
 
     Args:
-        name: A trainer, as ``make`` takes it, which goes over the one that the file names.
+        name: A trainer, as for ``make``; it overrides the trainer that the file names.
         config: A file of options, or a run's folder.
 
     Raises:
@@ -121,7 +121,9 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     """
     if config is None:
         if name is None:
-            raise ConfigurationError("Which trainer? `rstar2 trainers` lists them; a file of options may name one.")
+            raise ConfigurationError(
+                "No trainer was named: `rstar2 trainers` lists them; a file of options may also name one."
+            )
         return name, []
     if name is None:
         find_recipe(str(config))
@@ -130,13 +132,13 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     if found.of_run and found.trainer not in ("", name):
         raise ConfigurationError(
             f"{config} is a run of {found.trainer!r}, with all of its parts: to train with {name!r}, write the options "
-            "that you want to keep into a file of their own."
+            "that you want to keep into a separate file."
         )
     return name, [found.options]
 
 
 def default_folder(name: str) -> Path:
-    """Where a run goes that is given no folder: ``runs/NAME``; that of a run which is named by its folder, into it."""
+    """Return the default folder of a run: ``runs/NAME``, or the run's folder if the trainer is given by one."""
     path = Path(name)
     for folder in (path, path.parent):
         if is_run(folder) and path in (folder, folder / RUN_FILE):
@@ -145,7 +147,7 @@ def default_folder(name: str) -> Path:
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
-    """What layers of options say together of one option that is a mapping."""
+    """Merge the values that layers of options give to an option that is a mapping."""
     found: dict[str, Any] = {}
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))
@@ -153,8 +155,8 @@ def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[s
 
 
 def _try_environments(config: TrainConfig) -> None:
-    """Make both environments once, and the sampler of problems, so that a mistake shows before a model is loaded."""
-    from rstar2_env.wrappers.make import make_env  # here, since listing trainers makes none
+    """Create both environments and the problem sampler once, to report mistakes before a model is loaded."""
+    from rstar2_env.wrappers.make import make_env  # here, since listing trainers creates none
 
     env = make_env(config.rollout.env, wrappers=config.rollout.wrappers, **config.rollout.env_options)
     try:

@@ -36,8 +36,8 @@ class TrainResult:
         model_dir: Folder of the best weights by held-out evaluation; without evaluation, of the last weights.
         before: Held-out metrics before the first step; ``None`` without evaluation.
         after: Held-out metrics of the last evaluation; ``None`` without evaluation.
-        best_step: Step of the best weights, which ``model_dir`` holds; 0 are those that the run began with, ``None``
-            is a run without evaluation, of which no step is known to be the best.
+        best_step: Step of the best weights, which are in ``model_dir``; 0 for the initial weights, ``None`` for a run
+            without evaluation, whose best step is unknown.
         history: Logged metrics, one dict per step.
     """
 
@@ -50,7 +50,7 @@ class TrainResult:
 
     @property
     def outcome(self) -> str:
-        """How the run went on held-out problems, in a sentence."""
+        """The result of the run on held-out problems, in a sentence."""
         return outcome(self.before, self.after, self.best_step)
 
 
@@ -60,7 +60,7 @@ class Trainer(Protocol):
     config: TrainConfig
 
     def train(self) -> TrainResult:
-        """Run all steps, with evaluations and checkpoints as the options say."""
+        """Run all steps, with evaluations and checkpoints as configured."""
         ...
 
     def evaluate(self) -> dict[str, float]:
@@ -84,16 +84,17 @@ class Recipe:
         summary: One line for the list of trainers.
         paper: Where it was published ("arXiv 2402.03300").
         rollout: Plays the groups.
-        reward: What an episode earns.
+        reward: Components of an episode's reward.
         selector: Chooses the episodes of a group to train on.
-        advantage: How much better an episode did than expected.
+        advantage: Estimates how much better than expected an episode is.
         loss: Terms of the loss.
         aggregation: The mean over the tokens of the optimizer's batch.
-        correction: Weights for what the engine and the trainer compute differently.
+        correction: Weights that correct for differences between the engine's and the trainer's probabilities.
         sampler: Chooses the problems of a step.
         hook: Callbacks.
         defaults: Options of the run that the algorithm prescribes, in groups (``{"rollout": {"oversample": 2}}``); they
-            override ``TrainConfig``'s defaults. Options of the environment go when the caller names another one.
+            override ``TrainConfig``'s defaults. Options of the environment are dropped if the caller names another
+            environment.
     """
 
     name: str
@@ -111,21 +112,21 @@ class Recipe:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def configure(self, *layers: Mapping[str, Any]) -> TrainConfig:
-        """Build the options of a run: the recipe's, and layers of the caller's over them, the last one on top.
+        """Build a run's options from the recipe's and layers of the caller's; later layers override earlier ones.
 
         Args:
             *layers: Options by their full or short names; see ``names.in_groups``.
 
         Raises:
             ConfigurationError: An option is unknown, missing or out of its range.
-            UnknownNameError: There is no part of one of the names.
+            UnknownNameError: There is no part with one of the names.
         """
         parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
         groups: dict[str, Any] = {"parts": parts}
         own, *others = (in_groups(layer) for layer in (self.defaults, *layers))
         env = own.get("rollout", {}).get("env", DEFAULT_ENV)
         if any(layer.get("rollout", {}).get("env", env) != env for layer in others):
-            # They are those of the recipe's environment, which the caller has replaced.
+            # These options belong to the recipe's environment, which the caller has replaced.
             own = {
                 group: {name: value for name, value in options.items() if name != "env_options"}
                 for group, options in own.items()
@@ -133,16 +134,16 @@ class Recipe:
         for layer in (own, *others):
             groups = over_groups(groups, layer)
         config = make_config(groups)
-        make_parts(config, shares_weights=True)  # made once to see that they can be
+        make_parts(config, shares_weights=True)  # created once to check that they can be
         return config
 
 
 def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
-    """Build the options of a run from their groups; those of ``parts`` are read already.
+    """Build the options of a run from their groups; the group ``parts`` is already read.
 
     Raises:
         ConfigurationError: A value is out of its range (the message has the full name), or there is no model.
-        UnknownNameError: There is no part, no environment or no wrapper of one of the names.
+        UnknownNameError: There is no part, environment or wrapper with one of the names.
     """
     given = {group: dict(groups.get(group, {})) for group in GROUPS}
     if given["model"].get("path") is None:
@@ -163,7 +164,7 @@ def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
 
 
 def _held_out(env: Any) -> dict[str, Any]:
-    """Options that select an environment's held-out problems; empty where it has no splits."""
+    """Return options that select an environment's held-out problems; empty if it has no splits."""
     creator = find_env(env).creator
     takes = options_of(creator) if creator is not None else None
     return {"split": "test"} if takes is not None and (takes.open or "split" in takes.parameters) else {}

@@ -1,7 +1,7 @@
-"""The processes of a run as its parts see them: sums and lists over all of them, the identity on one.
+"""The processes of a run, for its parts: sums and lists over all processes, the identity on one process.
 
 Covered: collective calls that stay in step when a process fails, so that every process raises and none hangs
-(``Together``). Not covered: how processes exchange data, which each backend does with what it has.
+(``Together``). Not covered: the exchange of data between processes, which each backend implements.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class OtherProcessError(Rstar2Error, RuntimeError):
 class Together:
     """A section of code that all processes enter and that ends on all of them in the same way.
 
-    If the code of one process raises, the others learn it at their next collective call or at the end of the section,
-    and raise too. For this to hold, the section must make its collective calls through this object.
+    If the code of one process raises, the others detect it at their next collective call or at the end of the section,
+    and raise too. This requires that the section makes its collective calls through this object.
 
     Example::
 
@@ -93,7 +93,7 @@ class Together:
         """See ``Ranks``.
 
         Raises:
-            OtherProcessError: A process failed before it came here.
+            OtherProcessError: A process failed before this call.
         """
         return np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)  # type: ignore[no-any-return]
 
@@ -101,7 +101,7 @@ class Together:
         """See ``Ranks``.
 
         Raises:
-            OtherProcessError: A process failed before it came here.
+            OtherProcessError: A process failed before this call.
         """
         heard = self._ranks.gather((None, value))
         for rank, (failed, _) in enumerate(heard):
@@ -116,7 +116,7 @@ class Together:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Wait for all processes; tell them if this one failed.
+        """Wait for all processes, and report to them if this one failed.
 
         Raises:
             OtherProcessError: Another process failed.
@@ -124,5 +124,5 @@ class Together:
         if error is None:
             self.gather(None)
         elif isinstance(error, Exception) and not isinstance(error, OtherProcessError):
-            # What interrupts a process (Ctrl-C, a signal) reaches all of them, so nobody waits for this one.
+            # An interrupt (Ctrl-C, a signal) reaches all processes, so no process waits for this one.
             self._ranks.gather((f"{type(error).__name__}: {error}", None))

@@ -108,7 +108,7 @@ def test_what_cannot_be_resumed_is_refused_before_the_model_is_loaded(tiny_model
         sft(folder, tiny_model)
     with pytest.raises(ConfigurationError, match=r"batch_size was 12 and is 6.*max_length was 4096 and is 64"):
         sft(folder, tiny_model, batch_size=6, max_length=64, resume=True)
-    with pytest.raises(ConfigurationError, match="done 2 steps, and was asked for 2"):
+    with pytest.raises(ConfigurationError, match="done 2 of 2 steps"):
         sft(folder, tiny_model, steps=2, resume=True)
     with pytest.raises(ConfigurationError, match="no folder"):
         sft(tmp_path / "mistyped", tiny_model, resume=True)
@@ -119,6 +119,6 @@ def test_what_cannot_be_resumed_is_refused_before_the_model_is_loaded(tiny_model
 def test_epochs_that_are_done_are_not_trained_again(tiny_model, tmp_path):
     folder = sft(tmp_path / "sft", tiny_model, steps=None, save_every=1)
     before = logits(folder)
-    with pytest.raises(ConfigurationError, match="done 2 steps, and was asked for 2"):
+    with pytest.raises(ConfigurationError, match="done 2 of 2 steps"):
         sft(folder, tiny_model, steps=None, save_every=1, resume=True)
     assert torch.equal(logits(folder), before)

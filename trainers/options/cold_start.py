@@ -24,8 +24,8 @@ class SftOptions:
         steps: Optimizer steps; ``None`` derives them from ``epochs``.
         epochs: Passes over the traces.
         batch_size: Traces in one optimizer step on one process.
-        rows_per_device: Most traces in one forward pass; a larger batch accumulates gradients, over passes of equal
-            size: with 8, a batch of 12 is 2 passes of 6.
+        rows_per_device: Maximum number of traces in one forward pass; a larger batch accumulates gradients over passes
+            of equal size: with 8, a batch of 12 is 2 passes of 6.
         learning_rate: Peak learning rate of AdamW.
         warmup_ratio: Share of the steps in which the learning rate warms up.
         lr_scheduler: Learning rate schedule, one of transformers' names.
@@ -42,8 +42,8 @@ class SftOptions:
         lora_dropout: Dropout before the adapters while the cold start trains; reinforcement learning trains without.
         gradient_checkpointing: As in ``ModelOptions``.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
-        save_every: Steps between checkpoints; ``None`` saves about every tenth part of the run, 0 only the final model.
-        resume: Continue from the newest checkpoint in ``output_dir``; with other options it is refused.
+        save_every: Steps between checkpoints; ``None`` saves after about each tenth of the run, 0 only the final model.
+        resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
         report_to: Experiment trackers, by transformers' names.
         progress: Show a progress bar, or periodic lines where stderr is not a terminal.
     """

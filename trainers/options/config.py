@@ -1,6 +1,6 @@
 """``TrainConfig``: every option of a training run with its default, in six groups.
 
-Covered: what each option is and which values it takes. Not covered: the short forms of their names (``names``), the
+Covered: the meaning and the valid values of each option. Not covered: the short forms of their names (``names``), the
 merging of recipe, file and command line (``layers``), and reading files (``config_files``).
 """
 
@@ -36,7 +36,7 @@ DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 HANDOVERS = ("drain", "carry")
 TAILS = ("wait", "drop", "carry")
-"""What a step does with the groups that end last."""
+"""Handling of the groups of a step that end last."""
 LISTS = ("reward", "loss", "hook")
 """Slots that hold several parts."""
 
@@ -49,16 +49,15 @@ class RunOptions:
         output_dir: Folder of the run: checkpoints, episodes, metrics.
         seed: Seed from which every random choice is derived.
         steps: Optimizer steps.
-        save_every: Steps between checkpoints; ``None`` saves about every tenth part of the run, 0 only its end.
+        save_every: Steps between checkpoints; ``None`` saves after about each tenth of the run, 0 only at its end.
         keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
         resume: Continue from the newest checkpoint of ``output_dir``.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
-        process_timeout_s: In a run of several processes, seconds that one waits for another before the run ends with an
-            error. Set it above the largest difference between the processes' rollout times in one step.
-        sharding: What several processes divide among them: ``"none"`` nothing, so that each has everything; ``"fsdp2"``
-            weights, gradients and the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the
-            optimizer's state, ``"zero3"`` weights as well (DeepSpeed). ``None`` is what accelerate's configuration
-            says, or ``"none"``.
+        process_timeout_s: In a run of several processes, seconds that a process waits for another before the run ends
+            with an error. Set it above the largest difference between the processes' rollout times in one step.
+        sharding: State that is divided among processes: ``"none"`` divides nothing; ``"fsdp2"`` weights, gradients and
+            the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the optimizer's state,
+            ``"zero3"`` weights as well (DeepSpeed). ``None`` uses accelerate's configuration, or else ``"none"``.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
@@ -92,7 +91,7 @@ class RunOptions:
 
     @property
     def checkpoint_every(self) -> int:
-        """Steps between checkpoints, as a number: at least 1, the whole run where only its end is saved."""
+        """Steps between checkpoints, at least 1; the length of the run if only its end is saved."""
         if self.save_every is None:
             return max(1, round(self.steps / 10))
         return self.save_every or self.steps
@@ -100,7 +99,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class ModelOptions:
-    """The policy: its weights, how they are held and computed, and its chat template.
+    """The policy: its weights, their precision and computation, and its chat template.
 
     Attributes:
         path: Folder or hub name of a causal language model or of a LoRA adapter, or a loaded model. ``model="PATH"`` is
@@ -109,21 +108,22 @@ class ModelOptions:
         dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
         attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``
             lets transformers choose.
-        trust_remote_code: Run the code that comes with a model on the hub.
+        trust_remote_code: Run code from the model's repository on the hub.
         gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.
         teacher: Folder or hub name of a model with the same tokenizer, frozen, whose log-probabilities a term of the
-            loss needs (``kdrl``, ``opd``); ``"self"`` is the model that the run begins with.
-        teacher_prompt: What the teacher alone reads after the user's message, such as ``"The answer is {answer}."``;
-            ``{answer}`` is the gold answer, and other names are fields of ``Problem.meta``, such as ``{solution}``.
-        lora_rank: Rank of LoRA adapters; 0 trains all weights. A model that brings an adapter of this rank goes on
-            training it; with another rank it is merged first.
-        lora_alpha: Scale of the adapters, divided by their rank; ``None`` is twice the rank, or that of the adapter
-            that the model brings.
+            loss needs (``kdrl``, ``opd``); ``"self"`` is the initial model of the run.
+        teacher_prompt: Text that only the teacher reads after the user's message, such as ``"The answer is
+            {answer}."``; ``{answer}`` is the gold answer, and other names are fields of ``Problem.meta``, such as
+            ``{solution}``.
+        lora_rank: Rank of LoRA adapters; 0 trains all weights. If the model has an adapter of this rank, that adapter
+            is trained; an adapter of another rank is merged first.
+        lora_alpha: Scale of the adapters, divided by their rank; ``None`` is twice the rank, or the value of the
+            model's adapter.
         lora_targets: Modules that get an adapter: ``"all-linear"``, a regular expression, or a list of names.
-        lora_dropout: Dropout before the adapters; only a cold start trains with it. Here it must be 0, since dropout
-            would make the probability ratios noise.
+        lora_dropout: Dropout before the adapters, for a cold start only. Here it must be 0, since dropout would add
+            noise to the probability ratios.
     """
 
     path: Any
@@ -154,55 +154,56 @@ class ModelOptions:
 
 @dataclass(slots=True)
 class RolloutOptions:
-    """The episodes: environment, engine, how many are played, and their budgets.
+    """The episodes: environment, engine, numbers, and budgets.
 
     Attributes:
         env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
             returns an environment.
-        env_options: Options of the environment; ``env.NAME`` is short for one.
-        wrappers: Wrappers of the training environment, innermost first: each a name with options
+        env_options: Options of the environment; ``env.NAME`` is short for an option.
+        wrappers: Wrappers of the training environment, innermost first. Each is a name with options
             (``fault_injection:rate=0.1``), a table, or your own code; see docs/wrappers.md.
         engine: Engine that generates the episodes: ``"transformers"`` uses the model being trained, ``"vllm"`` runs
             vLLM in this process, ``"vllm-server"`` uses one or more ``vllm serve`` processes. The last two receive the
             new weights before each step.
         engine_options: Options of the engine, ``engine.NAME`` for short; see docs/rollout.md.
         problems_per_step: Groups in one step, over all processes.
-        group_size: Episodes of each group that are trained on (G).
-        oversample: Episodes played for each one trained on; the GRPO-RoC paper plays 2G and keeps G.
+        group_size: Episodes per group that are trained on (G).
+        oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
         refill: Rounds in which rejected groups are replaced by new ones.
-        replace: Train copies of groups that were drawn at random in place of missing ones, once this share of
-            ``problems_per_step`` was found (POLARIS; 0.3 in SkyRL); rounds of refill are played only until then.
+        replace: Replace missing groups by copies of randomly drawn groups as soon as this share of
+            ``problems_per_step`` is found (POLARIS; 0.3 in SkyRL); rounds of refill are played only until then.
             ``None`` trains on fewer groups.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.
         max_episode_tokens: Token budget of an episode after its prompt, including the environment's tokens.
-        max_turn_tokens: Token budget of one turn; ``None`` allows what is left of the episode's budget.
+        max_turn_tokens: Token budget of one turn; ``None`` allows the rest of the episode's budget.
         max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
             ``None`` for no limit. A run with a limit is not reproducible.
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/rollout.md#early-stop.
-        tail: What becomes of the groups that end last: ``"wait"`` for them; begin ``spare_groups`` more and ``"drop"``
-            those that have not ended when ``problems_per_step`` have, or ``"carry"`` them over to the next step, which
-            goes on with them. The last two favour short episodes or train on turns of older weights, see
-            docs/rollout.md#the-long-tail.
-        spare_groups: Groups begun beyond ``problems_per_step``, as a share of it, where ``tail`` does not wait.
+        tail: Handling of the groups that end last. ``"wait"`` waits for them. The others begin ``spare_groups`` more,
+            and when ``problems_per_step`` groups have ended, ``"drop"`` drops the rest, and ``"carry"`` carries them
+            over to the next step, which continues them. Both favour short episodes or train on turns of older weights,
+            see docs/rollout.md#the-long-tail.
+        spare_groups: Groups begun in addition to ``problems_per_step``, as a share of it, if ``tail`` is not
+            ``"wait"``.
         max_in_flight: Largest number of episodes played concurrently in one process.
-        adaptive_in_flight: Play as many as the caches of the vLLM engines have room for, over all processes together;
-            see docs/rollout.md.
-        one_queue: Let any process of a run play episodes that another has no room for; see docs/rollout.md.
-        judge: Model that parts ask which need one: ``model:url=http://localhost:8000/v1,model=NAME``, or
-            your own code; see docs/trainers.md#judges.
+        adaptive_in_flight: Play as many episodes as fit in the caches of the vLLM engines, over all processes; see
+            docs/rollout.md.
+        one_queue: Let any process of a run play episodes for which another process has no room; see docs/rollout.md.
+        judge: Model for parts that need a judge: ``model:url=http://localhost:8000/v1,model=NAME``, or your own code;
+            see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
-        max_staleness: Hand-overs of weights by which those that draw a turn may be older than those that first train on
-            it. 0 plays and trains by turns; from 1 on, an engine with weights of its own plays while the trainer
-            trains.
-        handover: What becomes of episodes that are played ahead when new weights go to the engine: ``"drain"`` lets
-            them end first, and hands weights over every ``max_staleness`` rollouts; ``"carry"`` does so before every
-            rollout that trains, and they go on with the new weights.
-        handover_tolerance: Largest mean distance, in nats, of the log-probabilities that the engine and the trainer
-            give to a known prompt's continuation after a hand-over of weights; a larger one stops the run. ``None`` is
-            0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it where the engine computes in a lower
+        max_staleness: Largest number of weight syncs between the weights that generate a turn and the weights that
+            first train on it. 0 alternates between playing and training; from 1, an engine with its own weights plays
+            while the trainer trains.
+        handover: Handling of prefetched episodes at a weight sync: ``"drain"`` lets them end first, and syncs weights
+            every ``max_staleness`` rollouts; ``"carry"`` syncs weights before every rollout that trains, and the
+            episodes continue with the new weights.
+        handover_tolerance: Largest mean distance, in nats, between the log-probabilities that the engine and the
+            trainer give to a known prompt's continuation after a weight sync; a larger distance stops the run. ``None``
+            is 0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it if the engine computes in a lower
             precision than the trainer.
     """
 
@@ -247,22 +248,22 @@ class RolloutOptions:
 
 @dataclass(slots=True)
 class OptimOptions:
-    """The optimizer: learning rate, updates of a rollout, and how much one pass computes.
+    """The optimizer: learning rate, updates per rollout, and the size of a pass.
 
     Attributes:
         learning_rate: Peak learning rate of AdamW.
         warmup_steps: Steps of linear warm-up.
         lr_scheduler: Learning rate schedule, one of transformers' names.
-        begin_from: Folder of an earlier run, or of one of its checkpoints, with the state of whose optimizer this one
-            begins; its learning rate, schedule and warm-up are its own.
+        begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that
+            run's optimizer, but with this run's learning rate, schedule and warm-up.
         weight_decay: Weight decay of AdamW.
         max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
         updates_per_rollout: Optimization passes over each batch of episodes.
-        minibatches: Parts that the groups of a rollout are divided into, one optimizer step each.
-        tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row is a
-            pass of its own.
-        trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Those that would do
-            nothing here, or break the loss, are refused with the option to use instead.
+        minibatches: Number of parts into which the groups of a rollout are divided, one optimizer step each.
+        tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
+            its own pass.
+        trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would
+            have no effect or would break the loss are refused; the message names the option to use instead.
     """
 
     learning_rate: float = option(1e-6, above=0)
@@ -289,23 +290,24 @@ class OptimOptions:
 
 @dataclass(slots=True)
 class PartOptions:
-    """The parts of the trainer, one field a slot; ``rstar2 parts`` lists them with their options.
+    """The parts of the trainer, one field per slot; ``rstar2 parts`` lists them with their options.
 
     Each is a name with options (``roc:mode=rank``), a table, your own code (``./mine.py:MySelector``), or in Python the
-    class or function itself; the recipe gives the defaults. ``SLOT.NAME`` is short for an option of a part, and in
-    ``reward``, ``loss`` and ``hook``, which are lists, ``SLOT.PART.NAME``.
+    class or function itself; the recipe sets the defaults. ``SLOT.NAME`` is short for an option of a part; in
+    ``reward``, ``loss`` and ``hook``, which are lists, it is ``SLOT.PART.NAME``.
 
     Attributes:
-        rollout: Plays the groups; only as ``parts.rollout``, since ``rollout`` is the group of options.
-        reward: What an episode earns: components whose scores are added.
+        rollout: Plays the groups; written only as ``parts.rollout``, since ``rollout`` is the group of options.
+        reward: Components of an episode's reward, whose scores are added.
         selector: Chooses the episodes of a group to train on.
-        advantage: How much better an episode or a token did than expected.
+        advantage: Estimates how much better than expected an episode or a token is.
         loss: Terms of the loss, added to one another.
         aggregation: The mean over the tokens of the optimizer's batch.
-        correction: Weights for what the engine and the trainer compute differently; ``"auto"`` truncates token by token
-            where the engine has its own copy of the weights, and does nothing elsewhere.
+        correction: Weights that correct for differences between the engine's and the trainer's probabilities;
+            ``"auto"`` truncates them per token if the engine has its own copy of the weights, and otherwise does
+            nothing.
         sampler: Chooses the problems of a step.
-        hook: Callbacks that act on the running trainer.
+        hook: Callbacks of the running trainer.
     """
 
     rollout: Any = "plain"
@@ -323,7 +325,7 @@ class PartOptions:
 class TrainConfig:
     """All options of a training run.
 
-    docs/training.md holds the descriptions as tables, which ``tools/docs_site/options_table.py`` writes.
+    ``tools/docs_site/options_table.py`` writes the descriptions into the tables of docs/training.md.
 
     Attributes:
         run: The run itself.
@@ -342,7 +344,7 @@ class TrainConfig:
     eval: EvalOptions = field(default_factory=EvalOptions)
 
     def in_evaluation(self, name: str) -> Any:
-        """The value of an option of ``eval``, or training's where it has none."""
+        """Return the value of an option of ``eval``, or training's value if it has none."""
         value = getattr(self.eval, name)
         return getattr(self.rollout, name) if value is None else value
 
@@ -354,7 +356,7 @@ class TrainConfig:
     def record(self) -> dict[str, Any]:
         """Return the options as JSON-compatible values, from which the same run can be configured again.
 
-        A loaded model becomes the name of its type, and a class or function that stands in no module its own name.
+        A loaded model becomes the name of its type, and a class or function without a module its own name.
         """
         return {
             group: {one.name: plain(one.name, getattr(options, one.name)) for one in fields(options)}
@@ -375,5 +377,5 @@ GROUPS: Mapping[str, type[Any]] = {
 
 
 def missing_model() -> ConfigurationError:
-    """The error of a run that was given no model."""
+    """Return the error of a run without a model."""
     return ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")

@@ -1,8 +1,8 @@
-"""Options and recipes in files, and what a run wrote about itself.
+"""Options and recipes in files, and the options that a run recorded.
 
-Covered: a file of options, which may name its trainer (``trainer = "grpo_roc"``) or be a recipe of its own; a run's
-``config.json``, or its folder. Not covered: the formats (``rstar2_env.core.files.config_file``), and what the options
-mean (``names``, ``config``).
+Covered: a file of options, which may name its trainer (``trainer = "grpo_roc"``) or be a recipe itself; a run's
+``config.json``, or its folder. Not covered: the formats (``rstar2_env.core.files.config_file``), and the meaning of the
+options (``names``, ``config``).
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from rstar2_env.core.run_folder import layout
 
 _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
-"""What a run writes its options into."""
+"""File into which a run writes its options."""
 _ABOUT = ("name", "summary", "paper")
 _OF_ONE_RUN = ("output_dir", "resume")
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a trainer is named by a file of options, or by the folder of a run."""
+    """Whether the name of a trainer is a file of options or the folder of a run."""
     return name.endswith(SUFFIXES) or (("/" in name or name.startswith(".")) and Path(name).is_dir())
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is that of a training run; a model has a file of the same name."""
+    """Whether a folder is a training run's; a model also has a file with that name."""
     return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
 
 
 @dataclass(frozen=True, slots=True)
 class OptionsFile:
-    """What a file of options holds.
+    """Contents of a file of options.
 
     Attributes:
-        trainer: The trainer that it is made for, by name; empty where it names none.
-        about: Name, summary and paper, where the file is a recipe of its own.
-        options: The options, as they are written.
-        of_run: Whether a run wrote it, which holds every option and every part.
+        trainer: Name of the trainer that it is for; empty if it names none.
+        about: Name, summary and paper, if the file is a recipe itself.
+        options: The options, as written.
+        of_run: Whether a run wrote it, so that it has every option and every part.
     """
 
     trainer: str
@@ -51,20 +51,20 @@ class OptionsFile:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read the options of a file, or of a run by its folder; see ``read_file``."""
+    """Read the options of a file or of a run's folder; see ``read_file``."""
     return read_file(path).options
 
 
 def read_file(path: str | Path) -> OptionsFile:
-    """Read a file of options, or what a run wrote about itself.
+    """Read a file of options, or the options that a run recorded.
 
     Args:
-        path: A TOML, YAML or JSON file, or a run's folder. What a run wrote is read without that which belongs to that
-            run alone: its folder, and whether it was resumed.
+        path: A TOML, YAML or JSON file, or a run's folder. From a run's file, the options that apply only to that run
+            are left out: its folder, and whether it was resumed.
 
     Raises:
         ConfigurationError: The file cannot be read or is not valid; the message names the file and the line.
-        MissingExtraError: It is YAML, and PyYAML is not installed.
+        MissingExtraError: The file is YAML, and PyYAML is not installed.
     """
     file = _file(path)
     found, of_run = read_mapping(file), file.name == RUN_FILE

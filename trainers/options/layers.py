@@ -1,7 +1,7 @@
-"""Layers of options put over one another: a recipe's defaults, a file, the command line.
+"""Merge layers of options: a recipe's defaults, a file, the command line.
 
-Mappings are merged key by key, at any depth. Of parts, options for the part that is there already are merged over its
-own; naming another part drops them, as naming another engine drops the engine's. Not covered: which values are valid
+Mappings are merged key by key, at any depth. Options for a slot's current part are merged over the part's options;
+naming another part drops them, as naming another engine drops the engine's options. Not covered: valid values
 (``config``, ``parts``).
 """
 
@@ -23,7 +23,7 @@ _JOINT, _MARK = re.compile(r"\+(?=\s*[\w./(])(?!\d)"), "\0"
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """One mapping over another, key by key at any depth."""
+    """Merge one mapping over another, key by key at any depth."""
     found = dict(base)
     for name, value in over.items():
         both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
@@ -32,7 +32,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """One layer over another, both in groups (``names.in_groups``); of ``base``, the parts are read already."""
+    """Merge one layer over another, both in groups (``names.in_groups``); the parts of ``base`` are already read."""
     found = {group: dict(options) for group, options in base.items()}
     for group, options in over.items():
         held = found.setdefault(group, {})
@@ -48,16 +48,16 @@ def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mappin
 
 
 def over_slot(slot: str, base: Any, written: Any) -> Any:
-    """A part, or a list of them, over what a slot holds.
+    """Merge a part, or a list of parts, over the current content of a slot.
 
     Args:
         slot: Its name, for messages.
-        base: What it holds: a ``Part`` or ``None``, and a list of parts in the slots ``LISTS``.
-        written: A part in any form, or a mapping of options of what it holds; in lists, a list of parts in any form, or
-            a mapping of options by the names of the parts. ``None`` leaves all as it is.
+        base: The current content: a ``Part`` or ``None``; in the slots ``LISTS``, a list of parts.
+        written: A part in any form, or a mapping of options for the current part; in lists, a list of parts in any
+            form, or a mapping from names of parts to options. ``None`` changes nothing.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: ``written`` has none of these forms.
     """
     if written is None:
         return base
@@ -72,7 +72,7 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
 
 
 def read_slot(slot: str, written: Any) -> Any:
-    """A part as a recipe writes it, or a list of them in the slots ``LISTS``."""
+    """Read a part of a recipe; in the slots ``LISTS``, a list of parts."""
     return over_slot(slot, [] if slot in LISTS else None, written)
 
 
@@ -106,7 +106,7 @@ def _part(slot: str, written: Any) -> Part:
 
 
 def _table(written: Any) -> Any:
-    """Text that is a JSON object or list, as such."""
+    """Parse text that is a JSON object or list."""
     if isinstance(written, str) and written.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(written)
@@ -120,7 +120,7 @@ def _listed(written: Any) -> Iterable[Any]:
         return _split(written)
     if isinstance(written, (Mapping, Part)) or not isinstance(written, Sequence):
         return [written]
-    # ["name", {...}] is one part with its options, as elsewhere.
+    # ["name", {...}] is one part with its options, as in other places.
     if (
         len(written) == 2
         and isinstance(written[0], str)
@@ -132,14 +132,14 @@ def _listed(written: Any) -> Iterable[Any]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of ``a:x=1+b``: a plus sign joins parts where a name follows it, and is text elsewhere (``k3+``)."""
+    """Split ``a:x=1+b`` into parts: a plus sign joins parts if a name follows, and is text otherwise (``k3+``)."""
     marked = _JOINT.sub(_MARK, text)
     pieces = [piece.replace(_MARK, "+").strip() for piece in split_list(marked, _MARK)]
     return [split_parts(piece)[0] if piece.startswith("(") else piece for piece in pieces if piece]
 
 
 def each_part(parts: Mapping[str, Any], make: Callable[[str, Part], Part]) -> dict[str, Any]:
-    """Every part of the slots, changed by a function of the slot's name and the part."""
+    """Apply a function of the slot's name and the part to every part of the slots."""
     return {
         slot: [make(slot, one) for one in held] if isinstance(held, list) else make(slot, held)
         for slot, held in parts.items()

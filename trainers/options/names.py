@@ -1,8 +1,8 @@
-"""Short names of options: what a user writes, put into its group.
+"""Short names of options, resolved to their groups.
 
 ``steps`` is ``run.steps``, ``env.max_turns`` is ``rollout.env_options.max_turns``, ``selector`` is ``parts.selector``.
-Covered: finding the group of a name, and errors about names that no group or several groups have. Not covered: the
-values (``config``), and the options of parts (``parts``).
+Covered: the group of a name, and errors about names that no group or several groups have. Not covered: values
+(``config``), and the options of parts (``parts``).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def known_names() -> dict[str, tuple[str, ...]]:
 
 
 def place(name: str, groups: Groups) -> tuple[str, str]:
-    """The group of an option that is written without one.
+    """Return the group of an option that is written without a group.
 
-    The only group besides ``eval`` that has it; of several, ``rollout``. In ``parts``, ``rollout`` is a name that must
-    be written out, since the group has it.
+    This is the only group other than ``eval`` that has the option; if several have it, ``rollout``. ``parts.rollout``
+    must be written out, since ``rollout`` is a group.
 
     Args:
         name: As written.
         groups: The names of each group.
 
     Raises:
-        UnknownOptionError: No group has it; the message suggests the nearest.
-        ConfigurationError: Several groups have it; the message lists the full names.
+        UnknownOptionError: No group has the option; the message suggests the nearest.
+        ConfigurationError: Several groups have the option; the message lists the full names.
     """
     having = [group for group, names in groups.items() if name in names and group != EVAL]
     if FIRST in having:
@@ -57,18 +57,18 @@ def place(name: str, groups: Groups) -> tuple[str, str]:
 
 
 def in_groups(options: Mapping[str, Any], groups: Groups | None = None) -> dict[str, dict[str, Any]]:
-    """Put options into their groups, whichever way they are written.
+    """Put options into their groups, from any notation.
 
     Args:
         options: Groups as mappings, options by their short names, or both.
         groups: The names of each group; those of ``TrainConfig`` by default.
 
     Returns:
-        A mapping for each group that has any. Values are as they were given, text included.
+        A mapping for each group with options. Values, including text, are unchanged.
 
     Raises:
-        UnknownOptionError: No group has an option of that name; the message suggests the nearest, with its group.
-        ConfigurationError: A short name is ambiguous, a group is no mapping, or an option is given twice.
+        UnknownOptionError: No group has an option with that name; the message suggests the nearest, with its group.
+        ConfigurationError: A short name is ambiguous, a group is not a mapping, or an option is given twice.
     """
     known = known_names() if groups is None else groups
     found: dict[str, dict[str, Any]] = {}
@@ -119,7 +119,7 @@ def _put(
 
 
 def _nearest(name: str, groups: Groups, group: str = "") -> str:
-    """A question that names the option that may be meant: of its own group first, with its group."""
+    """Return a question that suggests an option, with its group, and options of the same group first."""
     elsewhere = [f"{other}.{name}" for other in groups if name in groups[other] and other != group]
     joined = {f"{other}_{one}": f"{other}.{one}" for other in groups for one in groups[other]}
     if name in joined:
@@ -146,7 +146,7 @@ def _nearest(name: str, groups: Groups, group: str = "") -> str:
 
 
 def _slots_of(name: str) -> list[str]:
-    """The slots that have a part of that name."""
+    """Return the slots that have a part with that name."""
     from .slots import FIELDS  # here, since only a message needs the parts
 
     return [slot for slot, registry in FIELDS.items() if name in registry]

@@ -1,7 +1,7 @@
-"""``make_parts``: the parts that the options of a run name, made with their options.
+"""``make_parts``: create the parts named in a run's options.
 
-Covered: finding each part, typing and checking its options, and what ``correction="auto"`` and options that come from
-the run stand for. Not covered: which part takes precedence, that of the recipe or the user's (``layers``).
+Covered: finding each part, typing and checking its options, and resolving ``correction="auto"`` and options that come
+from the run. Not covered: whether the recipe's part or the user's takes precedence (``layers``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
     "correction": ("tokens",),
 }
 _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "correction": ("needs",)}
-"""What a part must have, by slot: how it is called, and its attributes."""
+"""Required interface of a part, by slot: its call signature and its attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Parts:
         selector: Chooses the episodes of a group to train on.
         advantage: Turns rewards into advantages.
         terms: Terms of the loss.
-        term_names: Their names, in the same order.
+        term_names: Names of the terms, in the same order.
         aggregation: Weights of rows in the loss.
-        correction: Weights of tokens for what the engine computes differently.
-        sampler_factory: Makes the sampler, of the environment's source of problems, if it has one, and a seed.
+        correction: Weights of tokens that correct for differences between the engine and the trainer.
+        sampler_factory: Creates the sampler from the environment's source of problems, if it has one, and a seed.
         hooks: Callbacks.
     """
 
@@ -71,16 +71,16 @@ class Parts:
 
 
 def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Parts:
-    """Make every part that the options name.
+    """Create every part that the options name.
 
     Args:
         config: Options of the run.
-        shares_weights: Whether the engine works with the trainer's own weights; ``None`` asks the engine's kind, which
-            imports torch.
+        shares_weights: Whether the engine uses the trainer's own weights; ``None`` determines it from the engine's
+            class, which imports torch.
 
     Raises:
-        UnknownNameError: There is no part of one of the names.
-        ConfigurationError: A part does not take its options, or ``early_stop`` is on and the selector has no method
+        UnknownNameError: There is no part with one of the names.
+        ConfigurationError: A part does not accept its options, or ``early_stop`` is on and the selector has no method
             ``settled``.
     """
     parts = config.parts
@@ -110,7 +110,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
 
 def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
-    """The correction of a run: with ``"auto"`` that which fits its engine; see ``make_parts``."""
+    """Return the correction of a run; ``"auto"`` selects the one that fits its engine, see ``make_parts``."""
     part: Part = config.parts.correction
     if part.name != AUTO:
         return part
@@ -118,22 +118,22 @@ def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Pa
         from rstar2_env.rollout.engines.registry import ENGINES
 
         shares_weights = ENGINES.get(config.rollout.engine).shares_weights
-    # What was carried over from an earlier step was drawn from older weights, by any engine.
+    # Episodes carried over from an earlier step were generated with older weights, by any engine.
     if shares_weights and config.rollout.tail != "carry":
         return Part("none")
     return typed_part("correction", Part("truncate", {"level": "token", **part.options}))
 
 
 def typed_part(slot: str, part: Part) -> Part:
-    """A part whose options are typed and checked, the others at their defaults.
+    """Return a part with typed and checked options, and defaults for the others.
 
     Args:
         slot: The field of ``parts`` that names it.
-        part: As it was read.
+        part: The part, as read.
 
     Raises:
-        UnknownNameError: There is no part of that name.
-        ConfigurationError: It takes no such option, or the value is invalid; the message has the full dotted name.
+        UnknownNameError: There is no part with that name.
+        ConfigurationError: The part has no such option, or the value is invalid; the message has the full dotted name.
     """
     if slot == "correction" and part.name == AUTO:
         if part.options:
@@ -146,13 +146,13 @@ def typed_part(slot: str, part: Part) -> Part:
     own = {name: value for name, value in part.options.items() if name not in paid}
     if not is_factory(made_by):
         if own:
-            raise ConfigurationError(f"The {what} is no class, and takes no options, such as {', '.join(own)}.")
+            raise ConfigurationError(f"The {what} is not a class, and does not take options such as {', '.join(own)}.")
         return Part(part.name, paid, made_by)
     known = part_options(made_by)
     given = GIVEN.get(slot, ())
     for name in given:
         if name in part.options:
-            raise ConfigurationError(f"{prefix}{name} is given by the trainer, and is no option.")
+            raise ConfigurationError(f"{prefix}{name} is set by the trainer, and is not an option.")
     options = {**typed_options(what, made_by, own, prefix=prefix), **paid}
     defaults = {
         name: one.default
@@ -163,7 +163,7 @@ def typed_part(slot: str, part: Part) -> Part:
 
 
 def _dotted(slot: str, part: Part) -> str:
-    """How the options of a part are named on a command line."""
+    """Return the prefix of a part's options on a command line."""
     return f"{slot}.{part.name}" if slot in LISTS else slot
 
 
@@ -192,7 +192,7 @@ def _made(slot: str, part: Part, config: TrainConfig) -> Any:
 
 
 def _check_shape(slot: str, name: str, made: Any) -> None:
-    """Refuse a part of another slot, or an unfinished one, before a model is loaded for it."""
+    """Refuse a part of another slot, or an incomplete part, before a model is loaded."""
     kind, arguments = FIELDS[slot].kind, _CALLED_WITH.get(slot)
     if slot == "hook" and not any(one == "bind" or one.startswith("on_") for one in dir(made)):
         raise ConfigurationError(
@@ -207,7 +207,7 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
         inspect.signature(made).bind(*arguments)
     except TypeError as error:
         raise ConfigurationError(f"The {kind} {name!r} must be callable with ({told}): {error}.") from error
-    except ValueError:  # what is not written in Python may have no signature
+    except ValueError:  # a callable that is not written in Python may have no signature
         pass
     if lacking := [one for one in _HAS.get(slot, ()) if not hasattr(made, one)]:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Options of a run as JSON-compatible values, from which the same run can be configured again."""
+"""Conversion of a run's options to JSON-compatible values, from which the same run can be configured again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rstar2_env.core.options.parts import Part
 
 
 def plain(name: str, value: Any) -> Any:
-    """The value of an option as a file can keep it.
+    """Return the value of an option in a form that can be stored in a file.
 
     Args:
         name: The option, without its group.
-        value: Its value. A loaded model becomes the name of its type, a part a table, code its ``code_name``.
+        value: Its value. A loaded model becomes the name of its type, a part becomes a table, and code its
+            ``code_name``.
     """
     if name == "wrappers":
         return _recorded(value) if value else []
@@ -29,7 +30,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def _named(value: Any) -> Any:
-    """The value of a part's option, which may be code itself, or hold some."""
+    """Convert the value of a part's option, which may be or contain code."""
     if isinstance(value, Mapping):
         return {key: _named(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -44,7 +45,7 @@ def _recorded(wrappers: str | list[Any]) -> list[str]:
 
 
 def code_name(made_by: Any) -> str:
-    """How a file can name a class or function that was given in Python: ``module:Name`` where that finds it again."""
+    """Return the name of a class or function for a file: ``module:Name`` if it can be imported by it."""
     name = getattr(made_by, "__qualname__", type(made_by).__qualname__)
     module = getattr(made_by, "__module__", "")
     return f"{module}:{name}" if module not in ("", "__main__") and name.isidentifier() else name

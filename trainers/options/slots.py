@@ -1,8 +1,8 @@
-"""The slots of a trainer: which parts there are of each kind, and how each part looks to who lists them.
+"""The slots of a trainer: the parts of each kind, and their descriptions for lists.
 
-Covered: the registries of every slot, and the summary, options and paper of a part. Nothing here loads torch. A part
-says what it is in its docstring: its first line is the summary, and its paper is the first ``arXiv NNNN.NNNNN`` in it,
-or in the docstring of its file.
+Covered: the registries of every slot, and the summary, options and paper of a part. This module does not load torch.
+The first line of a part's docstring is its summary, and its paper is the first ``arXiv NNNN.NNNNN`` in its docstring or
+in its module's.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
 """The registries of each slot, by the kind of part; the loss has three kinds."""
 
 GIVEN = {"sampler": ("ids", "seed", "problems")}
-"""What the trainer gives the parts of a slot, and no user does."""
+"""Arguments that the trainer, not the user, passes to the parts of a slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartInfo:
-    """A part, as lists show it.
+    """Description of a part, for lists.
 
     Attributes:
         name: Its name.
-        kind: Which part of the loss it is ("term", "aggregation", "correction"); empty in other slots.
+        kind: Kind of a part of the loss ("term", "aggregation", "correction"); empty in other slots.
         summary: One line.
-        paper: Where it was published ("arXiv 2402.03300"); empty where nowhere.
+        paper: Its publication ("arXiv 2402.03300"); empty if there is none.
         options: Its options.
     """
 
@@ -75,7 +75,7 @@ class PartInfo:
     options: tuple[Parameter, ...]
 
     def record(self) -> dict[str, Any]:
-        """The part as JSON-compatible values."""
+        """Return the description as JSON-compatible values."""
         found: dict[str, Any] = {"name": self.name, "summary": self.summary, "paper": self.paper}
         found["options"] = {one.name: one.default for one in self.options}
         found["required"] = [one.name for one in self.options if one.required]
@@ -83,7 +83,7 @@ class PartInfo:
 
 
 def parts_of(slot: str) -> list[PartInfo]:
-    """Every part of a slot, by kind and name."""
+    """Return every part of a slot, by kind and name."""
     return [
         part_info(name, registry.get(name), kind=kind, given=GIVEN.get(slot, ()))
         for kind, registry in SLOTS[slot].items()
@@ -92,13 +92,13 @@ def parts_of(slot: str) -> list[PartInfo]:
 
 
 def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: tuple[str, ...] = ()) -> PartInfo:
-    """What is to be said of a part.
+    """Describe a part.
 
     Args:
         name: Its name.
-        made_by: The class or function that makes it.
+        made_by: The class or function that creates it.
         kind: See ``PartInfo``.
-        given: Names of arguments that are no options.
+        given: Names of arguments that are not options.
     """
     words = inspect.getdoc(made_by) or ""
     file = sys.modules.get(getattr(made_by, "__module__", ""))
@@ -108,11 +108,11 @@ def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: 
 
 
 def part_options(made_by: Callable[..., Any]) -> Options:
-    """The options of a part; none where the object is the part itself."""
+    """Return the options of a part; empty if the object is the part itself."""
     return options_of(made_by) if is_factory(made_by) else Options({}, open=False)
 
 
 def given_to(made_by: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what the trainer gives, that which a part takes."""
+    """Select the trainer's arguments that a part accepts."""
     known = part_options(made_by)
     return {name: value for name, value in values.items() if known.open or name in known.parameters}

@@ -1,1 +1,1 @@
-"""Records of a run: checkpoints, resuming, the model card, the closing verdict."""
+"""Records of a run: checkpoints, resuming, the model card, the final result."""

@@ -1,7 +1,7 @@
-"""Which checkpoints of a run are whole, and which to delete; without torch.
+"""Find the complete checkpoints of a run, and delete old ones; without torch.
 
-A checkpoint is a folder ``checkpoint-STEP``. Its marker is written last, once every process has written its part, and
-is removed first when the folder is deleted or written again: what a kill leaves half done is not resumed from.
+A checkpoint is a folder ``checkpoint-STEP``. Its marker is written last, after every process has written its part, and
+is removed first when the folder is deleted or written again, so that a run never resumes from an incomplete checkpoint.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import shutil
 from pathlib import Path
 
 MARKER = "complete.json"
-"""File whose presence says that a checkpoint is whole."""
+"""File that marks a checkpoint as complete."""
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
 def step_of(folder: Path) -> int:
-    """Return the optimizer steps behind a checkpoint."""
+    """Return the number of optimizer steps of a checkpoint."""
     found = _NAME.fullmatch(folder.name)
     if found is None:
         raise ValueError(f"{folder} is not the folder of a checkpoint.")
@@ -26,29 +26,29 @@ def step_of(folder: Path) -> int:
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints of a run that were written to the end, oldest first."""
+    """Return the complete checkpoints of a run, oldest first."""
     if not folder.is_dir():
         return []
     return sorted((path for path in _checkpoints(folder) if (path / MARKER).exists()), key=step_of)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint that was written to the end."""
+    """Return the newest complete checkpoint."""
     return next(reversed(whole_checkpoints(folder)), None)
 
 
 def checkpoint_at(folder: Path) -> Path | None:
-    """Return a checkpoint that was written to the end: the folder itself, or the newest of the run in it."""
+    """Return a complete checkpoint: the folder itself, or the newest of the run in the folder."""
     return folder if (folder / MARKER).exists() else newest_checkpoint(folder)
 
 
 def mark_unfinished(checkpoint: Path) -> None:
-    """Say that a checkpoint is about to be written, again perhaps."""
+    """Mark a checkpoint as incomplete before it is written or written again."""
     (checkpoint / MARKER).unlink(missing_ok=True)
 
 
 def mark_whole(checkpoint: Path, processes: int) -> None:
-    """Say that every process has written its part of a checkpoint."""
+    """Mark a checkpoint as complete after every process has written its part."""
     unfinished = checkpoint / f"{MARKER}.part"
     with open(unfinished, "w", encoding="utf-8") as file:
         json.dump({"step": step_of(checkpoint), "processes": processes}, file)
@@ -58,13 +58,13 @@ def mark_whole(checkpoint: Path, processes: int) -> None:
 
 
 def processes_of(checkpoint: Path) -> int:
-    """Return how many processes wrote a whole checkpoint."""
+    """Return the number of processes that wrote a complete checkpoint."""
     found: int = json.loads((checkpoint / MARKER).read_text("utf-8"))["processes"]
     return found
 
 
 def drop_old(folder: Path, keep: int) -> None:
-    """Delete all but the newest ``keep`` whole checkpoints, and older ones that a kill left unfinished."""
+    """Delete all but the newest ``keep`` complete checkpoints, and older incomplete ones."""
     kept = whole_checkpoints(folder)[-keep:]
     if not kept:
         return

@@ -1,4 +1,4 @@
-"""``model_card``: the README of a run and of the weights that it saved, from what its folder says; without torch.
+"""``model_card``: the README of a run and of its saved weights, from the run's folder; without torch.
 
 Covered: recipe, parts with their papers, data and environment, held-out figures, versions, how to evaluate the model,
 and front matter that the Hugging Face hub reads. Not covered: the hub itself.
@@ -34,13 +34,13 @@ _SHOWN = {
     "tool_calls": "tool calls",
     "episodes": "episodes",
 }
-"""Held-out figures in the card, and what they are called."""
+"""Held-out figures in the card, and their labels."""
 _OPTIMIZER = ("learning_rate", "lr_scheduler", "warmup_steps", "weight_decay", "max_grad_norm", "updates_per_rollout")
 _ROLLOUT = ("problems_per_step", "group_size", "oversample", "refill", "temperature", "max_episode_tokens", "engine")
 
 
 def write_cards(folder: Path) -> None:
-    """Write the card of a run, and one for each of the weights that it saved; those that are there are replaced.
+    """Write the card of a run, and a card for each of its saved weights; existing cards are replaced.
 
     Args:
         folder: The run's folder.
@@ -55,11 +55,11 @@ def write_cards(folder: Path) -> None:
 
 
 def model_card(run: Run, weights: Path | None = None) -> str:
-    """The card of a run, in Markdown.
+    """Return the card of a run, in Markdown.
 
     Args:
         run: The run, finished or not.
-        weights: Folder of the weights that the card is about; ``None``: those that the run names.
+        weights: Folder of the weights that the card describes; ``None`` for the weights that the run names.
     """
     body = _cold_start(run) if run.kind == "sft" else _training(run, weights)
     return "\n\n".join([_front_matter(run), *body, _versions(run)]) + "\n"
@@ -75,7 +75,7 @@ def _front_matter(run: Run) -> str:
     }
     if run.kind == "sft":
         fields["tags"] = ["rstar2-env", "sft"]
-    # JSON is YAML: what is quoted so cannot be misread.
+    # JSON is YAML, and quoted values cannot be misread.
     return "\n".join(["---", *(f"{name}: {json.dumps(value)}" for name, value in fields.items()), "---"])
 
 
@@ -162,7 +162,7 @@ def _parts(run: Run) -> str:
 def _paper(slot: str, part: Part) -> str:
     try:
         return part_info(part.name, FIELDS[slot].get(part.name)).paper
-    except (UnknownNameError, ConfigurationError):  # somebody's own code, which may not be here
+    except (UnknownNameError, ConfigurationError):  # user code, which may not be on this machine
         return ""
 
 
@@ -215,7 +215,7 @@ def _on_hub(model: str) -> bool:
 
 
 def _start(run: Run) -> str:
-    """What was trained; of a folder the name alone, as its path means nothing to a reader elsewhere."""
+    """Return the initial model; for a folder only its name, since its path means nothing on another machine."""
     model = _base_model(run)
     return f"`{model}`" if _on_hub(model) else f"The model `{Path(model).name}`"
 

@@ -1,8 +1,8 @@
-"""Resuming a run: what must be in its folder, and which options may differ from those it began with.
+"""Resuming a run: the required content of its folder, and the options that may change.
 
-Covered: everything that would otherwise go wrong without a word: a folder without a checkpoint, another trainer, other
-options, steps that are done. Nothing here loads torch. Not covered: reading the checkpoint, and taking lost steps out
-of the run's files.
+Covered: conditions that would otherwise fail silently: a folder without a checkpoint, another trainer, other options,
+steps that are done. This module does not load torch. Not covered: reading the checkpoint, and removing lost steps from
+the run's files.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MAY_CHANGE = (
     "optim.tokens_per_device",
     "eval.every",
 )
-"""Options with which a run may be resumed though it began with others: none changes what is learned, but for its length
-and for rounding. A name stands for everything below it too."""
+"""Options that may change when a run is resumed: none affects what is learned, except for its length and rounding. A
+name includes all options below it."""
 
 _ABSENT = "absent"
 
@@ -60,10 +60,10 @@ class TrainingStopped(KeyboardInterrupt):
 
 
 def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
-    """Check that a folder may take a run: that it holds none, or one to go on with where that is asked for.
+    """Check that a run may use a folder: that it has no run, or has a run to resume if ``resume`` is set.
 
     Raises:
-        ConfigurationError: It holds a run and ``resume`` is off, or no checkpoint and ``resume`` is on.
+        ConfigurationError: The folder has a run and ``resume`` is off, or has no checkpoint and ``resume`` is on.
     """
     folder = Path(folder)
     newest = newest_checkpoint(folder)
@@ -90,18 +90,17 @@ def checkpoint_to_resume(
     record: str = "config.json",
     may_change: tuple[str, ...] = MAY_CHANGE,
 ) -> Path:
-    """Return the checkpoint from which a run goes on.
+    """Return the checkpoint from which a run resumes.
 
     Args:
         folder: The run's folder.
-        config: Everything that the run is to do now: the trainer's name and its options, as ``record`` holds them.
-        steps: Steps that it is to have done at its end; ``None`` if that is not known yet.
-        record: Name of the file, in the folder, of what the run began with.
+        config: The configuration of the run now: the trainer's name and its options, as in ``record``.
+        steps: Total steps of the run; ``None`` if not known yet.
+        record: Name of the file in the folder with the configuration that the run began with.
         may_change: Dotted names of options that may differ.
 
     Raises:
-        ConfigurationError: There is no checkpoint, the run is another trainer's or has other options, or its steps are
-            done.
+        ConfigurationError: There is no checkpoint, the run has another trainer or other options, or its steps are done.
     """
     folder = Path(folder)
     newest = newest_checkpoint(folder)
@@ -110,14 +109,14 @@ def checkpoint_to_resume(
     began = _read(folder / record)
     if (was := began.get("trainer")) != (trainer := config.get("trainer")):
         raise ConfigurationError(
-            f"{folder} holds a run of the trainer {was!r}: resume it with that one instead of {trainer!r}, or choose "
-            "another folder."
+            f"{folder} holds a run of the trainer {was!r}: resume it with that trainer instead of {trainer!r}, or "
+            "choose another folder."
         )
     differing = list(_differences(began, plain(config), may_change))
     if differing:
         raise ConfigurationError(
             f"{folder} holds another run: {'; '.join(differing)}. Resume with the same trainer and options, or choose "
-            f"another folder. What may change: {', '.join(may_change)}."
+            f"another folder. Options that may change: {', '.join(may_change)}."
         )
     if steps is not None:
         refuse_finished(folder, done=step_of(newest), steps=steps)
@@ -125,15 +124,15 @@ def checkpoint_to_resume(
 
 
 def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
-    """Refuse to go on with a run whose steps are done.
+    """Refuse to resume a run whose steps are done.
 
     Raises:
-        ConfigurationError: They are.
+        ConfigurationError: The steps are done.
     """
     if done >= steps:
         raise ConfigurationError(
-            f"The run in {folder} has done {done} steps, and was asked for {steps}: there is nothing left to do. Ask "
-            f"for more than {done} steps to train on.",
+            f"The run in {folder} has done {done} of {steps} steps: there is nothing left to do. Set more than "
+            f"{done} steps to continue.",
             option="steps",
         )
 
@@ -141,13 +140,15 @@ def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
 def _nothing_to_resume(folder: Path) -> str:
     if not folder.is_dir():
         parent = folder.parent
-        beside = [found.name for found in parent.iterdir() if found.is_dir()] if parent.is_dir() else []
-        near = difflib.get_close_matches(folder.name, beside, n=1)
+        neighbours = [found.name for found in parent.iterdir() if found.is_dir()] if parent.is_dir() else []
+        near = difflib.get_close_matches(folder.name, neighbours, n=1)
         hint = f" Did you mean {parent / near[0]}?" if near else ""
-        return f"There is no folder {folder} with a run to resume.{hint} A new run begins without it."
+        return f"There is no folder {folder} with a run to resume.{hint} Leave resume out to begin a new run."
     within = sorted(found.parent.name for found in folder.glob("*/checkpoint-*") if found.is_dir())
     hint = f" There is one in {folder / within[0]}." if within else ""
-    return f"{folder} holds no finished checkpoint to resume from.{hint} Remove it, or choose another, to begin anew"
+    return (
+        f"{folder} holds no finished checkpoint to resume from.{hint} For a new run, remove it or choose another folder"
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -155,10 +156,10 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{path}, which says what the run began with, cannot be read ({error}); it cannot be resumed."
+            f"{path}, the configuration of the run, cannot be read ({error}); the run cannot be resumed."
         ) from error
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{path} does not describe a run; it cannot be resumed.")
+        raise ConfigurationError(f"{path} does not describe a run, so the run cannot be resumed.")
     return found
 
 

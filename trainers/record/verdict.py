@@ -1,4 +1,4 @@
-"""What became of a run, in a sentence: better, worse or not evaluated; for the command line and the model card."""
+"""The result of a run in a sentence: better, worse or not evaluated; for the command line and the model card."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _FIGURE = "pass_rate"
 def outcome(
     before: Mapping[str, float | None] | None, after: Mapping[str, float | None] | None, best_step: int | None
 ) -> str:
-    """Say how a run went on held-out problems.
+    """Describe the result of a run on held-out problems.
 
     Args:
         before: Held-out figures before the first step; ``None`` without evaluation.
-        after: Those of the last evaluation.
+        after: Held-out figures of the last evaluation.
         best_step: Step of the best weights; 0 are the weights that the run began with.
     """
     if before is None or after is None or best_step is None:
         return "No held-out problems were evaluated, so no step is known to be the best; the weights are the last ones."
     first, last = before.get(_FIGURE), after.get(_FIGURE)
     if first is None or last is None or math.isnan(first) or math.isnan(last):
-        return "No held-out episode counted, so nothing can be said of the held-out pass rate."
+        return "No held-out episode counted, so the held-out pass rate is unknown."
     change = f"the held-out pass rate went from {first:.4f} to {last:.4f}"
     chance = ", within two standard errors" if _within_chance(before, after) else ""
     if last > first:
         return f"Better: {change}{chance}; the best weights are those of step {best_step}."
     kept = f"the best weights are those of step {best_step}"
     if best_step == 0:
-        kept = "no evaluation was better than the first, so the best weights are those that the run began with"
+        kept = "no evaluation was better than the first, so the best weights are the initial ones"
     if last < first:
         return f"Worse: {change}{chance}; {kept}."
     return f"No change: {change}; {kept}."

@@ -81,7 +81,7 @@ def test_what_changes_nothing_that_is_learned_may_change(run, options):
 
 @pytest.mark.parametrize("steps", [4, 3])
 def test_a_run_whose_steps_are_done_stops_at_once(run, steps):
-    with pytest.raises(ConfigurationError, match=f"done 4 steps, and was asked for {steps}: .*nothing left"):
+    with pytest.raises(ConfigurationError, match=f"done 4 of {steps} steps: .*nothing left"):
         checkpoint_to_resume(run, changed(run={"steps": steps}), steps=steps)
 
 

@@ -30,7 +30,7 @@ def figures(rate: float, error: float = 0.001) -> dict[str, float]:
             4,
             "Worse: the held-out pass rate went from 0.5000 to 0.2000; the best weights are those of",
         ),
-        (0.5, 0.2, 0, "so the best weights are those that the run began with."),
+        (0.5, 0.2, 0, "so the best weights are the initial ones."),
         (0.5, 0.5, 0, "No change: "),
         (math.nan, 0.5, 4, "No held-out episode counted"),
     ],
