@@ -56,7 +56,7 @@ def test_a_folder_without_a_whole_checkpoint_is_refused(run, tmp_path):
 
 def test_another_trainer_and_other_options_are_refused_by_name(run):
     other = {**changed(rollout={"group_size": 4, "env_options": {"max_turns": 3}}), "trainer": "rloo"}
-    with pytest.raises(ConfigurationError, match="of the trainer 'grpo': resume it with that trainer instead of 'rloo'"):
+    with pytest.raises(ConfigurationError, match="trainer 'grpo': resume it with that trainer instead of 'rloo'"):
         checkpoint_to_resume(run, other, steps=10)
     with pytest.raises(ConfigurationError) as caught:
         checkpoint_to_resume(run, {**other, "trainer": "grpo"}, steps=10)
