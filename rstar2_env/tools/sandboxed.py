@@ -1,7 +1,7 @@
-"""The common part of the tools that run Python: the sandbox, and the text for an outcome.
+"""The common part of the tools that run Python: opening and releasing a sandbox, and results from outcomes.
 
-Covered: opening and releasing a sandbox, and the text that the policy is shown for an outcome. Not covered: the job of
-a call (``python``: a fresh process for each call; ``notebook``: one session for each episode).
+Not covered: the text of an outcome (``outcome_text``), and the job of a call (``python``: a fresh process for each
+call; ``notebook``: one session for each episode).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, checked
-from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Outcome, Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.packages import declared, installed
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
+from rstar2_env.tools.outcome_text import outcome_text
 
 
 class SandboxTool(ABC):
@@ -102,8 +102,12 @@ class SandboxTool(ABC):
         return self._sandbox
 
     def _result(self, outcome: Outcome, note: str = "") -> ToolResult:
-        """The text that the policy is shown for an outcome; a note follows the output and is never cut."""
-        text, left_out = cut_middle(self._words(outcome), self._max_output, tokenizer=self._tokenizer)
+        """Return the result for an outcome; a note follows the output and is never cut."""
+        text, left_out = cut_middle(
+            outcome_text(outcome, noun=self.noun, limits=self._limits, traceback=self._traceback),
+            self._max_output,
+            tokenizer=self._tokenizer,
+        )
         if note:
             text = f"{text.rstrip()}\n{note}".lstrip()
         return ToolResult(
@@ -117,60 +121,10 @@ class SandboxTool(ABC):
             session=outcome.session,
         )
 
-    def _words(self, outcome: Outcome) -> str:
-        parts = [_marked(outcome.stdout, outcome.stdout_left_out)]
-        if outcome.stderr:
-            parts.append(_marked(outcome.stderr, outcome.stderr_left_out))
-        if outcome.value is not None:
-            parts.append(outcome.value)
-        if (failure := self._failure(outcome)) is not None:
-            parts.append(failure)
-        if outcome.status is ToolStatus.EMPTY:
-            parts.append(f"The {self.noun} ended and printed nothing; use print(...) to see a value.")
-        # Each part starts on a new line; a single stdout stays exactly as the program wrote it.
-        text = ""
-        for part in filter(None, parts):
-            text += part if not text or text.endswith("\n") else "\n" + part
-        return text
-
-    def _failure(self, outcome: Outcome) -> str | None:
-        limits = self._limits
-        stopped = f"The {self.noun} was {'interrupted' if outcome.session == 'interrupted' else 'stopped'}"
-        match outcome.status:
-            case ToolStatus.TIMEOUT:
-                # The parent watches the wall clock; the kernel watches CPU time, and sends SIGXCPU first.
-                on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < 0.9 * limits.wall_s
-                spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
-                return f"{stopped}: it {spent}."
-            case ToolStatus.MEMORY:
-                message = f"{stopped}: it used more than {limits.memory_mb} MiB of memory."
-                return f"{outcome.traceback.rstrip()}\n{message}" if outcome.traceback and self._traceback else message
-            case ToolStatus.OUTPUT_LIMIT:
-                return f"{stopped}: it wrote more than {limits.output_bytes} bytes."
-            case ToolStatus.BLOCKED:
-                return f"{stopped}: {outcome.error_message or 'it tried something that is not allowed'}."
-            case ToolStatus.UNAVAILABLE:
-                return f"The tool is not available at the moment; the {self.noun} was not run."
-            case ToolStatus.EXCEPTION | ToolStatus.SYNTAX_ERROR:
-                return (outcome.traceback if self._traceback else None) or self._ending(outcome)
-            case _:
-                return None
-
-    def _ending(self, outcome: Outcome) -> str:
-        if outcome.signal is not None:
-            return f"The {self.noun} was ended by the signal {outcome.signal}."
-        if outcome.error_type is not None:
-            return f"{outcome.error_type}: {outcome.error_message or ''}".rstrip(": ")
-        return f"The {self.noun} ended with exit code {outcome.exit_code}."
-
 
 def call_seed(context: CallContext) -> int:
     """The seed of a call's random states: different for every call, and equal when a call is replayed."""
     return int(np.random.SeedSequence([context.seed, context.number]).generate_state(1, np.uint64)[0])
-
-
-def _marked(text: str, left_out: int) -> str:
-    return f"{text}\n[... {left_out} bytes left out ...]" if left_out else text
 
 
 def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
