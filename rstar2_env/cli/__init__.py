@@ -167,7 +167,7 @@ def build(arguments: Sequence[str]) -> Any:
     """Build the Typer app: the called subcommand is loaded, all others are only help lines."""
     import typer
 
-    from rstar2_env.cli._command import Command, example
+    from rstar2_env.cli._command import CliCommand, example
     from rstar2_env.core.version import __version__
 
     app = typer.Typer(
@@ -201,7 +201,7 @@ def build(arguments: Sequence[str]) -> Any:
             if isinstance(part, typer.Typer):
                 app.add_typer(part, name=name, help=line)
             else:
-                app.command(name, cls=Command, epilog=example(example_line))(part)
+                app.command(name, cls=CliCommand, epilog=example(example_line))(part)
         else:
             app.command(name, help=line)(_not_called)
     return app

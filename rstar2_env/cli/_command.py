@@ -21,7 +21,7 @@ from typer.core import TyperCommand
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 
-class Command(TyperCommand):
+class CliCommand(TyperCommand):
     """A command that reports user errors in terms of its flags, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._command import Command, example
+from rstar2_env.cli._command import CliCommand, example
 from rstar2_env.cli._options import Json, Overwrite
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _Count = Annotated[
 _Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", dir_okay=False)]
 
 
-@app.command(cls=Command, epilog=example("rstar2 problems show gsm8k -n 2"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems show gsm8k -n 2"))
 def show(
     spec: _Spec,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of problems.")] = 3,
@@ -58,7 +58,7 @@ def show(
         print_figures(problem.id, rows)
 
 
-@app.command(cls=Command, epilog=example("rstar2 problems stats train.jsonl"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems stats train.jsonl"))
 def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json = False) -> None:
     """Print statistics: lengths, kinds of answers, fields, duplicate questions, contradictory answers."""
     import json
@@ -81,7 +81,7 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
     )
 
 
-@app.command(cls=Command, epilog=example("rstar2 problems write data.csv:question=problem --out train.jsonl"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems write data.csv:question=problem --out train.jsonl"))
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
     """Write a source as JSONL, with columns renamed and conditions applied."""
     from rstar2_env.cli._options import source_of
@@ -92,7 +92,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
 
 
 @app.command(
-    cls=Command,
+    cls=CliCommand,
     epilog=example("rstar2 problems decontaminate --problems train.jsonl --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
@@ -153,7 +153,7 @@ def decontaminate(
     print_figures(f"{source.name} without {ngram}-word overlaps", rows)
 
 
-@app.command(cls=Command, epilog=example("rstar2 problems sources gsm8k"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Set to show: splits, columns, known defects.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._command import Command, example
+from rstar2_env.cli._command import CliCommand, example
 from rstar2_env.cli._options import Json, ProviderSet
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check its isolation.")
-app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
-app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
+app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
+app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 IsolationOption = Annotated[
@@ -26,7 +26,7 @@ IsolationOption = Annotated[
 ]
 
 
-@app.command(cls=Command, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))
+@app.command(cls=CliCommand, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))
 def run(
     files: Annotated[
         list[Path] | None,
@@ -81,7 +81,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command(cls=Command, epilog=example("rstar2 sandbox check --isolation strict"))
+@app.command(cls=CliCommand, epilog=example("rstar2 sandbox check --isolation strict"))
 def check(
     provider: Provider = "local",
     set_: ProviderSet = None,

@@ -11,7 +11,7 @@ import typer
 from cli_runner import run
 from typer.testing import CliRunner, Result
 
-from rstar2_env.cli._command import Command
+from rstar2_env.cli._command import CliCommand
 from rstar2_env.core.errors import ConfigurationError
 
 ID = "rstar2/MathTool-v0"
@@ -20,7 +20,7 @@ ID = "rstar2/MathTool-v0"
 def raising(error: BaseException, *arguments: str) -> Result:
     app = typer.Typer()
 
-    @app.command(cls=Command)
+    @app.command(cls=CliCommand)
     def command(
         out: str = "runs/x", set_: Annotated[list[str] | None, typer.Option("--set")] = None, episodes: int = 1
     ) -> None:

@@ -72,10 +72,10 @@ class EpisodeScreen(RunScreen[str]):
     async def _draw(self) -> None:
         lines = self.query_one(Lines)
         if not (self._tokens and self._line["has_tokens"]):
-            lines.show(conversation(self._line, heading=self.key).renderables[1:], anew=True)
+            lines.show(conversation(self._line, heading=self.key).renderables[1:], from_top=True)
             return
         found = await self.run_query(lambda: self.answers.tokens(self.run_name, self.key))
-        lines.show([Text(found, "red")] if isinstance(found, str) else token_lines(found), anew=True)
+        lines.show([Text(found, "red")] if isinstance(found, str) else token_lines(found), from_top=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the actions that apply: tokens if they were stored, next and previous if they exist."""

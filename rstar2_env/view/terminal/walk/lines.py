@@ -42,15 +42,15 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self._width = 0
         self.lines: list[Strip] = []
 
-    def show(self, parts: Sequence[RenderableType], *, anew: bool) -> None:
+    def show(self, parts: Sequence[RenderableType], *, from_top: bool) -> None:
         """Replace the content.
 
         Args:
             parts: Renderables to show.
-            anew: Whether to scroll to the top.
+            from_top: Whether to scroll to the top.
         """
         self._parts = parts
-        self._make(anew)
+        self._make(from_top)
 
     def on_resize(self) -> None:
         """Render the lines again if the width changed."""
@@ -58,13 +58,13 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             self._make(False)
 
     @work(exclusive=True)
-    async def _make(self, anew: bool) -> None:
+    async def _make(self, from_top: bool) -> None:
         self._width = width = self.scrollable_content_region.width
         if not width:
             return
         self.lines, self._panels = await asyncio.to_thread(_lines_of, self._parts, width)
         self.virtual_size = Size(width, len(self.lines))
-        if anew:
+        if from_top:
             self.scroll_to(y=0, animate=False, force=True)
         self.refresh()
 

@@ -61,10 +61,10 @@ class OverviewScreen(RunScreen[None]):
 
     def update_content(self) -> None:
         """Show the current state of the run."""
-        self._show(anew=False)
+        self._show(from_top=False)
 
     @work(exclusive=True)
-    async def _show(self, *, anew: bool) -> None:
+    async def _show(self, *, from_top: bool) -> None:
         run = self.run_name
         found = await self.run_query(lambda: (self.answers.run(run), self.answers.metrics(run), self.answers.runs()))
         if isinstance(found, str):
@@ -74,7 +74,7 @@ class OverviewScreen(RunScreen[None]):
         self._names = [each["run"] for each in runs["runs"]]
         self.refresh_bindings()
         self.set_head(run, more=reading(row))
-        self.query_one(Lines).show(run_overview(row, metrics).renderables, anew=anew)
+        self.query_one(Lines).show(run_overview(row, metrics).renderables, from_top=from_top)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable next and previous if there is only one run."""
@@ -84,7 +84,7 @@ class OverviewScreen(RunScreen[None]):
         """Show the next or previous run."""
         if self.run_name in self._names:
             self.run_name = self._names[(self._names.index(self.run_name) + by) % len(self._names)]
-            self._show(anew=True)
+            self._show(from_top=True)
 
     def action_episodes(self) -> None:
         """Show the episodes of the run."""
