@@ -103,11 +103,11 @@ class Together:
         Raises:
             OtherProcessError: A process failed before this call.
         """
-        heard = self._ranks.gather((None, value))
-        for rank, (failed, _) in enumerate(heard):
+        gathered = self._ranks.gather((None, value))
+        for rank, (failed, _) in enumerate(gathered):
             if failed is not None:
                 raise OtherProcessError(f"Process {rank} of {self.size} failed: {failed}")
-        return [each for _, each in heard]
+        return [each for _, each in gathered]
 
     def __enter__(self) -> Self:
         """Begin the section."""

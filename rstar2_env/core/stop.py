@@ -92,7 +92,7 @@ def in_order(
             else:
                 future.set_result(result)
 
-    # Daemons: a process that is told to stop at once does not wait for them at its exit.
+    # Daemon threads: a process that stops at once does not wait for them at exit.
     threads = [threading.Thread(target=serve, name="in-order", daemon=True) for _ in range(workers)]
     for thread in threads:
         thread.start()

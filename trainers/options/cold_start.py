@@ -45,7 +45,7 @@ class SftOptions:
         save_every: Steps between checkpoints; ``None`` saves after about each tenth of the run, 0 only the final model.
         resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
         report_to: Experiment trackers, by transformers' names.
-        progress: Show a progress bar, or periodic lines where stderr is not a terminal.
+        progress: Show a progress bar, or periodic lines if stderr is not a terminal.
     """
 
     model: str

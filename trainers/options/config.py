@@ -62,7 +62,7 @@ class RunOptions:
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
         keep_tokens: Write token ids, log-probabilities, mask and advantages with the episodes.
-        progress: Show a progress bar, or periodic lines of metrics where stderr is not a terminal.
+        progress: Show a progress bar, or periodic lines of metrics if stderr is not a terminal.
     """
 
     output_dir: str | os.PathLike[str] = "runs/train"
@@ -240,7 +240,7 @@ class RolloutOptions:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: There is no wrapper of one of the names.
+            UnknownNameError: There is no wrapper with one of the names.
         """
         check_options(self, "rollout.")
         check_wrappers(self.wrappers)

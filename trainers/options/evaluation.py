@@ -10,13 +10,13 @@ from rstar2_env.core.options.declare import check_options, option
 
 @dataclass(slots=True)
 class EvalOptions:
-    """Evaluation on held-out problems; ``None`` is what training has.
+    """Evaluation on held-out problems; ``None`` uses training's value.
 
     Attributes:
         every: Steps between evaluations; 0 disables evaluation.
         episodes: Episodes in each evaluation.
-        env_options: Options that go over ``rollout.env_options``; ``eval.env.NAME`` is short for one. Where the
-            environment has splits and none is given, it is ``"test"``.
+        env_options: Options that override ``rollout.env_options``; ``eval.env.NAME`` is short for an option. If the
+            environment has splits and ``split`` is not set, it is ``"test"``.
         wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied there, so that held-out
             figures measure the task itself.
         temperature: Sampling temperature.
@@ -39,7 +39,7 @@ class EvalOptions:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: There is no wrapper of one of the names.
+            UnknownNameError: There is no wrapper with one of the names.
         """
         check_options(self, "eval.")
         check_wrappers(self.wrappers)
@@ -49,11 +49,11 @@ def check_wrappers(wrappers: str | list[Any]) -> None:
     """Check the wrappers that an option names.
 
     Raises:
-        ConfigurationError: One of them takes no such option, or refuses its value.
-        UnknownNameError: There is no wrapper of one of the names.
+        ConfigurationError: A wrapper does not have an option, or refuses its value.
+        UnknownNameError: There is no wrapper with one of the names.
     """
     if wrappers:
-        # Here, since most runs have none, and who lists trainers needs them less.
+        # Imported here, since most runs have no wrappers, and listing trainers does not need them.
         from rstar2_env.wrappers.registry import read_wrappers
 
         read_wrappers(wrappers)

@@ -72,7 +72,7 @@ def read_file(path: str | Path) -> OptionsFile:
         found["run"] = {name: value for name, value in found["run"].items() if name not in _OF_ONE_RUN}
     trainers = [name for name in _TRAINER if name in found]
     if len(trainers) > 1:
-        raise ConfigurationError(f"{path} says which trainer it is for twice: as {' and as '.join(trainers)}.")
+        raise ConfigurationError(f"{path} names its trainer twice: as {' and as '.join(trainers)}.")
     of_file = {name: found.pop(name) for name in (*trainers, *_ABOUT) if name in found}
     for name, value in of_file.items():
         if not isinstance(value, str):

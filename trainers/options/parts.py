@@ -90,7 +90,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     selector = _made("selector", parts.selector, config)
     if config.rollout.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
-            f"early_stop needs a selector that can tell when a group has enough episodes; {parts.selector.name!r} has "
+            f"early_stop needs a selector that decides when a group has enough episodes; {parts.selector.name!r} has "
             "no `settled`."
         )
     rollout = as_rollout(_made("rollout", parts.rollout, config))
@@ -200,19 +200,19 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
         )
     if arguments is None:
         return
-    told = ", ".join(arguments)
+    expected = ", ".join(arguments)
     if not callable(made):
-        raise ConfigurationError(f"The {kind} {name!r} cannot be called; it must be callable with ({told}).")
+        raise ConfigurationError(f"The {kind} {name!r} cannot be called; it must be callable with ({expected}).")
     try:
         inspect.signature(made).bind(*arguments)
     except TypeError as error:
-        raise ConfigurationError(f"The {kind} {name!r} must be callable with ({told}): {error}.") from error
+        raise ConfigurationError(f"The {kind} {name!r} must be callable with ({expected}): {error}.") from error
     except ValueError:  # a callable that is not written in Python may have no signature
         pass
     if lacking := [one for one in _HAS.get(slot, ()) if not hasattr(made, one)]:
         raise ConfigurationError(
             f"The {kind} {name!r} has no attribute {' and no '.join(map(repr, lacking))}; docs/add-a-trainer.md#a-loss "
-            "says what it needs."
+            "describes the interface."
         )
 
 

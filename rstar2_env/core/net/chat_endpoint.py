@@ -28,7 +28,7 @@ class RequestPace(Protocol):
         ...
 
     def hold(self, seconds: float) -> None:
-        """Send no request for so many seconds, as the server asked."""
+        """Delay requests by some seconds, as the server requested."""
         ...
 
 
@@ -36,7 +36,7 @@ class ChatEndpoint:
     """Client of one OpenAI-compatible endpoint for chat completions; threads may share it, and it can be pickled.
 
     Args:
-        base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
+        base_url: The endpoint up to and including its version, such as ``http://127.0.0.1:8000/v1``.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Seconds to wait for an answer, and again for a connection.
         retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
@@ -89,7 +89,7 @@ class ChatEndpoint:
         self._client = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=max_bytes)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
-        """Ask for the next message of a conversation.
+        """Request the next message of a conversation.
 
         Args:
             messages: The conversation, each message with its ``role`` and ``content``.
@@ -100,8 +100,8 @@ class ChatEndpoint:
             The text of the first choice; empty if the endpoint gives none.
 
         Raises:
-            ServiceError: The endpoint did not answer, or refused, or answered something else; the message names it and
-                quotes its answer.
+            ServiceError: The endpoint did not answer, refused, or answered with something else; the message names it
+                and quotes its answer.
         """
         answer = self.ask(messages, **fields)
         try:
@@ -112,10 +112,10 @@ class ChatEndpoint:
             ) from error
 
     def ask(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Any:
-        """Ask for the next message of a conversation.
+        """Request the next message of a conversation.
 
         Args:
-            messages: The conversation, as the endpoint reads it.
+            messages: The conversation, in the endpoint's form.
             **fields: The other fields of the request.
 
         Returns:
@@ -144,12 +144,12 @@ class ChatEndpoint:
                 self._pace.hold(attempt.wait_s)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments, without connections."""
+        """Pickle the arguments, without connections."""
         return _rebuild, (self._arguments,)
 
 
 def _refusal(attempt: Attempt) -> str:
-    """Why the endpoint refused a conversation, as in ``ServiceError.cause``; empty for any other failure."""
+    """Return why the endpoint refused a conversation, as in ``ServiceError.cause``; empty for any other failure."""
     if attempt.status != 400:
         return ""
     return "refused" if _FILTERED.search(attempt.text) else "too_long" if _TOO_LONG.search(attempt.text) else ""

@@ -44,7 +44,7 @@ class Attempt:
         problem: Why it failed; ``None`` if it was answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
-        wait_s: How long the server asks to wait.
+        wait_s: Seconds that the server asks to wait.
         status: Status of the response; 0 without one.
         text: Body of the response.
     """
@@ -178,7 +178,7 @@ class HttpClient:
 
     Args:
         timeout_s: Longest time to wait for an answer, and again for each connection.
-        retries: Attempts after the first. An answer that takes too long is not asked for again.
+        retries: Attempts after the first. A request that timed out is not retried.
         api_key: Sent as a bearer token.
 
     Raises:
@@ -234,16 +234,15 @@ class HttpClient:
             where: The address before ``path``, or a function that chooses one.
             path: Begins with a slash.
             body: Sent as JSON.
-            timeout_s: Instead of the client's.
-            retries: Instead of the client's.
+            timeout_s: Overrides the client's.
+            retries: Overrides the client's.
 
         Returns:
             The answer: its parsed JSON, else its text.
 
         Raises:
             ServiceError: No attempt was answered, or the server refused; the message quotes its answer, and ``cause``
-                is ``lost`` or ``passing`` where a later attempt may succeed, ``late`` where there was no answer in
-                time.
+                is ``lost`` or ``passing`` if a later attempt may succeed, ``late`` if there was no answer in time.
         """
         pick: Pick = (lambda failed: nullcontext(where)) if isinstance(where, str) else where
         most = self._retries if retries is None else retries

@@ -1,8 +1,8 @@
-"""A Ray cluster, as the parts that use one share it: joining, leaving, and which of its nodes to use.
+"""A Ray cluster, shared by the parts that use one: joining, leaving, and selecting nodes.
 
-Covered: using an existing connection, or else making one and closing it after its last user; the living nodes
-that have a resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and the
-start of a cluster of several machines (``ray start``).
+Covered: using an existing connection, or creating one and closing it after its last user; the living nodes that have a
+resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of several
+machines (``ray start``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KNOCK_S = 10.0
 
 _guard = threading.Lock()
 _members = 0
-_ours = False  # the connection was made here, so its last user ends it
+_ours = False  # this process created the connection, so its last user closes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RayNode:
     Attributes:
         id: Its id in Ray.
         address: Its IP address.
-        cpus: CPUs that it offers, in Ray's count.
+        cpus: Number of CPUs that it offers, according to Ray.
     """
 
     id: str
@@ -43,7 +43,7 @@ class RayNode:
 
 
 def import_ray(needed_for: str) -> Any:
-    """The module ``ray``.
+    """Import and return the module ``ray``.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -94,7 +94,7 @@ def join(address: str | None, needed_for: str) -> Any:
                 _knock(*where)
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-            except Exception as error:  # Ray raises many kinds for an address without a server
+            except Exception as error:  # Ray raises various errors for an address without a server
                 raise SandboxUnavailableError(f"There is no connection to a Ray cluster: {error}") from error
             _members, _ours = 0, True
         _members += 1
@@ -111,7 +111,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _knock(host: str, port: int) -> None:
-    """Check that a server answers there, since Ray itself takes minutes to give up."""
+    """Check that a server answers at the address, since Ray itself takes minutes to give up."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:
@@ -143,7 +143,7 @@ def connected() -> Any:
 
 
 def living_nodes(resource: str | None = None) -> list[RayNode]:
-    """The nodes that live, offer CPUs, and have the resource; in a fixed order.
+    """Return the living nodes that offer CPUs and have the resource, in a fixed order.
 
     Raises:
         SandboxUnavailableError: This process is not connected to Ray any more.
@@ -167,14 +167,14 @@ def no_node(resource: str | None) -> str:
 
 
 def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: int, cpus: float = 0.0) -> Any:
-    """Start an actor on that node and nowhere else; Ray neither restarts it nor runs a call of it twice.
+    """Start an actor on one node only; Ray neither restarts it nor repeats its calls.
 
     Args:
         node: The node.
         make: The actor's class.
         *arguments: Arguments of its constructor.
-        threads: Calls that run in it at once.
-        cpus: CPUs that it reserves in Ray's count.
+        threads: Number of calls that run in it concurrently.
+        cpus: Number of CPUs that it reserves in Ray.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

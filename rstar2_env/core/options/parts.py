@@ -118,8 +118,8 @@ def part_named(kind: str, part: Part) -> Iterator[None]:
         message = str(error.args[0]) if error.args else ""
         if repr(part.name) in message:
             raise
-        told = f"The {kind} {str(part)!r}: {message}"
-        raise ConfigurationError(told, option=error.option, value=error.value) from error
+        named = f"The {kind} {str(part)!r}: {message}"
+        raise ConfigurationError(named, option=error.option, value=error.value) from error
 
 
 def write_part(name: str, options: Mapping[str, Any]) -> str:

@@ -222,10 +222,10 @@ def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:
-        said = [_one_of(choice for choice in rule.choices if choice is not None)]
+        words = [_one_of(choice for choice in rule.choices if choice is not None)]
     else:
-        said = [_words(member, rule) for member in alternatives if member is not type(None)]
-    text = " or ".join(dict.fromkeys(said))
+        words = [_words(member, rule) for member in alternatives if member is not type(None)]
+    text = " or ".join(dict.fromkeys(words))
     none = type(None) in alternatives or None in (rule.choices or ())
     return f"{text}, or None" if none and text else text or "None"
 

@@ -15,13 +15,13 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 class ChatCache:
-    """Answers by request, in an SQLite file that threads and processes may share.
+    """Answers by request, in an SQLite file shared by threads and processes.
 
     Args:
-        path: The file; it and its folder are made.
+        path: The file; it and its folder are created.
 
     Raises:
-        ConfigurationError: The file cannot be written, or is something else than such a cache.
+        ConfigurationError: The file cannot be written, or is not such a cache.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,13 +37,13 @@ class ChatCache:
             ) from error
 
     def get(self, request: str) -> Any:
-        """The answer to a request, by its ``digest``; ``None`` if there is none."""
+        """Return the answer to a request, by its ``digest``; ``None`` if there is none."""
         with self._lock, closing(self._open()) as connection:
             row = connection.execute("SELECT answer FROM answers WHERE request = ?", (request,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def put(self, request: str, answer: Any) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         with self._lock, closing(self._open()) as connection, connection:
             connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (request, json.dumps(answer)))
 
@@ -52,12 +52,12 @@ class ChatCache:
 
 
 def digest(url: str, body: Mapping[str, Any], sample: Any) -> str:
-    """Digest that identifies a request.
+    """Return a digest that identifies a request.
 
     Args:
         url: The endpoint.
         body: The request.
-        sample: Which of several replies to the same request is asked for.
+        sample: Distinguishes several replies to the same request.
     """
     text = json.dumps([url, body, sample], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()

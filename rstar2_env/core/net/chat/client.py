@@ -1,4 +1,4 @@
-"""The client of an endpoint that a process shares: requests within limits, replies counted and kept on disk."""
+"""The client of an endpoint, shared in a process: requests within limits, replies counted and cached on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rstar2_env.core.net.chat_endpoint import ChatEndpoint
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A reply, what it cost, and whether it came from the cache, where it costs nothing.
+    """A reply, its cost, and whether it came from the cache, in which case it costs nothing.
 
     Attributes:
         reply: The reply.
@@ -42,7 +42,7 @@ class ClientOptions:
         timeout_s: Seconds to wait for an answer.
         retries: Attempts after the first, on temporary failures.
         limits: Limits of all requests together.
-        cache: File of replies; ``None`` keeps none.
+        cache: File of replies; ``None`` for no cache.
     """
 
     base_url: str
@@ -54,7 +54,7 @@ class ClientOptions:
 
 
 class ChatClient:
-    """Asks an endpoint for replies; any thread may use it. Get one with ``shared_client``.
+    """Requests replies from an endpoint; any thread may use it. Get one from ``shared_client``.
 
     Args:
         options: Its options.
@@ -80,18 +80,18 @@ class ChatClient:
         self._cache = None if options.cache is None else ChatCache(options.cache)
 
     def ask(self, messages: Sequence[Mapping[str, Any]], *, sample: Any = None, **fields: Any) -> Priced:
-        """Ask for the next message of a conversation.
+        """Request the next message of a conversation.
 
         Args:
             messages: The conversation.
-            sample: Tells requests apart that are the same and should have replies of their own, as JSON can hold it.
+            sample: Distinguishes equal requests that should have separate replies; a JSON-compatible value.
             **fields: The other fields of the request.
 
         Raises:
-            BudgetSpentError: The tokens or the money are used up.
-            UnusableReplyError: The endpoint refused the conversation for its content, or it grew longer than the model
-                reads.
-            ServiceError: The endpoint did not answer, or with something else.
+            BudgetSpentError: The token or money budget is spent.
+            UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
+                context.
+            ServiceError: The endpoint did not answer, or answered with something else.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
         if self._cache is not None and (known := self._cache.get(name)) is not None:
@@ -102,25 +102,26 @@ class ChatClient:
                 answer = self._endpoint.ask(messages, **fields)
             except ServiceError as error:
                 end = _ENDS.get(error.cause)
-                # One that is too long at once is a mistake of the request, such as a max_tokens beyond the model.
+                # A conversation that is too long from the start is a mistake in the request, such as a max_tokens
+                # beyond the model.
                 if end is None or (end == "cut" and all(message["role"] != "assistant" for message in messages)):
                     raise
                 raise UnusableReplyError(end, str(error)) from error
             reply = read_reply(answer, self._endpoint.url)
             self._pace.add(reply.usage.tokens or 0)
             cost = self.meter.add(reply.usage)
-        # A reply that cannot be played is requested again after a resume.
+        # A reply that cannot be played is not cached, so it is requested again after a resume.
         if self._cache is not None and reply.trouble is None:
             self._cache.put(name, answer)
         return Priced(reply, cost, False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: another process has a client, and budgets, of its own."""
+        """Pickle the options: another process has its own client and budgets."""
         return shared_client, (self._options,)
 
 
 def shared_client(options: ClientOptions) -> ChatClient:
-    """The client of these options, the same for all who ask for it while one of them has it.
+    """Return the client with these options; callers share it as long as any of them keeps it.
 
     Raises:
         ConfigurationError: The address or a number is invalid, or the cache cannot be used.

@@ -1,6 +1,6 @@
-"""Limits on what a run asks of an endpoint: how fast, how many tokens, how much money.
+"""Limits on a run's requests to an endpoint: rate, tokens, money.
 
-Covered: limits that all threads of a process share. Not covered: what other processes ask of the same endpoint.
+Covered: limits that all threads of a process share. Not covered: other processes' requests to the same endpoint.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class ChatLimits(CheckedOptions):
-    """Limits of everything that a process asks of an endpoint.
+    """Limits of all requests of a process to an endpoint.
 
     Attributes:
-        in_flight: Requests at the same time; ``None`` for as many as there are workers.
-        requests_per_minute: Requests that are sent in a minute, evenly spread.
-        tokens_per_minute: Tokens that are read and written in a minute, on average.
-        max_tokens: Tokens that may be read and written altogether.
-        max_cost: Money that may be spent altogether.
-        input_price: Price of a million tokens that are read; an endpoint that says the cost of a reply is believed.
-        output_price: Price of a million tokens that are written.
+        in_flight: Concurrent requests; ``None`` for the number of workers.
+        requests_per_minute: Requests sent per minute, evenly spread.
+        tokens_per_minute: Tokens read and written per minute, on average.
+        max_tokens: Budget of tokens read and written, in total.
+        max_cost: Budget of money, in total.
+        input_price: Price of a million input tokens; a cost that the endpoint reports takes precedence.
+        output_price: Price of a million output tokens.
 
     Raises:
         ConfigurationError: A number is out of its range, or only one price is given.
@@ -99,14 +99,14 @@ class Meter:
             Its cost; ``None`` if neither the endpoint reports it nor prices are given.
 
         Raises:
-            ServiceError: There is a budget, and the endpoint does not say what counts towards it.
+            ServiceError: There is a budget, and the endpoint does not report what counts towards it.
         """
         cost, tokens = self._cost(usage), usage.tokens
         if (self._limits.max_tokens is not None and tokens is None) or (
             self._limits.max_cost is not None and cost is None
         ):
             lacking = "usage" if tokens is None else "cost, and no prices are given (limits.input_price, output_price)"
-            raise ServiceError(f"{self._url} does not say the {lacking} of a reply, so no budget can be kept.")
+            raise ServiceError(f"{self._url} does not report the {lacking} of a reply, so no budget can be enforced.")
         with self._lock:
             self.tokens += tokens or 0
             self.cost += cost or 0.0
@@ -122,9 +122,9 @@ class Meter:
 
 
 class Pace:
-    """Holds requests back so that all threads together stay within the rates.
+    """Delays requests so that all threads together stay within the rates.
 
-    Requests are spread evenly. The tokens of a reply are known afterwards, so they delay the requests that follow.
+    Requests are spread evenly. The tokens of a reply are known only afterwards, so they delay later requests.
 
     Args:
         limits: The rates.
@@ -139,7 +139,7 @@ class Pace:
 
     @contextmanager
     def seat(self) -> Iterator[None]:
-        """One of the requests in flight."""
+        """Occupy one of the places of requests in flight."""
         if self._seats is None:
             yield
         else:
@@ -155,11 +155,11 @@ class Pace:
                 if wait <= 0:
                     self._free = now + self._request_s
                     return
-            # Threads that were held back together do not send together.
+            # Threads that were delayed together do not send at the same time.
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for so many seconds, as the endpoint asked one of the threads."""
+        """Delay all requests by some seconds, as the endpoint requested."""
         with self._lock:
             self._held = max(self._held, time.monotonic() + seconds)
 

@@ -31,7 +31,7 @@ class NativeCall:
     arguments: str
 
     def record(self) -> dict[str, Any]:
-        """The call as a request's assistant message holds it."""
+        """Return the call in the form of a request's assistant message."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
@@ -42,7 +42,7 @@ class Usage:
     Attributes:
         prompt_tokens: Tokens read; ``None`` if the endpoint does not report them.
         completion_tokens: Tokens written, including reasoning; ``None`` if the endpoint does not report them.
-        cost: Money, where the endpoint says it.
+        cost: Money; ``None`` if the endpoint does not report it.
     """
 
     prompt_tokens: int | None = None
@@ -64,8 +64,8 @@ class ChatReply:
     Attributes:
         text: Its text; empty if it has none.
         calls: Its native tool calls, in order.
-        finish: Why it ended, in the endpoint's word (``stop``, ``length``, ``tool_calls``, ``content_filter``).
-        refusal: The endpoint's words, where it refused to give a text.
+        finish: Reason of its end, in the endpoint's word (``stop``, ``length``, ``tool_calls``, ``content_filter``).
+        refusal: The endpoint's message, if it refused to reply.
         usage: Its tokens and cost.
     """
 
@@ -77,13 +77,13 @@ class ChatReply:
 
     @property
     def trouble(self) -> tuple[ReplyEnd, str] | None:
-        """Why it cannot be played as a turn, as an episode's end and in words; ``None`` if it can."""
+        """Why it cannot be played as a turn, as an episode's end and a message; ``None`` if it can."""
         if self.refusal or self.finish == "content_filter":
             return "refused", f"The endpoint refused to reply: {self.refusal or 'its content filter'}."
         if self.finish == "length":
             return "cut", f"The reply was cut at the limit of its tokens; it begins {self.text[:_SHOWN_CHARS]!r}."
         if not self.calls and not self.text.strip():
-            return "no_text", f"The reply has no text and no call (its end: {self.finish or 'not told'})."
+            return "no_text", f"The reply has no text and no call (its end: {self.finish or 'not reported'})."
         return None
 
 
@@ -95,7 +95,7 @@ def read_reply(answer: Any, url: str) -> ChatReply:
         url: The endpoint, for the message.
 
     Raises:
-        ServiceError: It is something else.
+        ServiceError: The answer is not a chat completion.
     """
     try:
         choice = answer["choices"][0]

@@ -78,7 +78,7 @@ def test_without_prices_there_is_no_cost() -> None:
     [(ChatLimits(max_tokens=5), Usage(), "usage"), (ChatLimits(max_cost=5.0), Usage(1, 1), "cost, and no prices")],
 )
 def test_a_budget_that_cannot_be_kept_is_told(limits: ChatLimits, usage: Usage, lacking: str) -> None:
-    with pytest.raises(ServiceError, match=f"does not say the {lacking}"):
+    with pytest.raises(ServiceError, match=f"does not report the {lacking}"):
         Meter(limits, "u").add(usage)
 
 
