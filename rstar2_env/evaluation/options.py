@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.options.declare import CheckedOptions, Count, Seed
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec, NamedEnv, find_env
 from rstar2_env.env.options import env_options as typed_env_options
@@ -76,6 +77,44 @@ class EvaluationOptions(CheckedOptions):
     scores: str | Sequence[ScoreSpec] = ()
     baseline: str | os.PathLike[str] | None = None
     repeat: bool = False
+
+
+class EvaluationKeywords(TypedDict, total=False):
+    """Keywords of ``evaluate`` that are fields of ``EvaluationOptions``: all except ``agent``."""
+
+    agent_options: Mapping[str, Any] | None
+    model: str | os.PathLike[str] | LoadedModel | None
+    engine: str
+    engine_options: Mapping[str, Any] | None
+    model_options: Mapping[str, Any] | PolicyOptions | None
+    problems: ProblemSpec | None
+    split: str
+    episodes: Count | None
+    n: Count
+    k: Sequence[int] | None
+    seed: Seed
+    workers: Count | None
+    env_options: Mapping[str, Any] | None
+    wrappers: str | Sequence[PartSpec]
+    judge: PartSpec | None
+    scores: str | Sequence[ScoreSpec]
+    baseline: str | os.PathLike[str] | None
+    repeat: bool
+
+
+def options_from_keywords(agent: str | Callable[[], AnyAgent] | None, keywords: Mapping[str, Any]) -> EvaluationOptions:
+    """Make the options from the keywords of ``evaluate``.
+
+    Raises:
+        ConfigurationError: A keyword is unknown, or a value does not fit its option.
+    """
+    known = [field.name for field in fields(EvaluationOptions)]
+    for name in keywords:
+        if name not in known:
+            raise UnknownOptionError(
+                f"evaluate() has no option {name!r}.{did_you_mean(name, known)} Options: {', '.join(known)}."
+            )
+    return EvaluationOptions(agent=agent, **keywords)
 
 
 @dataclass(frozen=True)

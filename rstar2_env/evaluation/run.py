@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import read_part
@@ -21,7 +21,7 @@ from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of
-from rstar2_env.evaluation.options import EvaluationOptions, make_parts
+from rstar2_env.evaluation.options import EvaluationKeywords, EvaluationOptions, make_parts, options_from_keywords
 from rstar2_env.evaluation.play.agent_crew import AgentCrew, MakeEnv
 from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
@@ -53,7 +53,7 @@ def evaluate(
     keep: bool = True,
     progress: Progress | None = None,
     stop: Stop | None = None,
-    **options: Any,
+    **options: Unpack[EvaluationKeywords],
 ) -> EvalResult:
     """Let an agent or a model play an environment.
 
@@ -74,13 +74,14 @@ def evaluate(
         **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``n``, ``k``, ``seed``, ...
 
     Raises:
-        ConfigurationError: The options contradict each other; an unlimited source needs ``episodes``; a score needs
+        ConfigurationError: An option is unknown; the options contradict each other; an unlimited source needs
+        ``episodes``; a score needs
             what the player does not have.
         UnknownNameError: No agent, engine, judge, environment part or family has that name.
         Exception: An error that the agent or the environment raised, with a note on the problem; ``out`` keeps the
             episodes played so far.
     """
-    asked = EvaluationOptions(agent=agent, **options)
+    asked = options_from_keywords(agent, options)
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     parts = make_parts(env_id, asked)
