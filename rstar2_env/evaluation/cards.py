@@ -1,7 +1,7 @@
 """Descriptions of environments, made from their docstring, their signature and a played episode.
 
 Covered: the line, knobs and baseline of every id, the card of one, and the gallery docs/environments.md. Not covered:
-how it looks on a terminal (see ``rstar2_env.cli.envs``).
+the layout on a terminal (see ``rstar2_env.cli.envs``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
-"""Of an episode of more messages, those that the gallery shows."""
+"""Messages that the gallery shows of a longer episode."""
 
 _INTRODUCTION = """\
 # Environments
@@ -76,7 +76,7 @@ class Card:
 
     Attributes:
         env_id: Its Gymnasium id.
-        line: What it is, in a line.
+        line: Description in one line.
         knobs: Its own arguments with their defaults.
         baseline: Mean reward of a random player; "" if not stated.
         text: The whole docstring.
@@ -94,7 +94,7 @@ class Card:
 
     @property
     def knobs_text(self) -> str:
-        """The knobs as a call would give them."""
+        """The knobs, written as arguments of a call."""
         return ", ".join(f"{name}={value!r}" for name, value in self.knobs.items())
 
     @property
@@ -103,7 +103,7 @@ class Card:
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the card as JSON values."""
         return {
             "what": self.line,
             "knobs": {name: value if _is_plain(value) else repr(value) for name, value in self.knobs.items()},
@@ -113,7 +113,7 @@ class Card:
 
 
 def environment_ids() -> list[str]:
-    """Every id of this package, and of the distributions that joined it."""
+    """Every id of this package and of installed distributions that register their own."""
     return sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" or name in plugin_ids)
 
 
@@ -121,7 +121,7 @@ def card(env_id: str) -> Card:
     """The card of an environment.
 
     Raises:
-        UnknownNameError: No environment of this package, or of one that joined it, has that id.
+        UnknownNameError: No environment of this package or of an installed distribution has that id.
     """
     if env_id not in environment_ids():
         raise UnknownNameError("environment", env_id, environment_ids())
@@ -141,7 +141,7 @@ def card(env_id: str) -> Card:
 
 
 def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
-    """One episode, played by the environment's own ``oracle_turn`` where it has one, else by the agent ``oracle``.
+    """Play one episode with the environment's ``oracle_turn`` if it has one, else with the agent ``oracle``.
 
     Args:
         env_id: The environment.
@@ -175,7 +175,7 @@ def gallery() -> str:
 
 
 def written(messages: list[Message], *, longest: int | None = None) -> str:
-    """Messages as Markdown: the role, and the text in a fence that nothing in it can close."""
+    """Format messages as Markdown: the role, and the text in a fence longer than any in it."""
     parts = []
     for message in messages:
         text = message.content if longest is None else _shortened(message.content, longest)
@@ -185,7 +185,7 @@ def written(messages: list[Message], *, longest: int | None = None) -> str:
 
 
 class _LostError(Exception):
-    """The reference player does not know how to go on."""
+    """The reference player cannot choose a next turn."""
 
 
 class _Reference:
@@ -230,7 +230,7 @@ def _chapter(each: Card) -> str:
 
 
 def _played(episode: Episode) -> str:
-    """An episode as Markdown; of a long one its beginning and its end."""
+    """Format an episode as Markdown; a long one is shortened to its beginning and end."""
     messages = [message for message in episode.messages if message.role != "system"]
     left_out = len(messages) - _FIRST_MESSAGES - _LAST_MESSAGES
     first = messages if left_out <= 0 else messages[:_FIRST_MESSAGES]

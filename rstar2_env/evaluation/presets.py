@@ -1,7 +1,7 @@
 """Evaluations by name: the settings under which a paper reports its figures.
 
-A preset is what a suite's file may say (``rstar2_env.evaluation.suite``): options that everything given goes over, and
-sets of problems where none are given.
+A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options that all given options override,
+and sets of problems for when none are given.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PRESETS: dict[str, Mapping[str, Any]] = {
 
 
 def preset(name: str) -> Mapping[str, Any]:
-    """The preset of that name.
+    """Return the preset of a name.
 
     Raises:
-        UnknownNameError: There is none; the message suggests the nearest name.
+        UnknownNameError: There is no such preset; the message suggests the nearest name.
     """
     if name not in PRESETS:
         raise UnknownNameError("preset", name, PRESETS)

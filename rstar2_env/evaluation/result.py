@@ -97,7 +97,7 @@ class EvalResult:
 
     @cached_property
     def figures(self) -> IntervalFigures:
-        """The figures with their intervals, those of several samples among them."""
+        """The figures with their intervals, including those of several samples."""
         return figures_of(self.tally, self.ks, seed=self.run["seed"])
 
     @cached_property
@@ -167,7 +167,7 @@ class EvalResult:
         return {**self.summary.figures(), **self.figures.numbers()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures, without the episodes, as JSON can hold them; see docs/evaluation.md."""
+        """Return the figures, without the episodes, as JSON values; see docs/evaluation.md."""
         numbers = self.figures.numbers()
         summary = self.summary.to_dict()
         return {

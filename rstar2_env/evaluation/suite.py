@@ -80,7 +80,7 @@ class SuiteResult:
         return {name: _mean([one[name] for one in every]) for name in shared}
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of every set, and their mean, as JSON can hold them."""
+        """Return the figures of every set and their mean as JSON values."""
         return {
             "sets": {name: result.to_dict() for name, result in self.results.items()},
             "mean": self.mean(),
@@ -92,7 +92,7 @@ def read_suite(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the file of a suite, in TOML, YAML or JSON.
 
     Raises:
-        ConfigurationError: It cannot be read, or is not valid; the message names the file.
+        ConfigurationError: The file cannot be read or is not valid; the message names it.
     """
     return read_mapping(Path(path))
 
@@ -106,7 +106,7 @@ def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None
         last: Options that override those of each set too.
 
     Raises:
-        ConfigurationError: An option is unknown, or a set has no name that a folder may have.
+        ConfigurationError: An option is unknown, or the name of a set is not a valid folder name.
         UnknownNameError: There is no such preset.
     """
     named = [layer["preset"] for layer in (*layers, last or {}) if layer.get("preset") is not None]
@@ -192,7 +192,7 @@ def run_suite(
 
 
 def _check_set(name: str, options: Mapping[str, Any]) -> None:
-    """Check what needs no model, so that a mistake in the last set is reported before the first set is played."""
+    """Make the checks that need no model; a mistake in any set is reported before the first is played."""
     env = options.get("env")
     if env is None:
         raise ConfigurationError(f"{_what(name)} names no environment: give env, such as rstar2/MathTool-v0.")

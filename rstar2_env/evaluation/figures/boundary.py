@@ -55,7 +55,7 @@ class Boundary:
         return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
 
     def record(self) -> dict[str, Any]:
-        """The sets as JSON can hold them."""
+        """Return the sets as JSON values."""
         names = (*SETS, "consolidation")
         intervals = {}
         for name in names:
@@ -111,7 +111,7 @@ def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") 
 
 
 def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, name: str) -> None:
-    """Check that a baseline has some of the problems that will be played.
+    """Check that a baseline has at least one of the problems to play.
 
     Args:
         baseline: Counts of the baseline's episodes.
@@ -119,7 +119,7 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
         name: Path of the baseline.
 
     Raises:
-        ConfigurationError: It has none of them.
+        ConfigurationError: The baseline has none of the problems.
     """
     ids = list(problem_ids)
     if None not in ids and not any(problem in baseline.problems for problem in ids):
@@ -133,7 +133,7 @@ def tally_of_run(path: str | os.PathLike[str]) -> EpisodeTally:
     """Count the episodes of an evaluation, from a run's folder or a file.
 
     Raises:
-        ConfigurationError: It is not an evaluation.
+        ConfigurationError: The run or file is not an evaluation.
     """
     run = read_run(path)
     steps = run.evaluated_steps

@@ -19,7 +19,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray
 
 RESAMPLES = 2000
-"""How often a bootstrap or a permutation test draws, unless told otherwise."""
+"""Default number of draws of a bootstrap or a permutation test."""
 
 _CELLS = 1 << 21
 """Cells of the largest array that a bootstrap makes: it bounds memory, whatever the number of problems."""
@@ -33,7 +33,7 @@ class Interval:
         value: The estimate; NaN when nothing counts.
         low: Lower end; NaN with fewer than two problems, which are too few for an interval.
         high: Upper end; NaN as ``low``.
-        level: How often such an interval covers the value that infinitely many such problems would give.
+        level: Probability that such an interval covers the value for infinitely many such problems.
     """
 
     value: float
@@ -51,7 +51,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     Args:
         n: Samples that were drawn.
         correct: Number of right samples.
-        k: Samples that one may draw, at most n.
+        k: Number of samples drawn, at most n.
 
     Raises:
         ConfigurationError: ``k`` is not between 1 and n, or ``correct`` not between 0 and n.
@@ -63,9 +63,9 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def avg_at_k(n: int, correct: int, k: int) -> float:
-    """Expected share of right ones among k samples, from n samples of a problem.
+    """Expected share of right samples among k, from n samples of a problem.
 
-    It is ``correct / n`` for every k: k says only how many samples one mean was meant to be over.
+    It is ``correct / n`` for every k: k only names the number of samples of one mean.
 
     Args:
         n: Samples that were drawn.
@@ -112,7 +112,7 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
         rivals = [count for count in wrong.values() if count >= most]
         if most * (1 + len(rivals)) + n - right - sum(rivals) < k:
             continue  # so few votes for each cannot be k
-        # Answers that are too rare to reach `most` have no limit, nor have samples without an answer.
+        # Answers that are too rare to reach `most` have no limit, and neither do samples without an answer.
         others = _binomial(n - right - sum(rivals), chance, k)
         ties = np.zeros((min(len(rivals), k // most) + 1, k + 1))
         ties[0, : len(others)] = others
@@ -126,11 +126,11 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
 def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95) -> Interval:
     """Mean over problems, with the percentile interval of the bootstrap.
 
-    Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3. Where every problem has the same value
-    the interval has no width, however few the problems are; ``unanimous`` has one for shares.
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3. If every problem has the same value,
+    the interval has no width, however few problems there are; ``unanimous`` gives an interval for shares.
 
     Args:
-        values: One number a problem, of shape (problems,); NaN where a problem has none, which leaves it out.
+        values: One number a problem, of shape (problems,); a problem with NaN is left out.
         seed: Seed of the draws.
         resamples: Number of draws.
         level: Level of the interval, between 0 and 1.
@@ -186,7 +186,7 @@ def bootstrap_shares(
         value = float(over[:, figure].sum() / total) if total > 0 else math.nan
         low = high = math.nan
         if np.count_nonzero(under[:, figure]) > 1:
-            # A draw in which nothing counts says nothing.
+            # A draw in which nothing counts is left out.
             shares = above[below > 0] / below[below > 0]
             low, high = (float(end) for end in np.quantile(shares, [(1 - level) / 2, (1 + level) / 2]))
         found.append(Interval(value, low, high, level))
@@ -194,7 +194,7 @@ def bootstrap_shares(
 
 
 def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
-    """Interval of a share that is 0, or 1, in every problem, for which a bootstrap interval would have no width.
+    """Interval of a share that is 0 in every problem, or 1; a bootstrap interval would have no width.
 
     The exact interval of a binomial share at its end (Clopper and Pearson, Biometrika 26, 1934): ``1 - a ** (1 / m)``
     from there, with half of ``1 - level`` as a. It holds for any values between 0 and 1, as a problem above 0
@@ -202,11 +202,11 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
 
     Args:
         value: 0 or 1.
-        problems: How many problems, m.
+        problems: Number of problems, m.
         level: Level of the interval, between 0 and 1.
 
     Raises:
-        ConfigurationError: The value is neither, there is no problem, or the level is out of its range.
+        ConfigurationError: The value is neither 0 nor 1, there is no problem, or the level is out of its range.
     """
     _check_draws(1, level)
     if value not in (0.0, 1.0) or problems < 1:
@@ -218,7 +218,7 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
 def paired(
     a: FloatArray, b: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> tuple[Interval, float]:
-    """Difference of two runs by problem, and the probability of one as large by chance.
+    """Difference of two runs by problem, and the probability of a difference as large by chance.
 
     The test flips the sign of each problem's difference (the permutation test of matched pairs: Good, Permutation,
     Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7): every combination of signs if there are no
@@ -277,7 +277,7 @@ def _check_draws(resamples: int, level: float) -> None:
 
 
 def _binomial(n: int, chance: float, most: int) -> FloatArray:
-    """Chances of 0 to min(n, most) successes in n trials, of shape (min(n, most) + 1,)."""
+    """Probabilities of 0 to min(n, most) successes in n trials, of shape (min(n, most) + 1,)."""
     if chance >= 1.0:
         found = np.zeros(min(n, most) + 1)
         if n <= most:
@@ -306,7 +306,7 @@ def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
 
 
 def _draws(problems: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """How often each problem is drawn, in chunks of shape (some, problems) that add up to ``resamples`` rows."""
+    """Number of draws of each problem, in chunks of shape (some, problems) that add up to ``resamples`` rows."""
     for rows in _chunks(problems, resamples):
         counts = np.empty((rows, problems))
         for row in range(rows):

@@ -95,11 +95,11 @@ class Summary:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON can hold them."""
+        """Return the figures as JSON values."""
         return asdict(self)
 
     def figures(self) -> dict[str, float | None]:
-        """The figures by the names of training's metrics; ``None`` for one without data.
+        """The figures by the names of training's metrics; ``None`` for a figure without data.
 
         Returns:
             ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all episodes), the figures of

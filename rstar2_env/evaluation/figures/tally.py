@@ -26,7 +26,7 @@ _DIFFICULTY = ("difficulty", "level")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The facts that an episode's line holds in addition to the episode.
+    """Facts in an episode's line in addition to the episode.
 
     Attributes:
         start: Number of its start; it identifies a problem without an id.
@@ -61,7 +61,7 @@ class About:
 
 
 def cause_of(episode: Episode) -> str:
-    """The reason why an episode failed, in one line."""
+    """Return the reason why an episode failed, in one line."""
     lines = (episode.error or "").strip().splitlines()
     return lines[-1].strip() if lines else "the tool or the grader did not answer"
 
@@ -80,7 +80,7 @@ class ProblemTally:
         source: Source of the problem.
         difficulty: Its difficulty.
         counts: Sums over its episodes that count, in the order of ``COUNTS``.
-        wrong: How often each wrong answer was given; the remaining wrong episodes gave none.
+        wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
         chains: Episodes with a right answer and a right chain.
         unjudged: Episodes with a right answer whose chain was not judged.
         rewards: For each reward component and score, its sum and the number of episodes that have it.

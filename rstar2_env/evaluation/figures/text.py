@@ -17,11 +17,11 @@ from rstar2_env.evaluation.figures.summary import Estimate, Summary
 _USAGE = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "cost": "cost"}
 
 NOTHING = "–"
-"""Stands where there is no figure."""
+"""Shown in place of a missing figure."""
 
 
 def summary_rows(summary: Summary) -> dict[str, str]:
-    """The figures by name, in the order in which they are shown."""
+    """Return the figures by name, in the order of display."""
     after = {
         "reward": {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()},
         "tool_error_share_correct": {

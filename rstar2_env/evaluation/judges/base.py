@@ -1,7 +1,7 @@
 """The protocol and the registry of judges of chains of thought.
 
 CoT-pass@k (Wen et al., Reinforcement Learning with Verifiable Rewards Implicitly Incentivizes Correct Reasoning in Base
-LLMs, arXiv 2506.14245) counts a sample as right only if its answer and its chain of thought are. A judge is
+LLMs, arXiv 2506.14245) counts a sample as right only if both its answer and its chain of thought are right. A judge is
 asked about samples whose answer is right; the others need none.
 """
 
@@ -23,7 +23,7 @@ class JudgedChain:
     """Input of a judge.
 
     Attributes:
-        question: The problem, or the first message of the episode where only the environment knows it.
+        question: The problem, or the first message of the episode if only the environment has the problem.
         gold: The gold answer; ``None`` if it is unknown.
         episode: The episode, with the whole conversation and the status of every call.
     """
@@ -34,7 +34,7 @@ class JudgedChain:
 
 
 class ChainJudge(Protocol):
-    """Judges chains of thought; several threads ask it at once."""
+    """Judges chains of thought; several threads call it at the same time."""
 
     def __call__(self, chain: JudgedChain) -> bool | None:
         """Return whether every step of the chain holds; ``None`` if undecided."""
@@ -56,8 +56,8 @@ def make_judge(written: PartSpec) -> ChainJudge:
         written: A name of ``JUDGES`` or the user's own code, with or without options.
 
     Raises:
-        UnknownNameError: There is no judge of that name.
-        ConfigurationError: An option does not fit, or what was made cannot be called.
+        UnknownNameError: There is no judge with that name.
+        ConfigurationError: An option does not fit, or the made object is not callable.
     """
     made: Any = make_part(JUDGES, written)
     if not callable(made):

@@ -28,11 +28,11 @@ class ChainModelJudge:
 
     Args:
         base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
-        model: The model's name there.
-        times: How often each chain is judged.
+        model: The model's name at the endpoint.
+        times: Number of verdicts on each chain.
         decide: Which votes make a chain right: ``"any"``, ``"majority"`` (more than half) or ``"all"``.
         temperature: Sampling temperature.
-        max_tokens: Most tokens of a reply.
+        max_tokens: Maximum number of tokens of a reply.
         max_chars: Longest chain that is judged, in characters; a longer one gets no verdict.
         api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
         timeout_s: Seconds to wait for a reply.

@@ -1,4 +1,4 @@
-"""``statuses``: a chain is wrong if too many of its tool calls failed. It needs no model, and reads no words."""
+"""``statuses``: a chain is wrong if too many of its tool calls failed. It needs no model and does not read the text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.evaluation.judges.base import JUDGES, JudgedChain
 
 @dataclass(frozen=True)
 class StatusesJudge(CheckedOptions):
-    """A call with the status of an error is a wrong step.
+    """Judge in which a call with an error status is a wrong step.
 
     Attributes:
         errors: Maximum number of errors in a right chain.
@@ -24,7 +24,7 @@ class StatusesJudge(CheckedOptions):
     last: bool = False
 
     def __call__(self, chain: JudgedChain) -> bool:
-        """Whether the calls of the chain went well."""
+        """Return whether the chain has few enough errors."""
         wrong = [status.is_error for status in chain.episode.statuses if status.counts]
         if self.last:
             return not wrong or not wrong[-1]

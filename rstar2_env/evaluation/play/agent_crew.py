@@ -1,4 +1,4 @@
-"""Agents as players of an evaluation: one environment and one agent to each worker thread.
+"""Agents as players of an evaluation: one environment and one agent in each worker thread.
 
 The sandbox and the verifier are shared by all threads of the process. Not covered: agents
 (``rstar2_env.env.agent``).
@@ -39,7 +39,7 @@ class AgentCrew:
 
     Args:
         make_env: Makes an environment.
-        agent: Name of an agent, or one's own code, alone or with options; or a function that makes one.
+        agent: Name of an agent, or the user's own code, alone or with options; or a function that makes one.
         options: Options of an agent given by name.
         workers: Threads.
         judge: Judges chains of thought.
@@ -49,7 +49,7 @@ class AgentCrew:
 
     Raises:
         ConfigurationError: The options do not fit.
-        UnknownNameError: There is no agent of that name.
+        UnknownNameError: There is no agent with that name.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class AgentCrew:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The agent's name and options, but for those that change no turn."""
+        """The agent's name and options, except those that change no turn."""
         incidental: Collection[str] = getattr(self._players[0].agent, "incidental", ())
         options = {name: value for name, value in self._options.items() if name not in incidental}
         return {"agent": agent_name(self._agent), "agent_options": options}
@@ -85,7 +85,7 @@ class AgentCrew:
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
-        """One thread for each worker that has something to do; see ``Crew``."""
+        """One thread for each worker with a task; see ``Crew``."""
         while len(self._players) < min(self._workers, count):
             self._players.append(self._player())
         return [
@@ -105,7 +105,7 @@ class AgentCrew:
         env = self._make_env()
         if not isinstance(self._agent, str):
             return _Player(env, self._agent())
-        # By name, not by import: the ground floor knows no agent.
+        # Found by name, not by import: this layer does not import agents.
         package = importlib.import_module("rstar2_env.agents")
         part = read_part(self._agent, "agent")
         options = {**self._options, **part.options}

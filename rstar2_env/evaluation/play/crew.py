@@ -1,7 +1,7 @@
 """Players of an evaluation's episodes, many at a time, and the loop that collects the episodes.
 
-Covered: results arrive in the caller's thread, one by one, in the order in which they end; an error or Ctrl-C stops
-what has not begun. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
+Covered: results arrive in the caller's thread, one by one, in the order in which they end; after an error or Ctrl-C no
+episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
-"""Says whether the chain of an episode is right; called outside the caller's thread, by several threads at once."""
+"""Returns whether the chain of an episode is right; called by several threads at once, not the caller's."""
 
 
 class Tasks:
@@ -35,7 +35,7 @@ class Tasks:
         self._lock = threading.Lock()
 
     def take(self) -> Task | None:
-        """The next one; ``None`` when there is none."""
+        """Return the next task; ``None`` when none remains."""
         with self._lock:
             return next(self._tasks, None)
 
@@ -55,12 +55,12 @@ class Crew(Protocol):
 
     @property
     def determinism(self) -> str:
-        """How far the same seeds give the same episodes, in a sentence."""
+        """Whether the same seeds give the same episodes, in a sentence."""
         ...
 
     @property
     def lacking(self) -> Mapping[Need, str]:
-        """Needs of scores that it cannot meet, with reasons, as ``check_needs`` takes them."""
+        """Needs of scores that the player cannot meet, with reasons, as ``check_needs`` takes them."""
         ...
 
     def threads(
@@ -70,15 +70,15 @@ class Crew(Protocol):
 
         Args:
             tasks: The tasks to play.
-            count: How many they are.
+            count: Number of tasks.
             results: Takes the episodes, and errors.
-            stop: Once it is requested nothing new begins.
+            stop: Once a stop is requested, no task begins.
             scores: Scores the episodes before they are put.
         """
         ...
 
     def close(self) -> None:
-        """Give up what is still in flight, and free environments and engines."""
+        """Cancel the episodes in flight, and free environments and engines."""
         ...
 
 
@@ -90,7 +90,7 @@ def drive(
     stop: Stop,
     scores: EpisodeScores | None = None,
 ) -> None:
-    """Let a crew play tasks; returns when all are played, or when it was stopped and what was in flight has ended.
+    """Let a crew play tasks; return when all are played, or after a stop when the episodes in flight have ended.
 
     Ctrl-C stops, unless the caller handles it; a second Ctrl-C does not wait for episodes in flight.
 

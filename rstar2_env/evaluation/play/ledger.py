@@ -1,6 +1,6 @@
 """The state of a running evaluation: its finished episodes, their counts, and their lines in the file.
 
-Covered: bounded memory, since episodes are kept only if the caller asks for it and no file holds them. Not covered:
+Covered: bounded memory, since episodes are kept only on request and if no file holds them. Not covered:
 the file itself (``rstar2_env.evaluation.play.log``).
 """
 
@@ -28,7 +28,7 @@ class Ledger:
 
     Attributes:
         tally: Their counts.
-        count: How many are there.
+        count: Number of finished episodes.
         first: The player's texts in each of the first episodes, by number.
     """
 
@@ -47,7 +47,7 @@ class Ledger:
         return None if self._kept is None else tuple(self._kept[index] for index in sorted(self._kept))
 
     def write_to(self, log: EvalLog) -> None:
-        """Write every episode from now on into a file."""
+        """Write every further episode to a file."""
         self._log = log
 
     def missing(self) -> Iterator[Task]:

@@ -171,7 +171,7 @@ class EvalLog:
             theirs = record.get("run")
             theirs = {**_LATER, **theirs} if isinstance(theirs, Mapping) else theirs
             if theirs != run or (task is not None and not _fits(episode, task)):
-                other = difference(theirs, run) or "its problems or seeds are others"
+                other = difference(theirs, run) or "its problems or seeds differ"
                 raise ConfigurationError(
                     f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
                     "environment, agent, problems, options and seed, or choose another file."
@@ -223,7 +223,7 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
 
 
 _LATER = {"n": 1}
-"""Options that files of earlier versions lack, with their values then."""
+"""Options that files of earlier versions lack, with the values that those versions used."""
 
 
 def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:

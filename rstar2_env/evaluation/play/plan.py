@@ -27,7 +27,7 @@ class Task:
         seed: Seed of the environment's ``reset``, the same for all samples of a start.
         problem: Its problem; ``None`` leaves the choice to the environment.
         start: Number of its start.
-        sample: Which sample of the start it is, from 0.
+        sample: Number of the sample within its start, from 0.
         draws: Seed of the player's draws, its own for each sample.
     """
 
@@ -67,10 +67,10 @@ class EvaluationPlan:
 
     def __getitem__(self, index: int) -> Task:
         if not 0 <= index < len(self):
-            raise IndexError(f"The plan has {len(self)} episodes, and none of the index {index}.")
+            raise IndexError(f"The plan has {len(self)} episodes, and no episode with the index {index}.")
         start, sample = divmod(index, self.samples)
         seed = _seed(self._seed, start)
-        # The first sample of a start draws as the only one would.
+        # The first sample of a start has the same draws as a single sample.
         draws = seed if sample == 0 else _seed(self._seed, start, sample)
         return Task(index, seed, self._problems[start], start, sample, draws)
 
@@ -84,7 +84,7 @@ def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) 
     Args:
         env: The environment.
         problems: A source as ``load_problems`` takes it; ``None`` means the environment's own problems.
-        split: Split of the problems, where the source has splits.
+        split: Split of the problems, if the source has splits.
     """
     if problems is not None:
         return load_problems(problems, split=split)
@@ -109,7 +109,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
     if episodes is None:
         if not isinstance(source, FiniteSource):
             what = f"{source.name} never ends" if source else "The environment has no list of problems"
-            raise ConfigurationError(f"{what}: say how many episodes to play.", option="episodes")
+            raise ConfigurationError(f"{what}: give the number of episodes to play.", option="episodes")
         problems = list(source)
     else:
         problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)

@@ -41,19 +41,19 @@ _JUDGES = 16
 
 
 class NothingPlayedError(Rstar2Error, RuntimeError):
-    """Every episode so far ended ``unavailable``; the message says why one did."""
+    """Every episode so far ended ``unavailable``; the message has the reason of one of them."""
 
 
 @dataclass(frozen=True)
 class PolicyOptions(CheckedOptions):
-    """How a model is loaded, how it samples, and what an episode may use; the names are those of training.
+    """Options of loading a model, of sampling and of an episode's budgets; the names are those of training.
 
     Attributes:
         temperature: Sampling temperature; 0 is greedy.
         top_p: Nucleus sampling threshold; 1 disables it.
         top_k: Sample from the k most likely tokens; 0 disables it.
         max_episode_tokens: Token budget of an episode after its prompt, including the environment's tokens.
-        max_turn_tokens: Token budget of one turn; ``None`` allows what is left of the episode's budget.
+        max_turn_tokens: Token budget of one turn; ``None`` allows the rest of the episode's budget.
         max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
             ``None`` for no limit. With a limit the figures depend on the machine's load.
         max_in_flight: Largest number of episodes played at the same time.
@@ -134,7 +134,7 @@ def load_policy(
 
     Args:
         path: Folder or hub name of the model.
-        options: How.
+        options: Options of loading.
         engine: Name of the engine.
         engine_options: Its options.
         seed: Seeds draws without a seed of their own.
@@ -169,7 +169,7 @@ class PolicyCrew:
     Args:
         make_env: Makes an environment.
         model: The model in its engine; it stays open.
-        options: How it samples, and what an episode may use.
+        options: Options of sampling and of an episode's budgets.
         judge: Judges chains of thought.
 
     Attributes:
@@ -214,12 +214,12 @@ class PolicyCrew:
 
     @property
     def determinism(self) -> str:
-        """The engine's."""
+        """The determinism of the engine."""
         return self._model.determinism
 
     @property
     def lacking(self) -> Mapping[Need, str]:
-        """Log-probabilities, where the engine computes none of given tokens."""
+        """Log-probabilities, if the engine does not compute them for given tokens."""
         from rstar2_env.rollout.engine import Scores as ScoresTokens
 
         if isinstance(self._model.engine, ScoresTokens):
@@ -247,7 +247,7 @@ class PolicyCrew:
         return [self._thread]
 
     def close(self) -> None:
-        """Cancel what is in flight and close the environments."""
+        """Cancel the episodes in flight and close the environments."""
         if self._running is not None and self._thread is not None and self._thread.is_alive():
             loop, running = self._running
             with contextlib.suppress(RuntimeError):  # the loop has just closed
@@ -262,7 +262,7 @@ class PolicyCrew:
         current = asyncio.current_task()
         assert current is not None
         self._running = (asyncio.get_running_loop(), current)
-        # Of episodes that play, those that scores branch off among them.
+        # Including episodes that scores branch off.
         room = asyncio.Semaphore(self._options.max_in_flight)
         offer = partial(OfferedPolicy, self._player, room)
         with ThreadPoolExecutor(_JUDGES, thread_name_prefix="rstar2-judge") as judges:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rstar2_env.rollout import Player
 
 ScoreSpec: TypeAlias = Component | PartSpec
-"""A score as it may be written; see ``make_component``."""
+"""Specification of a score; see ``make_component``."""
 
 NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
@@ -73,7 +73,7 @@ def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None
 
 
 def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
-    """Scores as a file can hold them; component objects are recorded by name."""
+    """Return scores as JSON values; component objects are recorded by name."""
     listed = split_parts(written) if isinstance(written, str) else written
     return [one.name if isinstance(one, Component) else str(read_part(one)) for one in listed]
 
@@ -150,7 +150,7 @@ class OfferedPolicy:
 
     Args:
         player: Plays further episodes.
-        room: Bounds how many play at the same time.
+        room: Limits how many play at the same time.
         group: The episodes that are scored.
     """
 

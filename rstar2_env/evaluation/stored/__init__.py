@@ -1,1 +1,1 @@
-"""What a run kept: finding its episodes by name, playing them again, grading them again."""
+"""Stored episodes of runs: find them by name, replay them, grade them again."""

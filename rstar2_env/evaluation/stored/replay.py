@@ -137,8 +137,8 @@ def _begin(
     way, found = began[0]
     if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
         raise ConfigurationError(
-            f"The problem {episode.problem_id!r} cannot be found: the run says of its problems only that they were "
-            f"{lost!r}. Say where they are.",
+            f"The problem {episode.problem_id!r} cannot be found: the run records its problems only as "
+            f"{lost!r}. Name their source.",
             option="problems",
         )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found

@@ -100,7 +100,7 @@ def regrade(
     Args:
         entries: The episodes.
         verifier: Compares answer and gold answer.
-        setting: What they were played in: its dialect tells the question apart from the instruction around it.
+        setting: Setting of the run; its dialect separates the question from the instruction around it.
         source: Their problems, for gold answers that the run does not keep, and for the questions.
         threads: Number of episodes graded at the same time.
     """

@@ -61,7 +61,7 @@ class Setting:
 
 
 def find_stored(written: str) -> Stored:
-    """The held-out episodes that a name stands for.
+    """Find the held-out episodes that a name refers to.
 
     Args:
         written: ``RUN`` or ``RUN@STEP``.
@@ -88,7 +88,7 @@ def find_stored(written: str) -> Stored:
 
 
 def find_sets(written: str) -> dict[str, Stored]:
-    """The held-out episodes that a name stands for, of every set of a suite.
+    """Find the held-out episodes that a name refers to, for every set of a suite.
 
     Args:
         written: As ``find_stored`` takes it, or the folder of a suite of evaluations.
@@ -123,7 +123,7 @@ class OneStored:
 
 
 def find_episode(written: str, place: str) -> OneStored:
-    """One episode of a run.
+    """Find one episode of a run.
 
     Args:
         written: ``RUN``, or ``RUN@STEP`` for held-out episodes after another step than the last.
@@ -135,7 +135,7 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"An episode is named by its number, or as STEP/GROUP/MEMBER where it was played to train, not {place!r}."
+            f"An episode is named by its number, or as STEP/GROUP/MEMBER if it was played to train, not {place!r}."
         )
     if match[2] is None:
         stored = find_stored(written)
@@ -176,7 +176,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
             str(config.get("split") or ""),
         )
     if not setting.env:
-        raise ConfigurationError(f"{run.path} does not say which environment its episodes were played in.")
+        raise ConfigurationError(f"{run.path} does not record the environment of its episodes.")
     return setting
 
 
@@ -208,7 +208,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
 
 
 def problem_of(source: ProblemSource | None, problem_id: str) -> Problem | None:
-    """The problem of an id; ``None`` if the source does not have it."""
+    """Return the problem with an id; ``None`` if the source does not have it."""
     if source is None or not problem_id:
         return None
     try:

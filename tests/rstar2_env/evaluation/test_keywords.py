@@ -1,7 +1,6 @@
 """The keywords of ``evaluate``: the typed keywords are the options, and a wrong keyword is reported by name."""
 
 from dataclasses import fields
-from typing import get_type_hints
 
 import pytest
 
@@ -11,9 +10,8 @@ from rstar2_env.evaluation.run import evaluate
 
 
 def test_the_typed_keywords_are_the_options_with_their_types():
-    hints = get_type_hints(EvaluationOptions, include_extras=True)
-    expected = {field.name: hints[field.name] for field in fields(EvaluationOptions) if field.name != "agent"}
-    assert get_type_hints(EvaluationKeywords, include_extras=True) == expected
+    expected = {field.name: field.type for field in fields(EvaluationOptions) if field.name != "agent"}
+    assert {name: hint.__forward_arg__ for name, hint in EvaluationKeywords.__annotations__.items()} == expected
     assert EvaluationKeywords.__required_keys__ == frozenset()
 
 
