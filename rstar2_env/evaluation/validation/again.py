@@ -20,7 +20,7 @@ def main() -> None:
     try:
         env = pickle.loads(bytes.fromhex(asked["make"]))()
     except (ImportError, AttributeError) as error:
-        print(json.dumps({"untried": f"it cannot be imported there: {str(error)[:200]}"}))
+        print(json.dumps({"untried": f"it cannot be imported in the other process: {str(error)[:200]}"}))
         return
     try:
         grades = [replayed(env, "again", seed, actions).graded() for seed, actions in asked["plays"]]

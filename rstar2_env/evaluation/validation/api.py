@@ -1,4 +1,4 @@
-"""``validate``: the one function for both, every problem of an environment and the checks of a level."""
+"""``validate``: check every problem of an environment, or make the checks of a level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.evaluation.validation.problems import Validation, validate_probl
 from rstar2_env.problems import ProblemSpec
 
 PLAYS = 16
-"""Episodes of each player, without another wish."""
+"""Default number of episodes of each player."""
 
 
 @overload
@@ -85,22 +85,22 @@ def validate(
         split: Split of the problems, where the source has splits.
         episodes: Without a level, how many problems, the first ones; ``None`` checks every problem of a finite source,
             and 100 of one that never ends. With a level, how many episodes each player plays; ``None`` means 16.
-        seed: Of the episodes; with a level, the first of them.
+        seed: Seed of the episodes; with a level, the first seed.
         workers: Without a level, threads, each with an environment; by default two for each processor.
         contract: Check the whole contract as well.
-        checks: With a level, make these alone, by name.
-        bounds: With a level, what the author declares: ``Bounds``, or its fields by name.
+        checks: With a level, names of the only checks to make.
+        bounds: With a level, bounds that the author declares: ``Bounds``, or its fields by name.
         env_options: Options of the environment.
-        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then are of
-            what they make of it.
+        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then apply to
+        the wrapped environment.
         progress: Called with the number done and the total; with a level also with the name of the check that begins.
-        stop: Once a stop is requested, what is in flight is finished and nothing more is begun.
+        stop: Once a stop is requested, running checks finish and no further check begins.
 
     Returns:
         ``Validation`` without a level, ``Report`` with one; both have ``ok`` and ``to_dict``.
 
     Raises:
-        ConfigurationError: The options do not fit together, or there is nothing to check.
+        ConfigurationError: The options contradict each other, or there is nothing to check.
         UnknownNameError: There is no such check.
         SandboxUnavailableError: Without a level: the contract's checks run programs, and the sandbox cannot start.
     """

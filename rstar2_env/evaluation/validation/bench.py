@@ -34,7 +34,7 @@ class Bounds(CheckedOptions):
 
     Attributes:
         oracle_tolerance: How far below 1 the reference player's mean reward may be.
-        floor_margin: Least distance to the rewards of players without knowledge; also the most that a wrong answer
+        floor_margin: Minimum distance to the rewards of players without knowledge; also the most that a wrong answer
             earns.
         variance_tolerance: Largest standard deviation of the reference player's reward.
         exploit_margin: How far above the random player's the mean reward of an exploit may be.
@@ -96,7 +96,7 @@ class BenchEpisode:
         seed: Seed of ``reset``.
         question: The text of ``reset``.
         info: The ``info`` of ``reset``.
-        gold: The gold answer, where the environment has a problem.
+        gold: The gold answer, if the environment has a problem.
         turns: The turns.
     """
 
@@ -198,7 +198,7 @@ class View:
         return problem_of(self.env)
 
     def say(self, answer: str) -> str:
-        """A turn with an answer; plain text where the environment has no dialect."""
+        """Write a turn with an answer; plain text if the environment has no dialect."""
         return answer if self.dialect is None else str(self.dialect.format_answer(answer))
 
 
@@ -358,7 +358,7 @@ def _play(
 
 
 def problem_of(env: TextEnv) -> Problem | None:
-    """The problem of the running episode, where the environment has one."""
+    """Return the problem of the running episode, if the environment has one."""
     found = getattr(playing(env), "problem", None)
     return found if isinstance(found, Problem) else None
 
@@ -376,5 +376,5 @@ def deviation(episodes: Sequence[BenchEpisode]) -> float:
 
 
 def cut(text: str) -> str:
-    """A text as evidence shows it."""
+    """Shorten a text for evidence."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text) - _SHOWN} characters more)"

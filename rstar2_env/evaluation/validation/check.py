@@ -1,11 +1,11 @@
-"""What a check of ``rstar2 validate --level`` is, and the table of all of them.
+"""Checks of ``rstar2 validate --level``: their types and the table of all checks.
 
-    @check(1, demands="What must hold.", remedy="What to do when it does not.")
+    @check(1, demands="The requirement.", remedy="How to meet it.")
     def its_name(bench: Bench) -> CheckFinding: ...
 
-A check returns what it found, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008
-where it has one for the same demand. Not covered: running them (``levels``), and the checks themselves (``static``,
-``runtime``, ``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
+A check returns its finding, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008 if
+it has the same check. Not covered: running them (``levels``), and the checks themselves (``static``, ``runtime``,
+``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEVELS: Mapping[int, str] = MappingProxyType({1: "static", 2: "runtime", 3: "sem
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 MOST_EVIDENCE = 3
-"""Most episodes that a result keeps as evidence."""
+"""Maximum number of episodes that a result keeps as evidence."""
 
 
 class NotApplicableError(Rstar2Error):
@@ -33,11 +33,11 @@ class NotApplicableError(Rstar2Error):
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What a check found.
+    """The finding of a check.
 
     Attributes:
         ok: Whether the demand is met.
-        said: What was found, in a sentence.
+        said: The finding, in a sentence.
         figures: Numbers by name.
         evidence: Episodes that show it.
     """
@@ -57,7 +57,7 @@ class Check:
         level: From 1 to 4.
         demands: What must hold, in a sentence.
         remedy: What to do when it does not.
-        run: Makes it.
+        run: Function that makes the check.
     """
 
     name: str
@@ -69,14 +69,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one check.
+    """The result of one check.
 
     Attributes:
         check: The check.
         outcome: ``PASSED``, ``FAILED`` or ``NOT_APPLICABLE``.
-        said: What was found, or why it does not apply.
+        said: The finding, or why the check does not apply.
         figures: Numbers by name.
-        evidence: Episodes that show it, of a check that failed.
+        evidence: Episodes that show why a check failed.
     """
 
     check: Check
@@ -122,11 +122,11 @@ def check(
 
 
 def make_check(one: Check, bench: Bench) -> Result:
-    """Make one check; whatever it raises is a failure, so that nothing passes by breaking.
+    """Make one check; any error that it raises is a failure of the check.
 
     Args:
         one: The check.
-        bench: Where the environment is played.
+        bench: The environment under test.
     """
     try:
         found = one.run(bench)

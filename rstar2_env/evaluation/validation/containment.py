@@ -1,7 +1,7 @@
-"""Level 2, containment: what a program of the policy reaches from the environment's tool.
+"""Level 2, containment: access of the policy's programs to the machine, from the environment's tool.
 
-A program is run in the tool as the policy would run it, so that what is found holds for the sandbox as it is on this
-machine. Not covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
+A program is run in the tool as the policy would run it, so the results hold for the sandbox on this machine. Not
+covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def network_policy(bench: Bench) -> CheckFinding:
 @check(
     2,
     demands="A program in the tool cannot read a file of the user who runs the environment.",
-    remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check says what is in force).",
+    remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check reports the protections).",
 )
 def host_containment(bench: Bench) -> CheckFinding:
     """RFC 008 host_containment."""
@@ -141,23 +141,23 @@ def oracle_containment(bench: Bench) -> CheckFinding:
 
 
 def marker_problem(bench: Bench, seed: int) -> Problem | None:
-    """A problem whose gold answer stands nowhere by chance; ``None`` where the environment takes no such problem.
+    """Make a problem whose gold answer appears nowhere by chance; ``None`` if the environment does not accept it.
 
     Args:
-        bench: Where the environment is played.
-        seed: Of the marker.
+        bench: The environment under test.
+        seed: Seed of the marker.
     """
     problem = Problem("marker", "What is it?", str(73_000_000_019 + 7_919 * seed))
     try:
         bench.env.reset(seed=seed, options={"problem": problem})
     except (Rstar2Error, KeyError, TypeError, ValueError, AttributeError):
         return None
-    taken = problem_of(bench.env)  # an environment may ignore what it is given
+    taken = problem_of(bench.env)  # an environment may ignore the given problem
     return problem if taken is not None and taken.answer == problem.answer else None
 
 
 def _started(bench: Bench) -> tuple[View, str]:
-    """An episode whose gold answer can be searched for."""
+    """Start an episode whose gold answer can be searched for."""
     problem = marker_problem(bench, bench.seed)
     env = bench.env
     if problem is not None:
@@ -176,7 +176,7 @@ def _started(bench: Bench) -> tuple[View, str]:
 
 
 def _run(bench: Bench, code: str) -> StepRecord:
-    """One program, in the first episode in which a tool takes code."""
+    """Run one program, in the first episode in which a tool takes code."""
     env = bench.env
     for seed in bench.seeds:
         text, info = env.reset(seed=seed)

@@ -1,4 +1,4 @@
-"""Level 3: does the verifier say the same again, in another thread, in another process, and in another surrounding.
+"""Level 3: whether the verifier repeats its verdicts in another thread, in another process and under other settings.
 
 The other process is a fresh interpreter (``again``) that makes the environment and plays the same turns. Not covered:
 another machine or another version of a package.
@@ -27,7 +27,7 @@ _SURROUNDING = {"PYTHONHASHSEED": "4711", "TZ": "Pacific/Apia", "LC_ALL": "C", "
 
 
 class UntriedError(Exception):
-    """The environment cannot be made in another process; the message says why."""
+    """The environment cannot be made in another process; the message has the reason."""
 
 
 @check(
@@ -52,7 +52,7 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
 def verifier_portability(bench: Bench) -> CheckFinding:
-    """RFC 008 verifier_portability, as far as one machine can tell."""
+    """RFC 008 verifier_portability, to the extent that one machine can show it."""
     episodes = _episodes(bench)
     return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
 

@@ -1,9 +1,9 @@
-"""Level 3, ``no_solution_leakage``: does anything that is shown before the end tell the gold answer.
+"""Level 3, ``no_solution_leakage``: whether any text or info before the end reveals the gold answer.
 
-Two ways. A problem whose gold answer is a marker is played, where the environment takes it: the marker must stand
-nowhere. And over the environment's own episodes a **fixed rule** is looked for: words after which the gold answer
-always comes, or a place in ``info`` that always holds it. That an answer stands in a question by chance, or among
-others to choose from, is no leak: no fixed rule finds it. Not covered: programs that search the sandbox
+There are two searches. If the environment accepts it, a problem whose gold answer is a marker is played: the marker
+must not appear anywhere. In the environment's own episodes a **fixed rule** is searched for: words that the gold answer
+always follows, or a place in ``info`` that always holds it. An answer that appears in a question by chance, or among
+others to choose from, is not a leak: no fixed rule finds it. Not covered: programs that search the sandbox
 (``containment.oracle_containment``), and rules that compute.
 """
 
@@ -22,25 +22,25 @@ from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
-"""A rule, how many episodes it serves, and which."""
+"""A rule, the number of episodes in which it applies, and which."""
 _BEFORE = 12
 """Characters before an answer that make a rule."""
 _LEAST = 3
-"""Least episodes that a rule must serve."""
+"""Minimum number of episodes in which a rule must apply."""
 _SURE = 0.9
 """Share of its episodes in which a rule gives the gold answer."""
 
 
 @check(
     3,
-    demands="The gold answer stands in nothing that is shown before the end, and in no info.",
-    remedy="Take it out of the text or the key that is named; info may name the answer at the end alone.",
+    demands="The gold answer appears in no text before the end, and in no info.",
+    remedy="Remove it from the text or the key that is named; info may hold the answer only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
     """RFC 008 no_solution_leakage."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
-        return CheckFinding(False, f"the gold answer stands in {where}", {"where": where}, [marked])
+        return CheckFinding(False, f"the gold answer appears in {where}", {"where": where}, [marked])
     episodes = bench.episodes("prober", prober)
     golds = [played.gold for played in episodes]
     if all(gold is None for gold in golds) and marked is None:
@@ -66,7 +66,7 @@ def _marked(bench: Bench) -> BenchEpisode | None:
 
 
 def _holding(played: BenchEpisode) -> str:
-    """Where the marker stands; "" where it does not."""
+    """Return the place of the marker; "" if it does not appear."""
     gold = str(played.gold)
     places = [("the text of reset", played.question), ("the info of reset", canonical(played.info))]
     for number, turn in enumerate(_before_the_end(played), 1):
@@ -79,7 +79,7 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 
 
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Words after which the gold answer always comes."""
+    """Find words that the gold answer always follows."""
     # A mixture has a reference player itself, whatever the source of its running episode.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
     for rule, which, leak in _rules(episodes):
@@ -122,7 +122,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """A place in ``info`` that holds the gold answer of its episode, and not those of others as well."""
+    """Find a place in ``info`` that holds the gold answer of its own episode and not those of others."""
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):
         infos = [played.info, *(turn.info for turn in _before_the_end(played))]
@@ -141,7 +141,7 @@ def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
 
 
 def _holds(hit: Sequence[BenchEpisode], tried: int, count: int) -> bool:
-    """Whether a rule is one: it serves enough episodes, nearly always, and not because all answers are the same."""
+    """Return whether a rule holds: in enough episodes, nearly always, and not because all answers are equal."""
     enough = len(hit) >= min(_LEAST, count) and len(hit) >= _SURE * tried
     return enough and len({played.gold for played in hit}) > 1
 

@@ -1,4 +1,4 @@
-"""Runs the checks of a level and of those below it, and holds what came of them.
+"""Run the checks of a level and of all below it, and report the results.
 
 ``validate(env, level=3)`` and ``rstar2 validate ID --level 3``. Not covered: the checks (see ``check`` for where they
 are), and the page (``page``).
@@ -37,12 +37,12 @@ for _module in ("static", "runtime", "containment", "semantic", "leakage", "grad
     importlib.import_module(f"rstar2_env.evaluation.validation.{_module}")  # puts its checks into the table, in order
 
 REPORT_VERSION = 1
-"""Of the JSON; it is raised when a key changes its meaning or goes away."""
+"""Version of the JSON; raised when a key changes its meaning or is removed."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What came of the checks.
+    """The results of the checks.
 
     Attributes:
         env_id: The environment.
@@ -118,12 +118,12 @@ def run_levels(
     """Make the checks of a level and of all below it.
 
     Args:
-        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
+        env_id: A Gymnasium id, the user's own code, or a class or function, as ``make_env`` takes it.
         level: From 1 to 4.
         plays: Episodes of each player.
         seed: The first seed of episodes.
-        checks: Make these alone, by name, whatever their level; empty means all.
-        bounds: What the author declares; see ``Bounds``.
+        checks: Names of the only checks to make, of any level; empty means all.
+        bounds: Bounds that the author declares; see ``Bounds``.
         contract: Whether the whole contract is checked too, which takes seconds.
         env_options: Options of the environment.
         wrappers: Put around the environment, the innermost first.

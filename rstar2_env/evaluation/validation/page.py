@@ -1,7 +1,7 @@
 """A report as one HTML file: no network, no script, and every text of the environment's escaped.
 
-An environment's text is hostile by assumption: it can hold tags, entities, control characters. It stands in the page as
-text alone. Not covered: the format of the JSON (docs/validation.md).
+An environment's text is hostile by assumption: it can hold tags, entities, control characters. The page shows it as
+text only. Not covered: the format of the JSON (docs/validation.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def page(report: Report) -> str:
     """The report as one HTML file.
 
     Args:
-        report: What came of the checks.
+        report: Results of the checks.
     """
     verdict = "fit to train on" if report.ok else f"{len(report.of(FAILED))} checks failed"
     title = _text(f"{report.env_id}: {verdict}, up to level {report.level}")
@@ -62,7 +62,7 @@ def _row(result: Result) -> str:
     if result.figures:
         parts.append(f"<br><code>{_text(_json(result.figures))}</code>")
     if result.outcome == FAILED:
-        parts.append(f"<p>What to do: {_text(result.check.remedy)}</p>")
+        parts.append(f"<p>Remedy: {_text(result.check.remedy)}</p>")
     parts += [_episode(played) for played in result.evidence]
     return (
         f"<tr><td><code>{_text(result.check.name)}</code></td>"

@@ -1,7 +1,7 @@
-"""Scripted players of growing skill, and those that do nothing: whoever shows what a reward is worth.
+"""Scripted players of growing skill, and players that solve nothing, to measure what a reward distinguishes.
 
 Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
-that try to be paid without solving anything (``exploits``).
+that try to earn reward without solving the problem (``exploits``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rstar2_env.testing.harness import typical_call
 
 NO_ANSWER = "I do not know."
 SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the turns of the reference player, beside random ones."""
+"""Shares of turns by the reference player; the remaining turns are random."""
 
 _CANARY = "canary 5f1c"
 _NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")
 
 
 def oracle(view: View) -> str:
-    """The environment's own reference player, or the gold answer.
+    """Play as the environment's reference player, or give the gold answer.
 
     Raises:
         NotApplicableError: It has neither.
@@ -50,22 +50,22 @@ def guesser(view: View) -> str:
 
 
 def silent(view: View) -> str:
-    """Words, and no answer."""
+    """Write words without an answer."""
     return NO_ANSWER
 
 
 def empty(view: View) -> str:
-    """Nothing at all."""
+    """Write nothing."""
     return ""
 
 
 def noise(view: View) -> str:
-    """Scraps of mark-up in any order."""
+    """Write scraps of mark-up in random order."""
     return " ".join(view.rng.choice(_NOISE) for _ in range(view.rng.randrange(1, 20)))
 
 
 def canary(view: View) -> str:
-    """An answer that is wrong: the gold answer changed, where only one is right, else nonsense."""
+    """Give a wrong answer: a changed gold answer if only one is right, else nonsense."""
     problem = view.problem
     if problem is None or reference_of(playing(view.env)) is not None:
         return view.say(_CANARY)
@@ -73,19 +73,19 @@ def canary(view: View) -> str:
 
 
 def fixed(view: View) -> str:
-    """The same nonsense everywhere."""
+    """Give the same nonsense in every turn."""
     return view.say(_CANARY)
 
 
 def caller(view: View) -> str:
-    """Draws random numbers in the tool, if there is one, then plays as the reference player does."""
+    """Draw random numbers in the tool, if there is one, then play as the reference player does."""
     if view.turn == 0 and takes_code(view):
         return code_turn(view, "import random\nprint(random.random(), hash('replay') % 1000)")
     return oracle(view)
 
 
 def prober(view: View) -> str:
-    """Calls every tool once with the least that fits, then gives up."""
+    """Call every tool once with the smallest arguments that fit, then give up."""
     if view.turn < len(view.tools):
         return fitting_call(playing(view.env), view.tools[view.turn])
     return NO_ANSWER
@@ -95,7 +95,7 @@ def skilled(skill: float) -> ScriptedPlayer:
     """A player whose turns are those of the reference player with a probability, and random ones otherwise."""
 
     def player(view: View) -> str:
-        # The lot does not depend on the skill: the better of two players knows whatever the other one knows.
+        # The draw does not depend on the skill: the better of two players knows every turn that the other knows.
         lot = Random(f"skill {view.seed} {view.draw} {view.turn}").random()
         return oracle(view) if lot < skill else guesser(view)
 
@@ -103,13 +103,13 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """An answer that is not the gold answer's equal, as far as the kind of environment lets one know."""
+    """Return an answer that is not equal to the gold answer, to the extent that the environment's kind shows it."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 
 
 def takes_code(view: View) -> bool:
-    """Whether a tool of the environment runs code."""
+    """Return whether a tool of the environment runs code."""
     return view.dialect is not None and any("code" in _arguments(tool) for tool in view.tools)
 
 
@@ -132,10 +132,10 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
 
 
 def need_oracle(bench: Bench) -> None:
-    """Refuse what has no reference player.
+    """Raise if the environment has no reference player.
 
     Raises:
-        NotApplicableError: It has none; the message says what to give it.
+        NotApplicableError: There is no reference player; the message names what to add.
     """
     env = bench.env
     env.reset(seed=bench.seed)

@@ -1,7 +1,7 @@
 """Validates an environment for training: checks its verifier on every problem, and its contract.
 
-Covered: for every problem, that the gold answer earns 1, a corrupted one 0, a malformed turn gets a typed error, and
-all of it comes out the same twice; the checks of ``rstar2_env.testing.check_text_env``. Not covered: whether a gold
+Covered: for every problem, that the gold answer earns 1, a corrupted one 0, a malformed turn gets a typed error, and a
+second run gives the same results; the checks of ``rstar2_env.testing.check_text_env``. Not covered: whether a gold
 answer is right (only that it is accepted), and programs in the sandbox, of which the four checks run none.
 """
 
@@ -41,8 +41,7 @@ GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malforme
 """The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
 
 UNREADABLE = "unreadable"
-"""No fault of the environment's: the verifier cannot read the gold answer as mathematics, so that only its own words
-earn."""
+"""Not a fault of the environment: the verifier cannot parse the gold answer and accepts only the same text."""
 
 MOST_TURNS = 200
 """A reference player that needs more turns than this has not solved the problem."""
@@ -60,7 +59,7 @@ class Fault:
     Attributes:
         problem_id: The problem.
         check: One of ``CHECKED``, or ``UNREADABLE``.
-        detail: What was expected and what came.
+        detail: The expected and the actual result.
     """
 
     problem_id: str
@@ -80,12 +79,12 @@ class Validation:
         env_id: The environment.
         problems: Name of the source.
         split: Its split.
-        checked: How many problems were checked.
+        checked: Number of problems checked.
         faults: Every check that a problem does not pass, in the order of the problems.
-        unreadable: Problems whose gold answer the verifier cannot read; a policy that writes it otherwise earns
-            nothing, so they are better left out.
+        unreadable: Problems whose gold answer the verifier cannot read; a policy that writes it differently earns
+        nothing, so leave them out.
         contract: Names of the contract's checks that were made.
-        breaks: What breaks the contract; empty when nothing does.
+        breaks: Violations of the contract; empty if there are none.
         seconds: Wall-clock seconds.
         interrupted: Whether it was stopped before its end.
     """
@@ -155,7 +154,9 @@ def validate_problems(
     with _Checkers(make, seed, stop) as checkers:
         source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
         if source is None and not contract:
-            raise ConfigurationError(f"{env.name} has no problems of its own; say which to check.", option="problems")
+            raise ConfigurationError(
+                f"{env.name} has no problems of its own; give the problems to check.", option="problems"
+            )
         found = Validation(env.name, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
         results = in_order(checkers.check, chosen, workers=workers, ahead=8 * workers, stop=stop)
@@ -187,7 +188,7 @@ def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym
 
 
 class _Checkers:
-    """An environment and what is known of it for each thread; all are closed at the end."""
+    """An environment and its checker for each thread; all are closed at the end."""
 
     def __init__(self, make: Callable[[], gym.Env[str, str]], seed: int, stop: Stop) -> None:
         self._make, self._seed, self._stop = make, seed, stop
@@ -219,7 +220,7 @@ class Checker:
 
     Args:
         env: The environment.
-        seed: Of every episode.
+        seed: Seed of every episode.
     """
 
     def __init__(self, env: gym.Env[str, str], seed: int) -> None:
@@ -234,11 +235,11 @@ class Checker:
 
     @property
     def _one_answer(self) -> bool:
-        # A world of its own can have many right answers; then only nonsense is wrong for certain.
+        # A task without a gold answer can have many right answers; only nonsense is certainly wrong.
         return isinstance(getattr(playing(self.env), "grader", None), GoldGrader)
 
     def check(self, problem: Problem) -> list[Fault]:
-        """Every check that a problem does not pass."""
+        """Return every check that a problem does not pass."""
         faults: list[Fault] = []
 
         def fault(check: str, detail: str) -> None:
@@ -248,7 +249,7 @@ class Checker:
         gold, corrupted, malformed = (trace[-1] for trace in played)
         if gold[1] != 1.0:
             fault(GOLD, f"the gold answer {_cut(problem.answer)} earned {gold[1]:g}, {_told(gold[4])}")
-        # A partial score for a wrong answer is the family's own business, as long as it does not count as solved.
+        # A family may give a wrong answer a partial score, if it does not count as solved.
         if corrupted[1] != 0.0 and corrupted[4].get("correct", True):
             fault(CORRUPTED, f"a corrupted answer earned {corrupted[1]:g}, {_told(corrupted[4])}")
         if (wrong := self._untyped(problem, malformed)) is not None:
@@ -290,7 +291,7 @@ class Checker:
         return self._write(changed_answer(problem.answer) if self._one_answer else f"({problem.answer})+1")
 
     def _malformed_turn(self, problem: Problem) -> str:
-        """A call that lacks its end, in the dialect's own syntax; where there is no tool, a turn without an answer."""
+        """Write a call without its end, in the dialect's syntax; if there is no tool, a turn without an answer."""
         if not self._tools or self._dialect is None:
             return _NO_CALL
         key = self._dialect.name, str(self._tools[0])
@@ -321,7 +322,7 @@ class Checker:
 
 
 def _broken_call(dialect: Dialect, call: str) -> str:
-    """The longest beginning of a call that the dialect reads as malformed."""
+    """Return the longest beginning of a call that the dialect reads as malformed."""
     for length in range(len(call) - 1, 0, -1):
         read = dialect.calls(call[:length])
         if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:

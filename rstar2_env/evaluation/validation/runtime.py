@@ -1,6 +1,6 @@
-"""Level 2, runtime: does it play as an environment must, whatever its task is.
+"""Level 2, runtime: whether episodes follow the rules of every environment, whatever the task.
 
-Not covered: what programs of the policy reach (``containment``).
+Not covered: access of the policy's programs to the machine (``containment``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
 _PLAYERS = ("guesser", "noise", "prober")
-"""Who plays the episodes of this level: none needs to know an answer."""
+"""Players of this level's episodes; none needs an answer."""
 _FEW = 6
 
 
 @check(
     2,
-    demands="Two instances start and close, one beside the other.",
+    demands="Two instances start and close, one while the other runs.",
     remedy="Make nothing in __init__ that only one instance can have (a port, a file by a fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
@@ -203,8 +203,8 @@ def episode_determinism(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="An episode is the same whatever was played before it, beside it, or cut off in the same instance.",
-    remedy="Keep what belongs to an episode in attributes that reset (or begin) sets anew, and nothing in the class.",
+    demands="An episode does not depend on others: earlier, simultaneous or interrupted ones in the same instance.",
+    remedy="Keep the data of an episode in attributes that reset (or begin) sets again, and none in the class.",
 )
 def episode_isolation(bench: Bench) -> CheckFinding:
     """RFC 008 episode_isolation."""
@@ -218,17 +218,17 @@ def episode_isolation(bench: Bench) -> CheckFinding:
                 False, f"seed {played.seed} differs after other episodes in one instance", evidence=[played]
             )
         if _interleaved(bench, played, before, used, beside).comparable() != played.comparable():
-            return CheckFinding(False, f"seed {played.seed} differs beside another instance", evidence=[played])
+            return CheckFinding(False, f"seed {played.seed} differs while another instance plays", evidence=[played])
     return CheckFinding(True, f"{len(episodes)} episodes")
 
 
 @check(
     2,
-    demands="An environment that is pickled in the middle of an episode goes on where it stood.",
+    demands="An environment that is pickled in the middle of an episode continues at the same point.",
     remedy="Leave handles (sandboxes, files, threads) out of __getstate__, and open them again when they are used.",
 )
 def pickled_state(bench: Bench) -> CheckFinding:
-    """Whether vector forms and other processes can take it. Not of RFC 008."""
+    """Whether vector forms and other processes can receive it. Not in RFC 008."""
     played = max(_episodes(bench), key=lambda played: len(played.turns))
     env = bench.fresh()
     env.reset(seed=played.seed)
@@ -268,7 +268,7 @@ def contract(bench: Bench) -> CheckFinding:
 
 
 def recorded(played: BenchEpisode) -> Episode:
-    """The record of an episode, as evaluation and training keep it."""
+    """Return the record of an episode, as evaluation and training keep it."""
     episode = Episode(seed=played.seed).begin(played.question, played.info)
     for turn in played.turns:
         episode.step(turn.action, (turn.text, turn.reward, turn.terminated, turn.truncated, turn.info))
@@ -302,7 +302,7 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """An episode, with a turn of another in another instance between every two of its own."""
+    """Play an episode, with a turn of another instance between every two of its turns."""
 
     def player(view: Any) -> str:
         beside.reset(seed=other.seed)

@@ -1,7 +1,7 @@
-"""Level 3, semantic: does the reward say what it should, for players who know the answer and for those who do not.
+"""Level 3, semantic: whether the reward is right for players that know the answer and for players that do not.
 
-Not covered: whether the gold answer can be read somewhere (``leakage``), and whether the verifier says the same again
-and elsewhere (``grading_again``).
+Not covered: whether the gold answer can be read somewhere (``leakage``), and whether the verifier repeats its verdicts
+(``grading_again``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAKS = 2
 
 @check(
     3,
-    demands="A player who knows the answer earns everything, in every episode.",
+    demands="A player that knows the answer earns everything, in every episode.",
     remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists problem by problem.",
 )
 def oracle_max(bench: Bench) -> CheckFinding:
@@ -89,7 +89,7 @@ def noop(bench: Bench) -> CheckFinding:
     remedy="Make everything follow from the seed of reset and the turns: tools too (CallContext.seed).",
 )
 def replayability(bench: Bench) -> CheckFinding:
-    """RFC 008 replayability: the record is what ``rstar2 replay`` has."""
+    """RFC 008 replayability: ``rstar2 replay`` needs only the record."""
     need_oracle(bench)
     episodes = bench.episodes("caller", caller, 6) + bench.episodes("noise", PLAYERS["noise"], 4)
     fresh = bench.fresh()
@@ -118,7 +118,7 @@ def resource_envelope(bench: Bench) -> CheckFinding:
             bench.play(name, PLAYERS[name], seed, env=env)
             longest = max(longest, time.monotonic() - began)
         if number == 0:
-            before = _held()  # what is started once has been started
+            before = _held()  # resources that are started once are now started
     grown = {name: after - before[name] for name, after in _held().items()}
     if longest > bench.bounds.episode_s:
         return CheckFinding(
@@ -134,11 +134,11 @@ def resource_envelope(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="Of every problem looked at the gold answer earns 1, a changed one 0, a broken call its status, all twice.",
+    demands="In every problem the gold answer earns 1, a changed one 0, a broken call gets its status, all twice.",
     remedy="`rstar2 validate ID` without --level lists every problem with what is wrong.",
 )
 def problems(bench: Bench) -> CheckFinding:
-    """Ours: the four checks of ``rstar2 validate`` on the problems of the episodes."""
+    """The four checks of ``rstar2 validate`` on the problems of the episodes. Not in RFC 008."""
     from rstar2_env.evaluation.validation.problems import UNREADABLE, Checker
     from rstar2_env.evaluation.validation.static import source_of
 
@@ -181,7 +181,7 @@ def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
 
 
 def _held() -> dict[str, int]:
-    """What the process holds: open handles, threads, resident memory; 0 where the system does not say."""
+    """Resources of the process: open handles, threads, resident memory; 0 if the system does not report them."""
     handles = memory = 0
     with suppress(OSError):
         handles = len(os.listdir("/proc/self/fd"))

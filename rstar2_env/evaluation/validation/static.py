@@ -1,7 +1,6 @@
-"""Level 1, static: what can be said of an environment before anything is played.
+"""Level 1, static: checks of an environment before an episode is played.
 
-Of RFC 008's ten checks of this level those that are about an image, its layers and its labels have no counterpart for
-an environment in this process.
+RFC 008's checks of an image, its layers and its labels have no counterpart for an environment in this process.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Most problems that are looked at; four for each episode of a player, and at least 16."""
+"""Maximum number of problems to check; four for each episode of a player, and at least 16."""
 
 
 @check(
     1,
-    demands="The environment is made by its name without arguments, and says in its docstring what it is.",
+    demands="The environment is made by its name without arguments, and its docstring describes it.",
     remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
 )
 def manifest(bench: Bench) -> CheckFinding:
-    """RFC 008 manifest: who it is."""
+    """RFC 008 manifest: id, version and description."""
     maker = bench.found.creator
     said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     spec = gym.registry.get(bench.found.env_id)
     figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
     if spec is not None and spec.version is None:
-        return CheckFinding(False, f"the id {spec.id} has no version, by which results can be told apart", figures)
+        return CheckFinding(False, f"the id {spec.id} has no version to distinguish results by", figures)
     if maker is not None and not said:
         return CheckFinding(False, "it has no docstring", figures)
     bench.env.reset(seed=bench.seed)
@@ -51,7 +50,7 @@ def manifest(bench: Bench) -> CheckFinding:
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
 def text_spaces(bench: Bench) -> CheckFinding:
-    """Whether what goes in and out is text."""
+    """Whether actions and observations are text."""
     env = bench.env
     lengths = {}
     for kind in ("action", "observation"):
@@ -81,7 +80,7 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
 
 @check(
     1,
-    demands="Every tool that runs programs says how much time, memory and output a program may use.",
+    demands="Every tool that runs programs declares the time, memory and output that a program may use.",
     remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
 def resource_declaration(bench: Bench) -> CheckFinding:
@@ -117,7 +116,7 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Whether ids name problems. Not of RFC 008."""
+    """Whether ids identify problems. Not in RFC 008."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
@@ -134,12 +133,12 @@ def problem_ids(bench: Bench) -> CheckFinding:
     remedy="Divide by the question, as ProceduralSource and holdout= do.",
 )
 def splits_disjoint(bench: Bench) -> CheckFinding:
-    """Whether what is trained on is kept apart from what is tested on. Not of RFC 008."""
+    """Whether training and test problems are disjoint. Not in RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
         raise NotApplicableError("its problems are the split test already")
     bench.env.reset(seed=bench.seed)
-    # Where a game is played, the question is but the first position, and meta says against whom.
+    # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None
     train = _contents(bench, bench.env, game)
     try:
@@ -147,7 +146,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
         raise NotApplicableError(f"it has no split test: {str(error)[:200]}") from error
     both = train & test
-    said = f"{len(both)} of {len(test)} problems of test stand in train" if both else "no problem is in both"
+    said = f"{len(both)} of {len(test)} problems of test are in train" if both else "no problem is in both"
     return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
 
 
@@ -171,7 +170,7 @@ def _contents(bench: Bench, env: TextEnv, game: bool) -> set[str]:
 
 
 def source_of(env: TextEnv) -> ProblemSource | None:
-    """The environment's source of problems, if it shows one."""
+    """Return the environment's source of problems, if it exposes one."""
     own = getattr(env.unwrapped, "problems", None)
     return own if isinstance(own, ProblemSource) else None
 
@@ -185,7 +184,7 @@ def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:
 
 
 def _limits(bench: Bench) -> list[Limits]:
-    """The limits of the tools of the episodes: those of a mixture's sources come up in turn."""
+    """Return the limits of the tools in the episodes; a mixture's sources take turns."""
     found: dict[int, Any] = {}
     for seed in bench.seeds:
         bench.env.reset(seed=seed)

@@ -1,6 +1,6 @@
-"""Level 4, statistical: would a policy learn the task from this reward, and nothing cheaper.
+"""Level 4, statistical: whether a policy would learn the task from this reward and not a cheaper exploit.
 
-Not covered: how hard it is for a certain model (play it with ``rstar2 eval``).
+Not covered: the difficulty for a particular model (play it with ``rstar2 eval``).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracl
 _GROUP = 8
 _GROUPS = 6
 _SURE = 3.0
-"""Standard errors within which a difference may be chance: some thirty exploits are held against one baseline."""
+"""Standard errors within which a difference may be chance: about thirty exploits are compared with one baseline."""
 
 
 @check(
     4,
-    demands="The full reward is reached, and a player who only sometimes knows what to do earns some of it.",
+    demands="The full reward is reached, and a player that knows some of the turns earns some of it.",
     remedy="Correct the gold answers; give problems that can be solved; pay steps on the way if none is ever solved.",
 )
 def reward_reachability(bench: Bench) -> CheckFinding:
@@ -37,7 +37,7 @@ def reward_reachability(bench: Bench) -> CheckFinding:
         unsolved = [played for played in best if played.reward < 1 - 1e-9]
         return CheckFinding(False, f"{1 - solved:.0%} of the problems cannot be solved", figures, unsolved)
     ok = any(played.reward > 0 for played in some)
-    return CheckFinding(ok, "reached" if ok else "a player who knows half of the turns earns nothing", figures, some)
+    return CheckFinding(ok, "reached" if ok else "a player that knows half of the turns earns nothing", figures, some)
 
 
 @check(
@@ -179,7 +179,7 @@ def exploited(bench: Bench) -> dict[str, list[BenchEpisode]]:
 
 
 def what_it_does(bench: Bench, name: str) -> str:
-    """What an exploit does, in words."""
+    """Describe the play of an exploit."""
     return _all(bench)[name].what
 
 

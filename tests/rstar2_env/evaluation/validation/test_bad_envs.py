@@ -90,6 +90,6 @@ def test_the_exploit_that_an_environment_pays_is_named_with_an_episode(env, expl
 def test_the_place_of_a_leak_is_named(env, where, monkeypatch):
     from rstar2_env.evaluation.validation import leakage
 
-    assert "stands in" in failed(env, ["no_solution_leakage"])["no_solution_leakage"].said  # by the marker
+    assert "appears in" in failed(env, ["no_solution_leakage"])["no_solution_leakage"].said  # by the marker
     monkeypatch.setattr(leakage, "marker_problem", lambda bench, seed: None)
     assert where in failed(env, ["no_solution_leakage"])["no_solution_leakage"].said  # by a fixed rule
