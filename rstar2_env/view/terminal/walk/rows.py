@@ -85,7 +85,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor, self.total, self.pages = 0, None, {}
         self._wanted = [0] * len(self._columns)
         self.scroll_to(y=0, animate=False, force=True)
-        self._fetch_anew()
+        self._refetch()
 
     def again(self, total: int | None = None, cursor: int | None = None) -> None:
         """Fetch the visible rows again; the old rows stay visible until then.
@@ -97,9 +97,9 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         if total is not None and cursor is not None:
             self._measure(total)
             self.select(cursor)
-        self._fetch_anew()
+        self._refetch()
 
-    def _fetch_anew(self) -> None:
+    def _refetch(self) -> None:
         self._request += 1
         self._stale = set(self.pages)
         self._fill()
@@ -137,7 +137,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         first = max(self.scroll_offset.y, 0)
         last = first + max(self.size.height - 2, 0)
         if self.total is not None:
-            last = min(last, self.total - 1)
+            last = min(last, max(self.total - 1, 0))  # an empty table still has a page to fetch again
         return range(first // PAGE, last // PAGE + 1)
 
     def _missing(self) -> int | None:

@@ -59,6 +59,24 @@ def test_only_pages_in_view_are_fetched_of_many_rows(tmp_path, monkeypatch):
     walk(act, file, cache=tmp_path / "cache")
 
 
+def test_a_table_that_was_empty_at_first_shows_rows_that_come_later(tmp_path, monkeypatch):
+    real, empty = Answers.episodes, [True]
+
+    def episodes(answers, name, params):
+        return {"rows": [], "total": 0, "partial": True} if empty else real(answers, name, params)
+
+    monkeypatch.setattr(Answers, "episodes", episodes)
+    file = written(tmp_path / "x.jsonl", 3)
+
+    async def act(walker):
+        await walker.press("enter", until="0 episodes so far")
+        empty.clear()
+        walker.table.again()
+        await walker.until("eval-0-0 ")
+
+    walk(act, file, cache=tmp_path / "cache")
+
+
 def test_the_cursor_moves_by_rows_and_pages_and_stays_within(tmp_path):
     file = written(tmp_path / "x.jsonl", 45)
 
