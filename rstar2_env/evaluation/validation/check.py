@@ -55,8 +55,8 @@ class Check:
     Attributes:
         name: Its name.
         level: From 1 to 4.
-        demands: What must hold, in a sentence.
-        remedy: What to do when it does not.
+        demands: The requirement, in a sentence.
+        remedy: How to meet it.
         run: Function that makes the check.
     """
 
@@ -110,8 +110,8 @@ def check(
 
     Args:
         level: From 1 to 4.
-        demands: What must hold, in a sentence.
-        remedy: What to do when it does not.
+        demands: The requirement, in a sentence.
+        remedy: How to meet it.
     """
 
     def register(run: Callable[[Bench], CheckFinding]) -> Callable[[Bench], CheckFinding]:

@@ -147,7 +147,7 @@ def test_any_text_environment_is_evaluated_by_seed():
     result = evaluate("tests/Words-v0", "scripted", episodes=5, workers=2, agent_options={"turns": ["hello"]})
     assert result.summary.reward.value == 1.0
     assert len({episode.messages[0].content for episode in result.episodes}) > 1
-    with pytest.raises(ConfigurationError, match="say how many"):
+    with pytest.raises(ConfigurationError, match="episodes="):
         evaluate("tests/Words-v0", "scripted", agent_options={"turns": ["hello"]})
 
 
