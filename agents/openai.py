@@ -114,7 +114,7 @@ class OpenAIChat:
 
         Raises:
             UnusableReplyError: The reply has no text, was cut or is a refusal.
-            BudgetSpentError: The tokens or the money are used up.
+            EndpointBudgetError: The tokens or the money are used up.
             ServiceError: The endpoint did not answer or refused the request; the message quotes its response.
         """
         self._talk.add_observation(observation, str(info.get("role", "user")) if self._spoken else "user")

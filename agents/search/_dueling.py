@@ -30,10 +30,10 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
 }
 """Shape of every weight, by its torch name."""
 
-Weights = Mapping[str, np.ndarray[Any, Any]]
+NetworkWeights = Mapping[str, np.ndarray[Any, Any]]
 
 
-def q_values(weights: Weights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the Q-value of each of the five blocks.
 
     Args:
@@ -49,11 +49,11 @@ def q_values(weights: Weights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     return worth
 
 
-def _linear(weights: Weights, name: str, inputs: np.ndarray[Any, Any]) -> Any:
+def _linear(weights: NetworkWeights, name: str, inputs: np.ndarray[Any, Any]) -> Any:
     return inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
 
-def save(weights: Weights, file: str | Path) -> None:
+def save(weights: NetworkWeights, file: str | Path) -> None:
     """Write weights as an ``.npz`` file."""
     with Path(file).open("wb") as stream:
         np.savez(stream, **dict[str, Any](weights))

@@ -19,7 +19,7 @@ from rstar2_env.evaluation.play.episode import play_episode
 
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 
-Play = Callable[[Callable[[tuple[int, ...]], int], int], float]
+PlayEpisode = Callable[[Callable[[tuple[int, ...]], int], int], float]
 """Plays an episode with a function that chooses by seven scores, and a seed; returns the reward at the end."""
 
 
@@ -48,7 +48,7 @@ class Learning(CheckedOptions):
     least_random: float = option(0.1, least=0, most=1)
 
 
-def learn(play: Play, learning: Learning | None = None, *, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Learn which block to choose.
 
     Args:

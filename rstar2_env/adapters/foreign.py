@@ -22,7 +22,7 @@ from rstar2_env.core.options.declare import check_option
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.env.spaces import UnicodeText
-from rstar2_env.env.turn_result import Step
+from rstar2_env.env.turn_result import StepReturn
 from rstar2_env.tools.cut import cut_middle
 
 End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "unavailable"]
@@ -137,7 +137,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         }
         return self._shown(opening.text), info
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play one whole turn of the policy.
 
         Raises:

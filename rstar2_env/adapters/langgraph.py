@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from rstar2_env.adapters.loop_agent import RunningLoop, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 
@@ -73,7 +73,7 @@ class GraphLoop:
                 self._messages = [*self._messages, ToolMessage(shown, tool_call_id=call["id"])]
 
 
-def start(make: Callable[[RunningLoop], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
     """How an episode is started with a graph.
 
     Args:

@@ -64,7 +64,7 @@ class LoopAgent:
         ConfigurationError: ``native``, and the dialect cannot write every call.
     """
 
-    def __init__(self, start: Start, *, dialect: Dialect | str = "rstar2", native: bool = True) -> None:
+    def __init__(self, start: StartLoop, *, dialect: Dialect | str = "rstar2", native: bool = True) -> None:
         self._start, self._native, self._dialect = start, native, make_dialect(dialect)
         self._talk = Conversation(self._dialect, native=native)
         self._run: RunningLoop | None = None
@@ -153,7 +153,7 @@ class RunningLoop:
                 self._came.put((name, arguments))
         return result
 
-    def begin(self, start: Start) -> None:
+    def begin(self, start: StartLoop) -> None:
         """Start the thread."""
         threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
 
@@ -181,7 +181,7 @@ class RunningLoop:
             result.set_exception(AbandonedError())
         self._asked.put(None)
 
-    def _main(self, start: Start) -> None:
+    def _main(self, start: StartLoop) -> None:
         try:
             loop = start(self)
             self.bare = loop.bare
@@ -191,13 +191,13 @@ class RunningLoop:
             self._came.put((None, error))
 
 
-Start: TypeAlias = Callable[[RunningLoop], Loop]
+StartLoop: TypeAlias = Callable[[RunningLoop], Loop]
 """Function that starts their agent for an episode."""
 
 
 def play(
     env: gym.Env[str, str],
-    start: Start,
+    start: StartLoop,
     *,
     seed: int = 0,
     problem: Problem | None = None,

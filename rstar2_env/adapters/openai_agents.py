@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from rstar2_env.adapters.loop_agent import RunningLoop, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 
@@ -66,7 +66,7 @@ class SdkLoop:
         return "" if result.final_output is None else str(result.final_output)
 
 
-def start(make: Callable[[RunningLoop], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
     """Return a function that starts an episode with an agent of the SDK.
 
     Args:

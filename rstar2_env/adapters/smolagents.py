@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rstar2_env.adapters.loop_agent import RunningLoop, Start
+from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError
 
@@ -83,7 +83,7 @@ class SmolLoop:
         return "" if found is None else str(getattr(found, "output", found))
 
 
-def start(make: Callable[[RunningLoop], Any]) -> Start:
+def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
     """Return a function that starts an episode with an agent of smolagents.
 
     Args:

@@ -18,7 +18,7 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Unknow
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.options.user_code import find_user_code, user_code_name
-from rstar2_env.env.turn_result import Step
+from rstar2_env.env.turn_result import StepReturn
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -179,7 +179,7 @@ class ServedGame(ta.Env):
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
         """Play one turn; TextArena receives this package's info."""
-        returned: Step = self._env.step(action)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
+        returned: StepReturn = self._env.step(action)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
         text, reward, terminated, truncated, info = returned
         self._return += float(reward)
         self.state.add_observation(action, ta.ObservationType.PLAYER_ACTION, from_id=0)

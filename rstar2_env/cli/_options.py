@@ -27,7 +27,7 @@ RunName = Annotated[
         help="Folder of a run, or file of an evaluation; RUN@STEP selects a training step [default: the last].",
     ),
 ]
-Wrap = Annotated[
+WrapOption = Annotated[
     list[str] | None,
     typer.Option(
         "--wrap",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, Wrap
+from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation.run import Progress
+    from rstar2_env.evaluation.run import ProgressCallback
     from rstar2_env.evaluation.suite import SuiteResult
 
 
@@ -124,7 +124,7 @@ def eval_command(
             "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); repeatable.",
         ),
     ] = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model or an agent on an environment, many episodes at a time, and print the results.
@@ -202,7 +202,7 @@ def _problems(spec: str | None, split: str | None) -> Any:
     return None if spec is None else source_of(spec, split, "test")
 
 
-def _watch(name: str, *, quiet: bool) -> AbstractContextManager[Progress]:
+def _watch(name: str, *, quiet: bool) -> AbstractContextManager[ProgressCallback]:
     from contextlib import contextmanager
 
     from rstar2_env.cli._progress import progress

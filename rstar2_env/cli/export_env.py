@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, Wrap
+from rstar2_env.cli._options import EnvId, EnvSet, WrapOption
 
 
 def export_env_command(
@@ -19,7 +19,7 @@ def export_env_command(
         int | None, typer.Option(min=1, help="Problems to export for lm-eval [default: all of a finite source].")
     ] = None,
     set_: EnvSet = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
 ) -> None:
     """Write a small package that makes an environment available in another framework.
 

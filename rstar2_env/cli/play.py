@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, Wrap
+from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, WrapOption
 
 if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
@@ -33,7 +33,7 @@ def play_command(
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
 ) -> None:
     """Play an environment yourself: read its observations, type turns, run programs, and get the reward.
 

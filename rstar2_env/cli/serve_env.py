@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, Wrap
+from rstar2_env.cli._options import EnvId, EnvSet, WrapOption
 
 
 def serve_env_command(
@@ -18,7 +18,7 @@ def serve_env_command(
         float | None, typer.Option(help="Seconds without a request after which a session ends [default: never].")
     ] = None,
     set_: EnvSet = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
 ) -> None:
     """Serve an environment to OpenEnv clients until Ctrl-C or SIGTERM (extra: openenv).
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, Json, Overwrite, Wrap
+from rstar2_env.cli._options import EnvSet, Json, Overwrite, WrapOption
 
 if TYPE_CHECKING:
     from rstar2_env.traces.file import TraceFile
@@ -60,7 +60,7 @@ def traces_command(
     ] = None,
     env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
     set_: EnvSet = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,

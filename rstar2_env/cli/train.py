@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, Wrap
+from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, WrapOption
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def train_command(
             "selector.mode=rank); repeatable.",
         ),
     ] = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
     eval_wrap: Annotated[
         list[str] | None,
         typer.Option(

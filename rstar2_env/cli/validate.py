@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, Json, Wrap
+from rstar2_env.cli._options import EnvId, Json, WrapOption
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.validation import Report, Validation
@@ -67,7 +67,7 @@ def validate_command(
             help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); repeatable.",
         ),
     ] = None,
-    wrap: Wrap = None,
+    wrap: WrapOption = None,
     as_json: Json = False,
 ) -> None:
     """Check every problem in four ways, and the contract of the environment; exit with 1 if a check fails.

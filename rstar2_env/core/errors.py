@@ -162,7 +162,7 @@ class ServiceError(Rstar2Error, RuntimeError):
         self.after_s = after_s
 
 
-class BudgetSpentError(ServiceError):
+class EndpointBudgetError(ServiceError):
     """The token or money budget of a run at an endpoint is spent."""
 
     section = "budget"

@@ -22,7 +22,7 @@ from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
 from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.env.transcript import Transcript
-from rstar2_env.env.turn_result import Ended, GoesOn, Step
+from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
@@ -203,7 +203,7 @@ class ToolEnv(gym.Env[str, str]):
         }
         return user, info
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play one whole turn of the policy.
 
         Args:
@@ -286,7 +286,7 @@ class ToolEnv(gym.Env[str, str]):
     def _time_is_up(self) -> bool:
         return self._max_seconds is not None and time.monotonic() - self._started >= self._max_seconds
 
-    def _answered(self, action: str) -> Step:
+    def _answered(self, action: str) -> StepReturn:
         result = self.answer_turn(action)
         if isinstance(result, Ended):
             return self._end(action, result, result.end)
@@ -296,14 +296,16 @@ class ToolEnv(gym.Env[str, str]):
             return self._end(action, Ended(None, info=result.info), end)
         return self._on(action, text, (), result.info)
 
-    def _on(self, action: str, text: str, results: Sequence[ToolResult], more: Mapping[str, Any] | None = None) -> Step:
+    def _on(
+        self, action: str, text: str, results: Sequence[ToolResult], more: Mapping[str, Any] | None = None
+    ) -> StepReturn:
         self._transcript.turn(action, results, text)
         self._show()
         # Set at every step, not only at the end: the caller may also end the episode after any turn.
         info = self._info(results) | {"answer_tags": self.answer_tags()} | dict(more or {})
         return text, 0.0, False, False, info
 
-    def _end(self, action: str, ended: Ended, end: str, results: Sequence[ToolResult] = ()) -> Step:
+    def _end(self, action: str, ended: Ended, end: str, results: Sequence[ToolResult] = ()) -> StepReturn:
         self._over = True
         self.tools.end_episode()
         terminated = end in ("answered", "no_answer")

@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Step: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
+import gymnasium as gym
+
+TextEnv: TypeAlias = gym.Env[str, str]
+"""An environment whose observations and actions are texts."""
+
+StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 """The result of ``step``: text, reward, ``terminated``, ``truncated``, ``info``."""
 
 

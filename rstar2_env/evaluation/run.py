@@ -22,7 +22,7 @@ from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of
 from rstar2_env.evaluation.options import EvaluationKeywords, EvaluationOptions, make_parts, options_from_keywords
-from rstar2_env.evaluation.play.agent_crew import AgentCrew, MakeEnv
+from rstar2_env.evaluation.play.agent_crew import AgentCrew, EnvFactory
 from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
 from rstar2_env.evaluation.play.log import EvalLog, check_out
@@ -36,7 +36,7 @@ from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import recorded
 
-Progress: TypeAlias = Callable[[Episode, int, int], None]
+ProgressCallback: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, the number done, the number planned."""
 
 PLAY_AGAIN = 8
@@ -51,7 +51,7 @@ def evaluate(
     resume: bool = False,
     overwrite: bool = False,
     keep: bool = True,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     stop: Stop | None = None,
     **options: Unpack[EvaluationKeywords],
 ) -> EvalResult:
@@ -88,7 +88,7 @@ def evaluate(
     n, seed, wrappers = asked.n, asked.seed, parts.wrappers
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
-        make: MakeEnv = partial(make_env, env_id, wrappers=wrappers, **parts.env_options)
+        make: EnvFactory = partial(make_env, env_id, wrappers=wrappers, **parts.env_options)
         crew: Crew
         if parts.policy is not None:
             crew = PolicyCrew(make, _loaded(asked, parts.policy, opened), parts.policy, _judging(parts.judge))

@@ -38,13 +38,13 @@ from rstar2_env.evaluation.play.log import check_out
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
 from rstar2_env.evaluation.presets import preset
 from rstar2_env.evaluation.result import EvalResult
-from rstar2_env.evaluation.run import Progress, evaluate
+from rstar2_env.evaluation.run import ProgressCallback, evaluate
 from rstar2_env.problems import load_problems
 
 OPTIONS = ("env", *(field.name for field in fields(EvaluationOptions)))
 """The options of a suite and of each of its sets."""
 
-Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
+MakeProgress: TypeAlias = Callable[[str], AbstractContextManager[ProgressCallback]]
 """Makes the progress callback of a set, from its name."""
 
 _NAME = re.compile(r"[\w][\w.+-]*")
@@ -134,7 +134,7 @@ def run_suite(
     resume: bool = False,
     overwrite: bool = False,
     keep: bool = False,
-    watch: Watch | None = None,
+    watch: MakeProgress | None = None,
     stop: Stop | None = None,
 ) -> SuiteResult:
     """Evaluate every set of a suite.

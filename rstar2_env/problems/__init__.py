@@ -7,7 +7,7 @@ generator.
 from __future__ import annotations
 
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet
-from rstar2_env.problems.families import FAMILIES, Family
+from rstar2_env.problems.families import FAMILIES, ProblemFamily
 from rstar2_env.problems.files.stream import LazySource
 from rstar2_env.problems.load import ProblemSpec, load_problems
 from rstar2_env.problems.mixture import MixtureSource
@@ -21,13 +21,13 @@ __all__ = [
     "NAMED_SETS",
     "SPLITS",
     "Draft",
-    "Family",
     "FiniteSource",
     "FixedSource",
     "LazySource",
     "MixtureSource",
     "NamedSet",
     "Problem",
+    "ProblemFamily",
     "ProblemSource",
     "ProblemSpec",
     "ProceduralSource",

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.problems.source import ProblemSource
 
-Family: TypeAlias = Callable[..., ProblemSource]
+ProblemFamily: TypeAlias = Callable[..., ProblemSource]
 """Called with ``split``, ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
 split or a value that the family does not have."""
 
-FAMILIES: Registry[Family] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")
+FAMILIES: Registry[ProblemFamily] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")

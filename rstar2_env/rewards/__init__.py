@@ -23,8 +23,8 @@ from rstar2_env.rewards.latent_action import LatentAction
 from rstar2_env.rewards.letter_choice import LetterChoice
 from rstar2_env.rewards.linear_length import LinearLength
 from rstar2_env.rewards.metric_threshold import MetricThreshold
-from rstar2_env.rewards.model_verifier import ModelVerifier
-from rstar2_env.rewards.outcome import Outcome
+from rstar2_env.rewards.model_verifier import ModelVerifierReward
+from rstar2_env.rewards.outcome import OutcomeReward
 from rstar2_env.rewards.overlong import Overlong
 from rstar2_env.rewards.plan_value import PlanValue
 from rstar2_env.rewards.process import Process
@@ -56,9 +56,9 @@ __all__ = [
     "LetterChoice",
     "LinearLength",
     "MetricThreshold",
-    "ModelVerifier",
+    "ModelVerifierReward",
     "OnTurns",
-    "Outcome",
+    "OutcomeReward",
     "Overlong",
     "PlanValue",
     "Plays",

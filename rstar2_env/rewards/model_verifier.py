@@ -25,7 +25,7 @@ _ASKED = (
 
 
 @dataclass(frozen=True, slots=True)
-class ModelVerifier:
+class ModelVerifierReward:
     """1 for an answer that a judge finds right, less for one of another length than the gold one (arXiv 2505.14652).
 
     Attributes:
@@ -65,4 +65,4 @@ class ModelVerifier:
         return verified - self.per_token * min(apart, self.most)
 
 
-REWARDS.register("model_verifier", ModelVerifier)
+REWARDS.register("model_verifier", ModelVerifierReward)

@@ -9,7 +9,7 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OutcomeReward:
     """One number for a correct episode and another for a wrong one; ``return`` is what the environment pays instead.
 
     Attributes:
@@ -25,4 +25,4 @@ class Outcome:
         return self.correct if episode.correct else self.wrong
 
 
-REWARDS.register("outcome", Outcome)
+REWARDS.register("outcome", OutcomeReward)

@@ -19,7 +19,7 @@ TURN_SCORES = "turn_scores"
 """Where an episode keeps what its turns earn by themselves, as ``Episode.measured`` names it."""
 
 
-class Policy(LanguageModel, Plays, Protocol):
+class ComponentPolicy(LanguageModel, Plays, Protocol):
     """The policy, as it is offered to components: its log-probabilities, and further episodes of it."""
 
 
@@ -67,7 +67,7 @@ class RewardScorer:
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 
-    async def score(self, group: Sequence[Episode], policy: Policy | None, *, pays: bool = True) -> None:
+    async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
         """Set ``rewards`` of every episode of a group that counts, and ``reward`` as their sum.
 
         One that has nothing to score is not among ``rewards``. What the environment told apart of its own return stays
@@ -112,7 +112,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _context(
-        self, component: Component, episode: Episode, counted: Sequence[Episode], policy: Policy | None
+        self, component: Component, episode: Episode, counted: Sequence[Episode], policy: ComponentPolicy | None
     ) -> RewardContext:
         needs, find = component.needs, self._problem
         return RewardContext(

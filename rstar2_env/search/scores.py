@@ -43,7 +43,7 @@ def puct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) 
     return value + weight * math.sqrt(max(0, parent_visits - 1)) / (1 + visits) * wide
 
 
-class Score(Protocol):
+class ScoreFunction(Protocol):
     """The signature of ``uct`` and ``puct``."""
 
     def __call__(self, value: float, parent_visits: int, visits: int, *, weight: float) -> float:
@@ -51,5 +51,5 @@ class Score(Protocol):
         ...
 
 
-SCORES: dict[str, Score] = {"uct": uct, "puct": puct}
+SCORES: dict[str, ScoreFunction] = {"uct": uct, "puct": puct}
 """The scores by name."""

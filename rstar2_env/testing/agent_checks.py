@@ -22,7 +22,7 @@ from rstar2_env.testing.harness import TextEnv, canonical, require
 from rstar2_env.testing.hostile import HOSTILE_TURNS
 from rstar2_env.testing.toy_env import PlainEnv
 
-Trace = list[tuple[str, str]]
+AgentTranscript = list[tuple[str, str]]
 """The observations that an agent received and the texts that it returned, turn by turn."""
 
 _MOST_TURNS = 200
@@ -74,7 +74,7 @@ class AgentHarness:
         start_agent(agent, text, info, seed=seed, problem=problem, reference=reference_of(env))
         return text, info
 
-    def play(self, agent: AnyAgent, env: TextEnv, seed: int, most: int = _MOST_TURNS) -> Trace:
+    def play(self, agent: AnyAgent, env: TextEnv, seed: int, most: int = _MOST_TURNS) -> AgentTranscript:
         """Play one episode, or its first turns.
 
         Args:
@@ -84,7 +84,7 @@ class AgentHarness:
             most: Largest number of turns.
         """
         text, info = self.start(agent, env, seed)
-        trace: Trace = []
+        trace: AgentTranscript = []
         for _ in range(most):
             turn = agent.act(text, info)
             trace.append((text, turn))
@@ -269,7 +269,7 @@ AGENT_CHECKS: Mapping[str, Callable[[AgentHarness], None]] = MappingProxyType(
 """Every check by its name; the first line of each docstring is the clause."""
 
 
-def _said(one: Trace, other: Trace) -> str:
+def _said(one: AgentTranscript, other: AgentTranscript) -> str:
     """Describe the first difference between two episodes."""
     for number, (left, right) in enumerate(zip(one, other, strict=False), 1):
         if left != right:

@@ -29,7 +29,7 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)
 
 
 @dataclass(slots=True)
-class Tally:
+class HackTally:
     """Number of hacks of one cause that were tried and that were paid.
 
     Attributes:
@@ -85,21 +85,21 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
             yield Hack("echo", gold, answer, question)
 
 
-def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, Tally]:
+def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
     """Grade hacks, and count by cause the hacks that are paid.
 
     Args:
         verifier: Any verifier.
         tried: The hacks.
     """
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, HackTally] = {}
     for hack in tried:
         verdict = verifier(hack.gold, hack.answer, hack.question)
-        tallies.setdefault(hack.cause, Tally()).count(hack, paid=verdict.correct)
+        tallies.setdefault(hack.cause, HackTally()).count(hack, paid=verdict.correct)
     return tallies
 
 
-def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, Tally]:
+def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, HackTally]:
     """Play hacks in an environment, and count by cause the hacks that earn a reward.
 
     The environment's own problems are answered with echoes of their questions. Then problems with each hack's gold
@@ -114,14 +114,14 @@ def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, se
     Raises:
         ConfigurationError: The environment has no dialect to write answers in.
     """
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, HackTally] = {}
     own: list[Hack] = []
     for number in range(problems):
         env.reset(seed=seed + number)
         problem: Problem = playing(env).problem
         own += [hack for hack in echoes(problem.question, problem.answer) if hack.answer != problem.answer]
     for hack in (*own, *hacks(count=count, seed=seed)):
-        tallies.setdefault(hack.cause, Tally()).count(hack, paid=_earned(env, hack, seed) > 0)
+        tallies.setdefault(hack.cause, HackTally()).count(hack, paid=_earned(env, hack, seed) > 0)
     return tallies
 
 
@@ -134,4 +134,4 @@ def _earned(env: gym.Env[str, str], hack: Hack, seed: int) -> float:
     return float(env.step(dialect.format_answer(hack.answer))[1])
 
 
-__all__ = ["CAUSES", "Hack", "Tally", "attack", "attack_env", "dressed", "echoes", "hacks"]
+__all__ = ["CAUSES", "Hack", "HackTally", "attack", "attack_env", "dressed", "echoes", "hacks"]

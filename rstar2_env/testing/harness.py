@@ -12,8 +12,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-
-TextEnv = gym.Env[str, str]
+from rstar2_env.env.turn_result import TextEnv as TextEnv
 
 MAX_STEPS = 1000
 """Number of turns after which an unfinished episode means that the environment has no budget."""

@@ -13,8 +13,8 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing.plan import StubPlan
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 
-Answer: TypeAlias = "ToolResult | ToolStatus | str"
-ToolPlan: TypeAlias = "Answer | Sequence[Answer] | Callable[[Mapping[str, Any], CallContext], Answer]"
+ToolAnswer: TypeAlias = "ToolResult | ToolStatus | str"
+ToolPlan: TypeAlias = "ToolAnswer | Sequence[ToolAnswer] | Callable[[Mapping[str, Any], CallContext], ToolAnswer]"
 
 
 class StubTool:

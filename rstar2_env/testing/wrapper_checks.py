@@ -20,7 +20,7 @@ from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, Harness, TextEnv, require
 from rstar2_env.testing.toy_env import PlainWrapper
 
-Wrap = Callable[[TextEnv], TextEnv]
+WrapEnv = Callable[[TextEnv], TextEnv]
 
 _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
 """Clauses of the environment contract that do not concern wrappers, or that take long to check."""
@@ -36,7 +36,7 @@ class WrapperHarness:
         seeds: Seeds of the episodes that are played.
     """
 
-    wrap: Wrap
+    wrap: WrapEnv
     envs: Mapping[str, Callable[[], TextEnv]]
     seeds: Sequence[int]
     _made: list[TextEnv] = field(default_factory=list)
@@ -64,7 +64,7 @@ class WrapperHarness:
         return env
 
 
-def _then(make: Callable[[], TextEnv], *steps: Wrap) -> Callable[[], TextEnv]:
+def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]:
     """Return a function that makes an environment and puts each wrapper around it, in that order."""
 
     def made() -> TextEnv:

@@ -8,7 +8,7 @@ from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.verification.api import averify, verify, verify_many, verify_response
 from rstar2_env.verification.golds import gold_fault
 from rstar2_env.verification.named import VERIFIERS, VerifierSpec, make_verifier
-from rstar2_env.verification.options import Options
+from rstar2_env.verification.options import VerifyOptions
 from rstar2_env.verification.read.extract import extract_boxed, last_boxed
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "VERIFIERS",
     "ModelVerifier",
-    "Options",
     "Reason",
     "RuleVerifier",
     "Verdict",
     "Verifier",
     "VerifierSpec",
+    "VerifyOptions",
     "averify",
     "extract_answer",
     "extract_boxed",

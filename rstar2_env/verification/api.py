@@ -17,10 +17,10 @@ from typing import Unpack
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
-from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, Options
+from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, VerifyOptions
 from rstar2_env.verification.read.extract import gold_answer, joined_boxes, last_boxed
 from rstar2_env.verification.verdict import Reason, Verdict
-from rstar2_env.verification.workers.pool import Reply, shared_pool
+from rstar2_env.verification.workers.pool import WorkerReply, shared_pool
 
 
 def verify(
@@ -36,8 +36,8 @@ def verify(
         gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
         question: The question; an expression that is copied out of it then counts as no answer.
-        **options: The fields of :class:`~rstar2_env.verification.options.Options`: ``kind``, ``tolerance``, ``strict``,
-            ``undone``, ``timeout``.
+        **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`: ``kind``, ``tolerance``,
+            ``strict``, ``undone``, ``timeout``.
 
     Raises:
         ConfigurationError: An option is not among its allowed values or out of range, or an answer is not a string.
@@ -60,7 +60,7 @@ async def averify(
         gold: The gold answer.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
         question: The question; an expression that is copied out of it then counts as no answer.
-        **options: The fields of :class:`~rstar2_env.verification.options.Options`.
+        **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`.
 
     Raises:
         ConfigurationError: An option is not among its allowed values, or outside its range.
@@ -93,7 +93,7 @@ def verify_many(
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     checked = _checked(options)
-    begun: list[tuple[float, float, Reply | Future[Reply]]] = []
+    begun: list[tuple[float, float, WorkerReply | Future[WorkerReply]]] = []
     for gold, answer in pairs:
         start = time.perf_counter()
         reply = _begin(checked, gold, answer, None)
@@ -141,7 +141,7 @@ def verify_response(
     return Verdict(second.correct, second.reason, second.method, first.seconds + second.seconds)
 
 
-def verify_with(options: Options, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+def verify_with(options: VerifyOptions, gold: str, answer: str | None, question: str | None = None) -> Verdict:
     """The same as :func:`verify`, with options that have already been checked.
 
     Args:
@@ -174,21 +174,23 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
     if answer is None or not answer.strip():
         return _verdict(_NO_ANSWER, 0.0)
     if len(answer) + len(gold) > MAX_TEXT_CHARS:
-        return _verdict(Reply(Reason.TOO_LARGE, "length"), 0.0)
+        return _verdict(WorkerReply(Reason.TOO_LARGE, "length"), 0.0)
     request = {"alone": "math-verify", "gold": gold, "answer": answer, "timeout": timeout}
     reply = shared_pool().submit(request, timeout).result()
     return _verdict(reply, time.perf_counter() - start)
 
 
-def _checked(options: OptionFields) -> Options:
-    return Options(**options) if options else DEFAULTS
+def _checked(options: OptionFields) -> VerifyOptions:
+    return VerifyOptions(**options) if options else DEFAULTS
 
 
-def _verdict(reply: Reply, seconds: float) -> Verdict:
+def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
     return Verdict(reply.reason is Reason.EQUAL, reply.reason, reply.method, seconds)
 
 
-def _begin(options: Options, gold: str, answer: str | None, question: str | None) -> Reply | Future[Reply]:
+def _begin(
+    options: VerifyOptions, gold: str, answer: str | None, question: str | None
+) -> WorkerReply | Future[WorkerReply]:
     """Decide without a worker where possible; otherwise submit the pair to one."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
@@ -203,7 +205,7 @@ def _begin(options: Options, gold: str, answer: str | None, question: str | None
     if reply is not None:
         return reply
     if len(gold) > MAX_TEXT_CHARS or len(answer) > MAX_TEXT_CHARS:
-        return Reply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
+        return WorkerReply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
     if "box" in answer and (box := last_boxed(answer)) is not None:
         answer = joined_boxes(answer) or box
     gold, answer = gold_answer(gold) if "box" in gold else gold.strip(), answer.strip()
@@ -213,26 +215,26 @@ def _begin(options: Options, gold: str, answer: str | None, question: str | None
     return shared_pool().submit(request, options.timeout)
 
 
-def _decide_here(options: Options, gold: str, answer: str, question: str | None) -> Reply | None:
+def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
     """The layers that need no worker; ``None`` when one is needed."""
     if not answer:
         return _NO_ANSWER
     if not gold:
-        return Reply(Reason.UNPARSABLE_GOLD, "empty")
+        return WorkerReply(Reason.UNPARSABLE_GOLD, "empty")
     if gold == answer:
-        return Reply(Reason.EQUAL, "exact")
+        return WorkerReply(Reason.EQUAL, "exact")
     if (guard := too_large(answer)) is not None:
-        return Reply(Reason.TOO_LARGE, guard)
+        return WorkerReply(Reason.TOO_LARGE, guard)
     if (guard := too_large(gold)) is not None:
-        return Reply(Reason.UNPARSABLE_GOLD, guard)
+        return WorkerReply(Reason.UNPARSABLE_GOLD, guard)
     if (reply := _same_plain(options, gold, answer, question)) is not None:
         return reply
     if options.kind == "number":
-        return Reply(Reason.UNPARSABLE_GOLD if read_plain(gold) is None else Reason.UNPARSABLE_ANSWER, "number")
+        return WorkerReply(Reason.UNPARSABLE_GOLD if read_plain(gold) is None else Reason.UNPARSABLE_ANSWER, "number")
     return None
 
 
-def _same_plain(options: Options, gold: str, answer: str, question: str | None) -> Reply | None:
+def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
     """Compare plain numbers; ``None`` unless both are, or where an equal one may be an echo."""
     if options.kind not in ("auto", "number"):
         return None
@@ -250,8 +252,8 @@ def _same_plain(options: Options, gold: str, answer: str, question: str | None) 
     return _SAME_NUMBER
 
 
-_NO_ANSWER = Reply(Reason.NO_ANSWER, "empty")
-_SAME_NUMBER = Reply(Reason.EQUAL, "number")
-_OTHER_NUMBER = Reply(Reason.DIFFERENT, "number")
+_NO_ANSWER = WorkerReply(Reason.NO_ANSWER, "empty")
+_SAME_NUMBER = WorkerReply(Reason.EQUAL, "number")
+_OTHER_NUMBER = WorkerReply(Reason.DIFFERENT, "number")
 
 __all__ = ["averify", "math_verify_alone", "verify", "verify_many", "verify_response", "verify_with"]

@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import PartSpec, make_part, read_part
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_class_with
-from rstar2_env.verification.options import TIMEOUT_S, Options
+from rstar2_env.verification.options import TIMEOUT_S, VerifyOptions
 from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
 
 VerifierSpec: TypeAlias = PartSpec | Verifier
@@ -74,7 +74,7 @@ def rules(
     Raises:
         ConfigurationError: An option is none of its values, or out of its range.
     """
-    options = Options(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
+    options = VerifyOptions(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
     return RuleVerifier(options, guard_echo=not echo)
 
 

@@ -18,7 +18,7 @@ UNDONE = ("none", "arithmetic", "any")
 
 
 class OptionFields(TypedDict, total=False):
-    """The fields of ``Options`` as arguments by name, for functions that take them all."""
+    """The fields of ``VerifyOptions`` as arguments by name, for functions that take them all."""
 
     kind: str
     tolerance: float | None
@@ -28,7 +28,7 @@ class OptionFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VerifyOptions:
     """How to verify.
 
     Attributes:
@@ -74,4 +74,4 @@ class Options:
         }
 
 
-DEFAULTS = Options()
+DEFAULTS = VerifyOptions()

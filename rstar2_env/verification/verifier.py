@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from rstar2_env.verification.api import verify_with
-from rstar2_env.verification.options import TIMEOUT_S, Options
+from rstar2_env.verification.options import TIMEOUT_S, VerifyOptions
 from rstar2_env.verification.verdict import Verdict
 
 
@@ -48,7 +48,7 @@ class RuleVerifier:
         guard_echo: Whether an expression copied out of the question counts as no answer.
     """
 
-    options: Options = field(default_factory=Options)
+    options: VerifyOptions = field(default_factory=VerifyOptions)
     guard_echo: bool = True
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
@@ -81,10 +81,10 @@ def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout: float = TI
 
     Args:
         tolerance: Largest error relative to the gold number (absolute where that is zero).
-        strict: As in :class:`~rstar2_env.verification.options.Options`.
+        strict: As in :class:`~rstar2_env.verification.options.VerifyOptions`.
         timeout: Seconds that a worker may compute.
 
     Raises:
         ConfigurationError: The tolerance or the timeout is out of its range.
     """
-    return RuleVerifier(Options(tolerance=tolerance, strict=strict, timeout=timeout))
+    return RuleVerifier(VerifyOptions(tolerance=tolerance, strict=strict, timeout=timeout))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.env.turn_result import Step as Step
+from rstar2_env.env.turn_result import StepReturn as StepReturn
+from rstar2_env.env.turn_result import TextEnv as TextEnv
 from rstar2_env.tools.chain import Middleware
 
-TextEnv: TypeAlias = "gym.Env[str, str]"
 
-
-class Chain(Protocol):
+class SupportsToolUse(Protocol):
     """The part of a ``ToolChain`` that wrappers need."""
 
     def use(self, middleware: Middleware) -> None:
@@ -26,7 +25,7 @@ class Chain(Protocol):
 class TextWrapper(gym.Wrapper[str, str, str, str]):
     """A wrapper of a text environment; ``take`` calls the wrapped environment's ``step`` with a ``float`` reward."""
 
-    def take(self, action: str) -> Step:
+    def take(self, action: str) -> StepReturn:
         """Take one step of the wrapped environment."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return text, float(reward), terminated, truncated, info
@@ -43,7 +42,7 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
     Raises:
         ConfigurationError: The environment does not have a tool chain.
     """
-    chain: Chain | None = getattr(env.unwrapped, "tools", None)
+    chain: SupportsToolUse | None = getattr(env.unwrapped, "tools", None)
     if chain is None or not callable(getattr(chain, "use", None)):
         raise ConfigurationError(
             f"{wrapper} acts where tools are called and expects a ToolChain as env.unwrapped.tools; "

@@ -21,7 +21,7 @@ from rstar2_env.core.options.text import split_parts
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper, use_middleware
 from rstar2_env.wrappers.registry import WRAPPERS
 
 
@@ -106,7 +106,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         self._landed = {}
         return self.env.reset(seed=seed, options=options)
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn and label the calls that were hit."""
         self._faults.hits.clear()
         text, reward, terminated, truncated, info = self.take(action)

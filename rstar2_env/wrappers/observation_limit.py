@@ -11,7 +11,7 @@ from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
 
 Cut: TypeAlias = Literal["head", "middle", "tail"]
@@ -49,7 +49,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
         if tools is not None and hasattr(tools, "use"):
             tools.use(self._limit)
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn and shorten the observation."""
         text, reward, terminated, truncated, info = self.take(action)
         if not info.get("tool_calls"):

@@ -19,7 +19,7 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.append_only import lines, members
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
 
 
@@ -81,7 +81,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         self._episode = Episode(seed=seed, task=task).begin(text, info)
         return text, info
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn; the last turn writes the episode."""
         step = self.take(action)
         if self._episode.step(action, step):

@@ -22,7 +22,7 @@ from rstar2_env.problems.source import ProblemSource
 from rstar2_env.rewards.base import Need, RewardContext
 from rstar2_env.rewards.component import Component, check_bounds, clipped, make_component
 from rstar2_env.rewards.needs import ALL, OWN_JUDGE, PLACES, check_needs
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
+from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper, log_parts
 from rstar2_env.wrappers.registry import WRAPPERS
 
 _LOG = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         self._episode, self._unjudged = Episode(seed=seed).begin(text, info), False
         return text, info
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn; its reward is the sum of the components.
 
         Raises:
@@ -123,7 +123,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     def _nought(self) -> dict[str, float]:
         return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
-    def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> Step:
+    def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
         """End the episode as ``unavailable``, so that it is not counted."""
         _LOG.warning("An episode has no reward and is not counted: %s", error)
         self._unjudged, episode = True, self._episode

@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import EpisodeOverError, Rstar2Error
-from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
+from rstar2_env.wrappers.base import EpisodeSeeds, StepReturn, TextEnv, TextWrapper, copied
 from rstar2_env.wrappers.registry import WRAPPERS
 
 
@@ -71,7 +71,7 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
         """Start an episode; if no seed is given, draw one."""
         return self._begin(self._seeds.next(seed), options)
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn and record it."""
         returned = self.take(action)
         self._actions.append(action)

@@ -11,7 +11,7 @@ from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper, use_middleware
 from rstar2_env.wrappers.registry import WRAPPERS
 
 Limit: TypeAlias = Annotated[int, Rule(least=0)]
@@ -50,7 +50,7 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
         text, info = self.env.reset(seed=seed, options=options)
         return text, self._told(info)
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn within the budget."""
         self._budget.turn = 0
         text, reward, terminated, truncated, info = self.take(action)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import gymnasium as gym
 
 from rstar2_env.core.options.declare import Count, Rule, checked
-from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
+from rstar2_env.wrappers.base import EpisodeSeeds, StepReturn, TextEnv, TextWrapper, copied, log_parts
 from rstar2_env.wrappers.registry import WRAPPERS
 
 FEEDBACK = "That answer is not right. Think it over and answer again."
@@ -66,7 +66,7 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         self._seed, self._options = self._seeds.next(seed), copied(options)
         return self.env.reset(seed=self._seed, options=copied(options))
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> StepReturn:
         """Play a turn of the current attempt."""
         text, reward, terminated, truncated, info = self.take(action)
         if not (terminated or truncated):

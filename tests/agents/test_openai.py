@@ -13,7 +13,7 @@ from flaky_server import flaky
 
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.agents import make
-from rstar2_env.core.errors import BudgetSpentError, ConfigurationError, ServiceError, UnusableReplyError
+from rstar2_env.core.errors import ConfigurationError, EndpointBudgetError, ServiceError, UnusableReplyError
 from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_sandbox import StubSandbox
@@ -259,7 +259,7 @@ def test_a_spent_budget_stops_all_agents_of_the_endpoint():
         agents = [agent_of(server, limits={"max_tokens": 200}) for _ in range(2)]
         turn(agents[0])
         turn(agents[1])
-        with pytest.raises(BudgetSpentError, match=r"240 tokens were used at .*limits\.max_tokens"):
+        with pytest.raises(EndpointBudgetError, match=r"240 tokens were used at .*limits\.max_tokens"):
             turn(agents[0])
     assert len(server.asked) == 2
 

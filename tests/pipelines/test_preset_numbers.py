@@ -19,23 +19,23 @@ from rstar2_env.evaluation.presets import preset as suite
 from rstar2_env.trainers.pipeline.cost import Cost, CostInputs
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import presets
-from rstar2_env.trainers.pipeline.plan import Plan, costs_of
+from rstar2_env.trainers.pipeline.plan import PipelinePlan, costs_of
 from rstar2_env.trainers.pipeline.run import PipelineRun, look_at
 from rstar2_env.trainers.pipeline.spread import spread_of
 from rstar2_env.trainers.pipeline.table import COSTS, STAGES, Tables, plan_table
 
 PAGE = (DOCS / "pipelines.md").read_text("utf-8")
 PRESETS_OF_PAGE = PAGE.partition("\n## Presets\n")[2]
-Computed: TypeAlias = Callable[[str], tuple[Plan, list[Cost], Tables]]
+Computed: TypeAlias = Callable[[str], tuple[PipelinePlan, list[Cost], Tables]]
 
 
-def planned(name: str, folder: Path) -> Plan:
-    plan = Plan(read_pipeline(presets()[name]), folder)
+def planned(name: str, folder: Path) -> PipelinePlan:
+    plan = PipelinePlan(read_pipeline(presets()[name]), folder)
     plan.check()
     return plan
 
 
-def options(plan: Plan, stage: str) -> Any:
+def options(plan: PipelinePlan, stage: str) -> Any:
     return plan.made[stage].stage.resolved()
 
 
@@ -44,7 +44,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Computed:
     """The plan of a preset, what its stages take, and its tables; computed once, since that takes seconds."""
 
     @cache
-    def compute(name: str) -> tuple[Plan, list[Cost], Tables]:
+    def compute(name: str) -> tuple[PipelinePlan, list[Cost], Tables]:
         folder = tmp_path_factory.mktemp("planned") / "run"
         run = PipelineRun(planned(name, folder))
         costs = list(costs_of(run.plan, [one.made for one in look_at(run)]))

@@ -14,7 +14,7 @@ from training_rows import few_rows
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, TransformersEngine
-from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.run.hooks import HooksCallback
 from rstar2_env.trainers.backends.trl.run.run_state import TrlRunState
@@ -84,7 +84,7 @@ def hooked_run(
         folder,
         [rows or few_rows()] * steps,
         objective=Objective(terms, TokenMean(), NoCorrection()),
-        reference=(lambda policy: Reference(policy, torch.float32, 1.0)) if reference else None,
+        reference=(lambda policy: ReferenceModel(policy, torch.float32, 1.0)) if reference else None,
         **options,
     )
     chat = ChatCodec(trainer.processing_class)  # type: ignore[arg-type, unused-ignore]

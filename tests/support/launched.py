@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from rstar2_env.trainers.launch.commands import Command
+from rstar2_env.trainers.launch.commands import LaunchCommand
 from rstar2_env.trainers.launch.devices import Devices
 from rstar2_env.trainers.launch.supervisor import Supervisor, supervised
 
@@ -26,15 +26,15 @@ time.sleep(120)
 """
 
 
-def server(port: int) -> Command:
+def server(port: int) -> LaunchCommand:
     """A server of a health check and nothing else."""
     program = str(Path(__file__).with_name("health_server.py"))
-    return Command("server-0", [sys.executable, program, str(port)], CORES, url=f"http://127.0.0.1:{port}")
+    return LaunchCommand("server-0", [sys.executable, program, str(port)], CORES, url=f"http://127.0.0.1:{port}")
 
 
-def trainer(code: str, *arguments: str) -> Command:
+def trainer(code: str, *arguments: str) -> LaunchCommand:
     """A trainer that is a few lines of Python."""
-    return Command("trainer", [sys.executable, "-c", code, *arguments], CORES)
+    return LaunchCommand("trainer", [sys.executable, "-c", code, *arguments], CORES)
 
 
 if __name__ == "__main__":

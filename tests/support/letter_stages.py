@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions
-from rstar2_env.trainers.pipeline.base import STAGES, Figures, Output, Work
+from rstar2_env.trainers.pipeline.base import STAGES, Output, StageMeasurements, Work
 from rstar2_env.trainers.pipeline.cost import Cost, CostInputs
 from rstar2_env.trainers.pipeline.file import Pipeline, read_pipeline
 from rstar2_env.trainers.pipeline.plan import plain_options
@@ -49,7 +49,7 @@ class Letters(CheckedOptions):
     def cost(self, about: CostInputs) -> Cost:
         return Cost(episodes=1, seconds=1.0)
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         name = work.folder.name
         with (work.folder.parent.parent / DIARY).open("a") as diary:
             diary.write(f"{name} {'resumed' if work.resumed else 'started'}\n")

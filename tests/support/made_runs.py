@@ -34,7 +34,7 @@ from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.options.slots import given_to
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by
-from rstar2_env.trainers.selectors.base import SELECTORS, Observes
+from rstar2_env.trainers.selectors.base import SELECTORS, AdaptsToResults
 from rstar2_env.trainers.step.batch import PlayedGroup
 from rstar2_env.trainers.step.problem_facts import about_problems
 from rstar2_env.trainers.step.selection import select, weigh
@@ -139,7 +139,7 @@ class MadeTraining:
             self.writer.tokens(_tokens(step, training, rng))
         outcomes = [group.result() for group in groups]
         for part in (self.sampler, self.selector):
-            if isinstance(part, Observes):
+            if isinstance(part, AdaptsToResults):
                 part.observe(outcomes)
         self._figures(step, groups, stands, rng)
         if not self._rank and made.checkpoint_every and step % made.checkpoint_every == 0:

@@ -29,7 +29,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.backends.reference.step import distributions, embedding, gradients, log_probs
 from rstar2_env.trainers.backends.trl.arguments import arguments
-from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel
 from rstar2_env.trainers.backends.trl.loss.micro_batches import pack
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
@@ -81,7 +81,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     objective = Objective(*(_of_recipe(case["recipe"]) if "recipe" in case else _parts(case)))
     needs_reference = "reference" in objective.needs
     # With adapters, the reference is the policy without them.
-    compared = Reference(other, torch.float32, temperature) if needs_reference else None
+    compared = ReferenceModel(other, torch.float32, temperature) if needs_reference else None
     budget = _budget(shards, objective.only_policy_gradient, case["micro_batches"])
     recorder = _Recorder(objective)
     trainer = CollectorTrainer(

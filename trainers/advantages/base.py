@@ -21,17 +21,16 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_called_with
+from rstar2_env.core.row import FloatArray as FloatArray
 
 from ..ranks import Ranks
 from ..selectors.base import EQUAL
 
-FloatArray = NDArray[np.float64]
 Advantages = list[list[float | FloatArray]]
 """For each group and episode, one number, or one number per token of ``completion_ids``."""
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from rstar2_env.core.episode import Message
 from rstar2_env.core.options.declare import check_options, option
 
-Conversation: TypeAlias = Sequence[Message | Mapping[str, str]]
+ChatMessages: TypeAlias = Sequence[Message | Mapping[str, str]]
 """Messages with ``role`` and ``content``, the system message first if there is one."""
 
 
@@ -116,7 +116,7 @@ class RunState(Protocol):
         """Record a reason: a warning in the log, and an event ``note`` in the run's folder."""
         ...
 
-    def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
+    def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.
 
         Args:

@@ -23,7 +23,7 @@ _DEVELOPER = {"VLLM_SERVER_DEV_MODE": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class LaunchCommand:
     """A process to start.
 
     Attributes:
@@ -52,7 +52,7 @@ class Command:
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
         return " ".join([*given, shlex.join([*cores, *self.words])])
 
-    def on(self, node: str, launch: str, outer: Mapping[str, str]) -> Command:
+    def on(self, node: str, launch: str, outer: Mapping[str, str]) -> LaunchCommand:
         """Return the same command for another machine with the same hardware.
 
         Args:
@@ -77,7 +77,7 @@ def server(
     program: str | None = None,
     more: Sequence[str] = (),
     developer: bool = True,
-) -> Command:
+) -> LaunchCommand:
     """Return the command of a model server.
 
     Args:
@@ -105,10 +105,10 @@ def server(
         given = {"model": model, "host": host, "port": str(port), "size": str(len(devices))}
         words = [_filled(word, given) for word in shlex.split(program)]
     variables = {**(_DEVELOPER if developer else {}), **_SERVER}
-    return Command(f"server-{number}", [*words, *more], devices, variables, f"http://{at or host}:{port}")
+    return LaunchCommand(f"server-{number}", [*words, *more], devices, variables, f"http://{at or host}:{port}")
 
 
-def trainer(words: Sequence[str], devices: Devices, processes: int, settings: Mapping[str, object]) -> Command:
+def trainer(words: Sequence[str], devices: Devices, processes: int, settings: Mapping[str, object]) -> LaunchCommand:
     """Return the command of the trainer.
 
     Args:
@@ -121,7 +121,7 @@ def trainer(words: Sequence[str], devices: Devices, processes: int, settings: Ma
     if processes > 1:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     given = [word for name, value in settings.items() for word in ("--set", f"{name}={_text(value)}")]
-    return Command("trainer", [*start, *RSTAR2, "train", *words, *given], devices)
+    return LaunchCommand("trainer", [*start, *RSTAR2, "train", *words, *given], devices)
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""``Running``: a command of a launch as a child process, which is terminated when this process ends."""
+"""``StartedCommand``: a command of a launch as a child process, which is terminated when this process ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
-from .commands import Command
+from .commands import LaunchCommand
 
 POLL_S = 0.2
 _CHILD = Path(__file__).with_name("child.py")
@@ -31,7 +31,7 @@ class LaunchError(Rstar2Error):
 
 
 @dataclass
-class Running:
+class StartedCommand:
     """A command that was started.
 
     Attributes:
@@ -42,7 +42,7 @@ class Running:
         starts: Number of starts.
     """
 
-    command: Command
+    command: LaunchCommand
     log: Path | None = None
     inherited: Sequence[int] = ()
     process: subprocess.Popen[bytes] | None = None
@@ -113,7 +113,7 @@ class Running:
                 os.killpg(self.process.pid, number)
 
 
-def end(processes: Sequence[Running]) -> None:
+def end(processes: Sequence[StartedCommand]) -> None:
     """Stop running processes: terminate them first, then kill them if they do not end or this call is interrupted."""
     started = [one for one in processes if one.process is not None]
     try:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .commands import Command
-from .running import POLL_S, LaunchError, Running, end
+from .commands import LaunchCommand
+from .running import POLL_S, LaunchError, StartedCommand, end
 
 
 @dataclass
@@ -26,11 +26,11 @@ class Servers:
         lost: Servers that ended after their last restart.
     """
 
-    running: Sequence[Running]
+    running: Sequence[StartedCommand]
     wait_s: float = 900.0
     restarts: int = 3
     say: Callable[[str], None] = print
-    lost: list[Running] = field(default_factory=list)
+    lost: list[StartedCommand] = field(default_factory=list)
 
     def check(self) -> None:
         """Check whether all servers can be started, before the first start.
@@ -130,12 +130,12 @@ class Servers:
                 return
 
 
-def too_often(server: Running) -> str:
+def too_often(server: StartedCommand) -> str:
     """Return the message about a server that is not restarted."""
     return f"{server.command.name} ended with {server.ended} for the {server.starts}. time:{server.tail()}"
 
 
-def logged(commands: Sequence[Command], logs: Path, inherited: Sequence[int] = ()) -> list[Running]:
+def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[int] = ()) -> list[StartedCommand]:
     """Create servers that are ready to start, each with a log file in a folder, which is created.
 
     Args:
@@ -145,10 +145,10 @@ def logged(commands: Sequence[Command], logs: Path, inherited: Sequence[int] = (
     """
     if commands:
         logs.mkdir(parents=True, exist_ok=True)
-    return [Running(one, logs / f"{one.name}.log", inherited) for one in commands]
+    return [StartedCommand(one, logs / f"{one.name}.log", inherited) for one in commands]
 
 
-def _where(running: Running) -> str:
+def _where(running: StartedCommand) -> str:
     devices, node = running.command.devices, running.command.node
     beside = f" of {node}" if node else ""
     return f"{'core' if devices.cores else 'device'}{'s' if len(devices) > 1 else ''} {devices}{beside}"

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from .commands import Command
-from .running import POLL_S, LaunchError, Running, end
+from .commands import LaunchCommand
+from .running import POLL_S, LaunchError, StartedCommand, end
 from .servers import Servers, logged, too_often
 
 
@@ -34,8 +34,8 @@ class Supervisor:
         say: Prints a line for the user.
     """
 
-    servers: list[Running]
-    trainer: Running
+    servers: list[StartedCommand]
+    trainer: StartedCommand
     wait_s: float = 900.0
     restarts: int = 3
     say: Callable[[str], None] = print
@@ -93,7 +93,9 @@ class Supervisor:
                 signal.signal(number, handler)
 
 
-def supervised(commands: Sequence[Command], trainer: Command, logs: Path) -> tuple[list[Running], Running]:
+def supervised(
+    commands: Sequence[LaunchCommand], trainer: LaunchCommand, logs: Path
+) -> tuple[list[StartedCommand], StartedCommand]:
     """Create a supervisor that is ready to start; servers write logs to a folder.
 
     Args:
@@ -101,7 +103,7 @@ def supervised(commands: Sequence[Command], trainer: Command, logs: Path) -> tup
         trainer: The command of the trainer, which shares this process's output.
         logs: The folder.
     """
-    return logged(commands, logs), Running(trainer)
+    return logged(commands, logs), StartedCommand(trainer)
 
 
 def _workers(pid: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .kl import Kl
 from .tokens import Tokens
 
@@ -31,7 +31,7 @@ class ApoDads(CheckedOptions):
 
     coef: float = option(1e-3, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"reference"})
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:

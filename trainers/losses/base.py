@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_class_with
+from rstar2_env.core.row import FloatArray as FloatArray
+from rstar2_env.core.row import IntArray as IntArray
 
 from .batch_tokens import BatchTokens
 from .tokens import Tokens
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
 
     from ..ranks import Ranks
 
-IntArray: TypeAlias = NDArray[np.int64]
-FloatArray: TypeAlias = NDArray[np.float64]
-Need = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
+LossInput = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
 """Inputs that a part of the loss may need and that cost an extra pass or memory."""
-ENVIRONMENT: Need = "environment"
+ENVIRONMENT: LossInput = "environment"
 """The need of a term about the environment's tokens: its losses count on those tokens, not on the policy's."""
 Figures: TypeAlias = "dict[str, tuple[Tensor, Tensor]]"
 """Sum and count of each metric, scalars on the device: sums of micro-batches and processes add up, means do not."""
@@ -51,7 +50,7 @@ class Term(Protocol):
     """
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         ...
 
@@ -94,7 +93,7 @@ class Correction(Protocol):
     """
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Correction``."""
         ...
 
@@ -147,9 +146,9 @@ class Adapts(Protocol):
         ...
 
 
-def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[Need]:
+def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:
     """Return all needs of a loss."""
-    return frozenset[Need]().union(correction.needs, *(term.needs for term in terms))
+    return frozenset[LossInput]().union(correction.needs, *(term.needs for term in terms))
 
 
 def is_corrected(term: Term) -> bool:

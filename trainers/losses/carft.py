@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Need
+from .base import LOSSES, LossInput
 from .contrast import LIKE, UNLIKE
 from .tokens import Tokens
 
@@ -35,7 +35,7 @@ class Carft(CheckedOptions):
     coef: float = option(0.01, least=0)
     temperature: float = option(0.1, above=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"embedding"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"embedding"})
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
-from .tokens import Anchor, Tokens, bounded_exp
+from .base import LOSSES, Figures, LossInput
+from .tokens import RatioAnchor, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,12 +33,12 @@ class Cispo(CheckedOptions):
 
     low: float | None = option(None, least=0, most=1)
     high: float = option(4.0, least=0)
-    anchor: Anchor = "old"
+    anchor: RatioAnchor = "old"
 
     policy_gradient: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

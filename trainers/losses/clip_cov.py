@@ -14,7 +14,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, FloatArray, Need
+from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
 from .covariance import covariances
 from .ppo_clip import PpoClip
@@ -52,7 +52,7 @@ class ClipCov(CheckedOptions):
     low: float | None = option(0.2, least=0, most=1)
     high: float | None = option(0.2, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

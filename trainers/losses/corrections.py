@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import CORRECTIONS, Need
-from .tokens import Level, Tokens, bounded_exp
+from .base import CORRECTIONS, LossInput
+from .tokens import RatioLevel, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class NoCorrection(CheckedOptions):
     """No correction: assumes that the engine's probabilities equal the trainer's."""
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[LossInput]] = frozenset()
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
@@ -39,10 +39,10 @@ class Truncate(CheckedOptions):
         cap: Maximum weight.
     """
 
-    level: Level = "token"
+    level: RatioLevel = "token"
     cap: float = option(2.0, least=1)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
@@ -59,11 +59,11 @@ class Mask(CheckedOptions):
         high: Maximum ratio that trains.
     """
 
-    level: Level = "token"
+    level: RatioLevel = "token"
     low: float = option(0.5, least=0, most=1)
     high: float = option(5.0, least=1)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
@@ -89,7 +89,7 @@ class Geometric(CheckedOptions):
     high: float = option(1.01, least=1)
     mask: bool = True
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
@@ -99,7 +99,7 @@ class Geometric(CheckedOptions):
         return mean.clamp(self.low, self.high)
 
 
-def _product(tokens: Tokens, level: Level) -> Tensor:
+def _product(tokens: Tokens, level: RatioLevel) -> Tensor:
     return bounded_exp(tokens.pooled(tokens.log_mismatch, level, "sum"))
 
 

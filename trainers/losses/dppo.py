@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
-from .tokens import Anchor, Tokens, bounded_exp
+from .base import LOSSES, Figures, LossInput
+from .tokens import RatioAnchor, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,12 +50,12 @@ class Dppo(CheckedOptions):
     high: float | None = option(None, least=0)
     cap: float = option(20.0, least=1)
     either: bool = False
-    anchor: Anchor = "sampled"
+    anchor: RatioAnchor = "sampled"
 
     policy_gradient: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Need
-from .tokens import Anchor, Tokens
+from .base import LOSSES, LossInput
+from .tokens import RatioAnchor, Tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,12 +30,12 @@ class Dro(CheckedOptions):
     """
 
     beta: float = option(0.05, above=0)
-    anchor: Anchor = "sampled"
+    anchor: RatioAnchor = "sampled"
 
     policy_gradient: ClassVar[bool] = False
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

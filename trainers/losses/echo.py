@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import ENVIRONMENT, LOSSES, Figures, Need
+from .base import ENVIRONMENT, LOSSES, Figures, LossInput
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Echo(CheckedOptions):
     coef: float = option(0.1, least=0)
     tools: bool = True
 
-    needs: ClassVar[frozenset[Need]] = frozenset({ENVIRONMENT})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({ENVIRONMENT})
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Entropy(CheckedOptions):
 
     coef: float = 1e-3
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"entropy"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"entropy"})
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
@@ -60,7 +60,7 @@ class AdaptiveEntropy(CheckedOptions):
     _coef: float = field(init=False, repr=False)
     _active: bool = field(init=False, repr=False, default=False)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"entropy"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"entropy"})
     policy_gradient: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .ppo_clip import PpoClip
 from .tokens import Tokens, bounded_exp
 
@@ -47,7 +47,7 @@ class Fipo(CheckedOptions):
     high: float | None = option(0.28, least=0)
     dual: float | None = option(10.0, above=1)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:

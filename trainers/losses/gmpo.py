@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens, bounded_exp
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Gmpo(CheckedOptions):
     high: float | None = option(0.4, least=0)
     level: Literal["turn", "sequence"] = "sequence"
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, FloatArray, Need
+from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
 from .tokens import Tokens
 
@@ -39,7 +39,7 @@ class Gvpo(CheckedOptions):
 
     beta: float = option(0.1, above=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = False
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .kl import Estimator, divergence, measured
 from .tokens import Tokens
 
@@ -39,7 +39,7 @@ class Kdrl(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"teacher", "old"} if self.estimator == "unbiased" else {"teacher"})
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens, bounded_exp
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Kl(CheckedOptions):
     estimator: Estimator = "k3"
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"reference", "old"} if self.estimator == "unbiased" else {"reference"})
 

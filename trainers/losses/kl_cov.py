@@ -10,7 +10,7 @@ import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, FloatArray, Need
+from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
 from .covariance import covariances
 from .tokens import Tokens
@@ -41,7 +41,7 @@ class KlCov(CheckedOptions):
     share: float = option(2e-4, least=0, most=1)
     coef: float = option(1.0, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = False
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:

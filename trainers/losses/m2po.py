@@ -10,9 +10,9 @@ import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, FloatArray, Need
+from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
-from .tokens import Anchor, Tokens, bounded_exp
+from .tokens import RatioAnchor, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,12 +40,12 @@ class M2po(CheckedOptions):
 
     threshold: float = option(0.04, above=0)
     of: Literal["all", "harmful"] = "all"
-    anchor: Anchor = "sampled"
+    anchor: RatioAnchor = "sampled"
 
     policy_gradient: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

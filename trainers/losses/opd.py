@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .kdrl import to_teacher
 from .kl import measured
-from .tokens import Anchor, Tokens, bounded_exp
+from .tokens import RatioAnchor, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,12 +43,12 @@ class Opd(CheckedOptions):
     bound: float | None = option(None, above=0)
     drop_below: float | None = option(None, above=0, most=1)
     square: float = option(0.0, least=0)
-    anchor: Anchor = "old"
+    anchor: RatioAnchor = "old"
 
     policy_gradient: ClassVar[bool] = False
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"teacher", "old"} if self.anchor == "old" else {"teacher"})
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.options.parts import make_part
 
-from .base import CORRECTIONS, Adapts, Correction, Figures, Measures, Need
-from .tokens import Anchor, Tokens
+from .base import CORRECTIONS, Adapts, Correction, Figures, LossInput, Measures
+from .tokens import RatioAnchor, Tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ class OffPolicySequenceMask(CheckedOptions):
     """
 
     delta: float = option(0.5, above=0)
-    anchor: Anchor = "sampled"
+    anchor: RatioAnchor = "sampled"
     level: Literal["turn", "sequence"] = "sequence"
     then: Any = "none"
     _then: Correction = field(init=False, repr=False)
@@ -55,7 +55,7 @@ class OffPolicySequenceMask(CheckedOptions):
         object.__setattr__(self, "_then", make_part(CORRECTIONS, self.then))
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Correction``."""
         return self._then.needs | frozenset({"old"} if self.anchor == "old" else ())
 

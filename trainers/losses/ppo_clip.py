@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
-from .tokens import Anchor, Level, Tokens, bounded_exp
+from .base import LOSSES, Figures, LossInput
+from .tokens import RatioAnchor, RatioLevel, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,14 +45,14 @@ class PpoClip(CheckedOptions):
     high: float | None = option(0.28, least=0)
     two_sided: float | None = option(None, above=1)
     dual: float | None = option(None, above=1)
-    level: Level = "token"
+    level: RatioLevel = "token"
     token_gradient: bool = False
-    anchor: Anchor = "old"
+    anchor: RatioAnchor = "old"
 
     policy_gradient: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

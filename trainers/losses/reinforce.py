@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions
 
-from .base import LOSSES, Need
+from .base import LOSSES, LossInput
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reinforce(CheckedOptions):
+class ReinforceLoss(CheckedOptions):
     """-A log pi: REINFORCE (Williams 1992). It has no ratio, so it is meant for one update per rollout."""
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[LossInput]] = frozenset()
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
@@ -26,4 +26,4 @@ class Reinforce(CheckedOptions):
         return -tokens.advantage * tokens.logp
 
 
-LOSSES.register("reinforce", Reinforce)
+LOSSES.register("reinforce", ReinforceLoss)

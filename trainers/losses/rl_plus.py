@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .ppo_clip import PpoClip
 from .tokens import LARGEST_LOG, Tokens
 
@@ -36,7 +36,7 @@ class RlPlus(CheckedOptions):
     low: float | None = option(0.2, least=0, most=1)
     high: float | None = option(0.2, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:

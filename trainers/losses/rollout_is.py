@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens, bounded_exp
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RolloutIs(CheckedOptions):
     low: float = option(0.2, above=0, most=1)
     high: float = option(0.2, above=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[LossInput]] = frozenset()
     policy_gradient: ClassVar[bool] = True
     corrected: ClassVar[bool] = False
 

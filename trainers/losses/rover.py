@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Need
+from .base import LOSSES, LossInput
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Rover(CheckedOptions):
 
     rho: float = option(1.0, above=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old", "mean_logp"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old", "mean_logp"})
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens, bounded_exp
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Sapo(CheckedOptions):
     positive: float = option(1.0, above=0)
     negative: float = option(1.05, above=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:

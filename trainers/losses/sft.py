@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sft(CheckedOptions):
+class SftLoss(CheckedOptions):
     """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
 
     The term of Cog-Rethinker (arXiv 2510.15979), for the rollout ``decompose``, whose rows have no advantage; on rows
@@ -27,7 +27,7 @@ class Sft(CheckedOptions):
 
     coef: float = option(0.1, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[LossInput]] = frozenset()
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
@@ -43,4 +43,4 @@ class Sft(CheckedOptions):
         return (tokens.column("off_policy") > 0) & tokens.mask
 
 
-LOSSES.register("sft", Sft)
+LOSSES.register("sft", SftLoss)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 LARGEST_LOG = 20.0
 """Bound of the absolute log-ratio before it is exponentiated, so that no token makes a loss infinite."""
-Level = Literal["token", "turn", "sequence"]
+RatioLevel = Literal["token", "turn", "sequence"]
 """The level of a ratio: per token, per turn, or per row."""
-Anchor = Literal["old", "sampled"]
+RatioAnchor = Literal["old", "sampled"]
 """The denominator of a ratio: the sampling policy as computed by the trainer, or by the engine."""
 
 
@@ -74,7 +74,7 @@ class Tokens:
         """Logarithm of the ratio of each token's current probability to that under ``old``; 0 off the mask."""
         return self.log_ratio_to("old")
 
-    def log_ratio_to(self, anchor: Anchor) -> Tensor:
+    def log_ratio_to(self, anchor: RatioAnchor) -> Tensor:
         """Logarithm of the ratio of each token's probability to that under ``old`` or ``sampled``; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
@@ -135,7 +135,7 @@ class Tokens:
         in_order = values.new_zeros(rows, width + 2).scatter_add(1, number, values.masked_fill(~self.mask, 0.0))
         return in_order.gather(1, number + 1).masked_fill(~self.mask, 0.0)
 
-    def pooled(self, values: Tensor, level: Level, reduce: Literal["mean", "sum"] = "mean") -> Tensor:
+    def pooled(self, values: Tensor, level: RatioLevel, reduce: Literal["mean", "sum"] = "mean") -> Tensor:
         """Average or sum values over each token, turn or sequence, and assign the result to each of its tokens.
 
         Args:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions
 
-from .base import LOSSES, Figures, Need
-from .tokens import Anchor, Level, Tokens, bounded_exp
+from .base import LOSSES, Figures, LossInput
+from .tokens import RatioAnchor, RatioLevel, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,13 +28,13 @@ class Topr(CheckedOptions):
         anchor: Denominator of the ratio; with ``"sampled"`` the term is not corrected.
     """
 
-    level: Level = "sequence"
-    anchor: Anchor = "sampled"
+    level: RatioLevel = "sequence"
+    anchor: RatioAnchor = "sampled"
 
     policy_gradient: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, Need
+from .base import LOSSES, Figures, LossInput
 from .tokens import LARGEST_LOG, Tokens
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Vespo(CheckedOptions):
     decay_negative: float = option(2.0, least=0)
     level: Literal["turn", "sequence"] = "sequence"
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[LossInput]] = frozenset()
     policy_gradient: ClassVar[bool] = True
     corrected: ClassVar[bool] = False
 

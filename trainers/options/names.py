@@ -22,7 +22,7 @@ FIRST = "rollout"
 _HOLDERS = {"env": "env_options", "engine": "engine_options"}
 """``env.NAME`` and ``engine.NAME`` are options of the environment and of the engine."""
 
-Groups = Mapping[str, Iterable[str]]
+OptionGroups = Mapping[str, Iterable[str]]
 """The names of the options of each group."""
 
 
@@ -31,7 +31,7 @@ def known_names() -> dict[str, tuple[str, ...]]:
     return {group: tuple(options_of(record).parameters) for group, record in GROUPS.items()}
 
 
-def place(name: str, groups: Groups) -> tuple[str, str]:
+def place(name: str, groups: OptionGroups) -> tuple[str, str]:
     """Return the group of an option that is written without a group.
 
     This is the only group other than ``eval`` that has the option; if several have it, ``rollout``. ``parts.rollout``
@@ -56,7 +56,7 @@ def place(name: str, groups: Groups) -> tuple[str, str]:
     raise UnknownOptionError(f"There is no option {name!r}.{_nearest(name, groups)}")
 
 
-def in_groups(options: Mapping[str, Any], groups: Groups | None = None) -> dict[str, dict[str, Any]]:
+def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) -> dict[str, dict[str, Any]]:
     """Put options into their groups, from any notation.
 
     Args:
@@ -103,7 +103,7 @@ def _put(
     name: str,
     value: Any,
     full: str,
-    known: Groups,
+    known: OptionGroups,
 ) -> None:
     if isinstance(value, Mapping):
         name = _HOLDERS.get(name, name)
@@ -118,7 +118,7 @@ def _put(
     held[name] = {**held[name], **value} if name in held else value
 
 
-def _nearest(name: str, groups: Groups, group: str = "") -> str:
+def _nearest(name: str, groups: OptionGroups, group: str = "") -> str:
     """Return a question that suggests an option, with its group, and options of the same group first."""
     elsewhere = [f"{other}.{name}" for other in groups if name in groups[other] and other != group]
     joined = {f"{other}_{one}": f"{other}.{one}" for other in groups for one in groups[other]}

@@ -18,7 +18,7 @@ from rstar2_env.core.options.user_code import Shape
 if TYPE_CHECKING:
     from .cost import Cost, CostInputs
 
-Figures: TypeAlias = Mapping[str, "float | None"]
+StageMeasurements: TypeAlias = Mapping[str, "float | None"]
 """The measurements of a stage, by name."""
 
 
@@ -98,7 +98,7 @@ class Stage(Protocol):
         """Return the estimated cost, before the stage runs."""
         ...
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """Run or resume the stage; return its measurements.
 
         After a kill at any moment, the stage must be able to resume from its folder. When ``run`` returns, the outputs

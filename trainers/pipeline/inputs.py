@@ -13,14 +13,14 @@ from rstar2_env.problems.spec import located
 
 from .base import NamesSources, Stage
 from .digests import Digests, differences
-from .plan import CONFIG, Given, Made
+from .plan import CONFIG, Made, ResolvedInput
 from .state import StageState
 
 _TOLD = ("inputs", "contents")
 """Keys of a stage's record whose values are digests, which are not useful to a reader."""
 
 
-def content_of(given: Given, states: Mapping[str, StageState], digests: Digests) -> str | None:
+def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: Digests) -> str | None:
     """Return the digest of an input; ``None`` if it belongs to a stage that has not finished.
 
     Args:

@@ -1,4 +1,4 @@
-"""``Plan``: the steps of a pipeline in order, with each round of a group expanded, and the inputs of each step.
+"""``PipelinePlan``: the steps of a pipeline in order, with each round of a group expanded, and the inputs of each step.
 
 A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: that
 of the same round if the stage comes earlier in it, else that of the previous round. ``A.model or B.model`` is the first
@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ResolvedInput:
     """The resolved value of one input of a stage.
 
     Attributes:
@@ -91,7 +91,7 @@ class Made:
     step: Step
     stage: Stage
     folder: Path
-    given: Mapping[str, Sequence[Given]]
+    given: Mapping[str, Sequence[ResolvedInput]]
     seed: int
 
     def output(self, name: str) -> Path:
@@ -101,7 +101,7 @@ class Made:
 
 
 @dataclass(slots=True)
-class Plan:
+class PipelinePlan:
     """The steps of a pipeline in order.
 
     Attributes:
@@ -191,7 +191,7 @@ class Plan:
         """Resolve a path in the pipeline's file; ``None`` if nothing exists there."""
         return find_file(written, self.pipeline.file)
 
-    def _given(self, step: Step, kind: str, written: str, skipped: Callable[[str], bool], where: str) -> Given:
+    def _given(self, step: Step, kind: str, written: str, skipped: Callable[[str], bool], where: str) -> ResolvedInput:
         """Resolve an input: a reference to an output, else a file or a name from outside the pipeline."""
         alternatives = _OR.split(written)
         names = {spec.name for spec in self.pipeline.stages()}
@@ -200,7 +200,7 @@ class Plan:
             if not _REFERENCE.fullmatch(one) or name not in names:
                 if _REFERENCE.fullmatch(one) and self.find(one) is None:
                     self._refuse_typo(name, output, names, where)
-                return Given(kind, self._outside(kind, one, where))
+                return ResolvedInput(kind, self._outside(kind, one, where))
             before = [
                 other
                 for other in self.steps[: step.number]
@@ -223,7 +223,7 @@ class Plan:
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from error
 
-    def _output(self, step_id: str, output: str, kind: str, where: str) -> Given:
+    def _output(self, step_id: str, output: str, kind: str, where: str) -> ResolvedInput:
         made = self.made[step_id]
         outputs: Mapping[str, Output] = made.stage.outputs
         if output not in outputs:
@@ -236,7 +236,7 @@ class Plan:
             raise ConfigurationError(
                 f"{where}: expected {kind}, and {made.step.spec.name}.{output} is {outputs[output].kind}."
             )
-        return Given(kind, str(made.output(output)), step_id, output)
+        return ResolvedInput(kind, str(made.output(output)), step_id, output)
 
     def _refuse_typo(self, name: str, output: str, names: set[str], where: str) -> None:
         known = {one for spec in self.pipeline.stages() for one in _outputs_of(spec)}
@@ -245,7 +245,7 @@ class Plan:
             raise ConfigurationError(f"{where}: there is no stage {name!r}.{near} There are: {', '.join(names)}.")
 
 
-def costs_of(plan: Plan, steps: Sequence[Made]) -> Iterator[Cost]:
+def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
     """Return the cost of each step, using the costs of earlier steps.
 
     Args:
@@ -265,7 +265,7 @@ def costs_of(plan: Plan, steps: Sequence[Made]) -> Iterator[Cost]:
         yield cost
 
 
-def bounds(plan: Plan, begin: str | None, until: str | None) -> tuple[int, int]:
+def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[int, int]:
     """Return the numbers of the first and the last step to run.
 
     Args:
@@ -282,7 +282,7 @@ def bounds(plan: Plan, begin: str | None, until: str | None) -> tuple[int, int]:
     return first, last
 
 
-def _place(plan: Plan, name: str | None, default: int, which: int, option: str) -> int:
+def _place(plan: PipelinePlan, name: str | None, default: int, which: int, option: str) -> int:
     if name is None:
         return default
     found = [step.number for step in plan.steps if name in (step.id, step.spec.name)]

@@ -28,7 +28,7 @@ FIRST_S, MOST_S = 15.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TimedStep:
     """A step of a pipeline, with the facts needed to estimate its time.
 
     Attributes:
@@ -49,7 +49,7 @@ class Task:
         return float(max(1, self.cost.episodes + self.cost.rows))
 
 
-def seconds_of(task: Task, tasks: Sequence[Task]) -> float | None:
+def seconds_of(task: TimedStep, tasks: Sequence[TimedStep]) -> float | None:
     """Return the estimated seconds of a step; ``None`` if unknown.
 
     Args:
@@ -62,7 +62,7 @@ def seconds_of(task: Task, tasks: Sequence[Task]) -> float | None:
     return task.cost.seconds
 
 
-def left(tasks: Sequence[Task], now: str = "", share: float = 0.0, spent: float = 0.0) -> tuple[float, list[str]]:
+def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: float = 0.0) -> tuple[float, list[str]]:
     """Return the estimated seconds left, and the steps without an estimate.
 
     Args:
@@ -86,7 +86,7 @@ def left(tasks: Sequence[Task], now: str = "", share: float = 0.0, spent: float 
 
 
 @dataclass(slots=True)
-class Progress:
+class PipelineProgress:
     """Reports the progress of a stage and the time left over all stages at intervals.
 
     Attributes:
@@ -94,7 +94,7 @@ class Progress:
         say: Receives each line.
     """
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, TimedStep]
     say: Callable[[str], None]
     done: tuple[int, int] = (0, 0)
     ended: threading.Event = field(default_factory=threading.Event)

@@ -25,8 +25,8 @@ from .base import Work
 from .digests import Digests, fingerprint, made_from
 from .file import Pipeline
 from .inputs import changes, content_of, contents_of
-from .plan import Made, Plan, Step, bounds, costs_of
-from .progress import Progress, Task
+from .plan import Made, PipelinePlan, Step, bounds, costs_of
+from .progress import PipelineProgress, TimedStep
 from .state import BEGAN, ENDED, REPLACED, ROUNDS_ENDED, STOPPED, TAKEN, StageState, states_of
 
 PIPELINE_FILE = "pipeline.json"
@@ -67,7 +67,7 @@ class PipelineRun:
         skipped: Ids of steps whose rounds ended before them.
     """
 
-    plan: Plan
+    plan: PipelinePlan
     digests: Digests = field(init=False)
     states: dict[str, StageState] = field(init=False)
     skipped: set[str] = field(default_factory=set)
@@ -198,7 +198,7 @@ def run_pipeline(
         ConfigurationError: The pipeline cannot be planned, another process uses the folder, or a stage cannot run.
         Exception: Any exception of a stage; the folder keeps finished work.
     """
-    plan = Plan(pipeline, folder)
+    plan = PipelinePlan(pipeline, folder)
     first, last = bounds(plan, begin, until)
     plan.check()
     with _alone(folder) as lock:
@@ -212,7 +212,7 @@ def run_pipeline(
                 if begin is not None and step.number < first:
                     _take(run, outlook, events, say)
                 else:
-                    shown = Progress(tasks_of(run), say) if progress else None
+                    shown = PipelineProgress(tasks_of(run), say) if progress else None
                     _run_step(run, outlook, events, again=begin is not None, lock=lock, shown=shown, say=say)
                 if run.end_of_round(step) and step.rounds is not None and outlook.state != "done":
                     say(f"{step.rounds.name}: {step.rounds.of}.{step.rounds.until} after round {step.round}; no more.")
@@ -229,7 +229,14 @@ def run_pipeline(
 
 
 def _run_step(
-    run: PipelineRun, outlook: Outlook, events: _Events, *, again: bool, lock: int, shown: Progress | None, say: Say
+    run: PipelineRun,
+    outlook: Outlook,
+    events: _Events,
+    *,
+    again: bool,
+    lock: int,
+    shown: PipelineProgress | None,
+    say: Say,
 ) -> None:
     made, step = outlook.made, outlook.made.step
     where = f"[{step.number + 1}/{len(run.plan.steps)}] {step.id}"
@@ -271,14 +278,14 @@ def _run_step(
     say(f"{where}: done. {_words(figures)}".rstrip())
 
 
-def tasks_of(run: PipelineRun) -> dict[str, Task]:
+def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
     """Return a task for every step that is not skipped; all their stages must exist."""
     steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
     found = {}
     for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):
         state = run.states.get(made.step.id)
         measured = state.seconds if state and state.ended else None
-        found[made.step.id] = Task(made.step.id, made.step.spec.kind, cost, measured)
+        found[made.step.id] = TimedStep(made.step.id, made.step.spec.kind, cost, measured)
     return found
 
 

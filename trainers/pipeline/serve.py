@@ -23,7 +23,7 @@ from rstar2_env.core.open_file_limit import raise_open_file_limit
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.evaluation.play.policy_crew import PolicyOptions
 
-from ..launch.commands import Command, server
+from ..launch.commands import LaunchCommand, server
 from ..launch.devices import Devices, read_devices
 from ..launch.servers import Servers, logged
 from .base import Work
@@ -95,7 +95,7 @@ class Serve(CheckedOptions):
         """Number of servers."""
         return self.nodes * len(self.engines())
 
-    def commands(self, model: str, words: Sequence[str]) -> list[Command]:
+    def commands(self, model: str, words: Sequence[str]) -> list[LaunchCommand]:
         """Return the command of every server.
 
         Args:
@@ -105,7 +105,7 @@ class Serve(CheckedOptions):
         Raises:
             ConfigurationError: The machines of the job are unknown, or their number is not ``nodes``.
         """
-        found: list[Command] = []
+        found: list[LaunchCommand] = []
         more = [*(words if self.server_program is None else ()), *shlex.split(self.server_options)]
         for node in _nodes(self.nodes) if self.nodes > 1 else [""]:
             host = self.host or ("0.0.0.0" if node else "127.0.0.1")

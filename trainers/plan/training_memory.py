@@ -16,6 +16,7 @@ from typing import Literal
 from .architecture import Architecture
 
 Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
+"""The state that processes divide among them; see ``RunOptions.sharding``."""
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
 """The fused head computes logits in tiles of so many tokens and words at most (TRL 1.16)."""
 CPU_TILES = 8.25

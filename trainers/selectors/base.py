@@ -50,7 +50,7 @@ class Settles(Protocol):
 
 
 @runtime_checkable
-class Observes(Protocol):
+class AdaptsToResults(Protocol):
     """Optional method of a selector that adapts to the results of a step's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

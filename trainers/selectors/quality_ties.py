@@ -22,7 +22,7 @@ def tied(group: Sequence[Episode]) -> bool:
 
 
 @dataclass
-class QualityTies(WrappedSelector):
+class QualityTieSelector(WrappedSelector):
     """Keeps the cleanest and the least clean episodes of an all-correct group; otherwise, another selector chooses.
 
     GRPO-RoC (arXiv 2508.20722) rejects such a group, since equal rewards give advantages of zero: a solved problem no
@@ -65,4 +65,4 @@ class QualityTies(WrappedSelector):
         return {at: penalties(one) for at, one in usable.items()}
 
 
-SELECTORS.register("quality_ties", QualityTies)
+SELECTORS.register("quality_ties", QualityTieSelector)

@@ -10,7 +10,7 @@ from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.parts import make_inner
 
 from ..samplers.base import GroupResult
-from .base import SELECTORS, Observes, Selector
+from .base import SELECTORS, AdaptsToResults, Selector
 
 
 @dataclass
@@ -35,8 +35,8 @@ class WrappedSelector(CheckedOptions):
         self._inner = make_inner(SELECTORS, self.of)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """See ``Observes``."""
-        if isinstance(self._inner, Observes):
+        """See ``AdaptsToResults``."""
+        if isinstance(self._inner, AdaptsToResults):
             self._inner.observe(outcomes)
 
     def state_dict(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from ..queue.shared import AbandonedRoundError, make_queue
 from ..ranks import ONE, Together
 from ..rollouts.base import as_rollout
 from ..samplers.base import Start, told_by
-from ..selectors.base import Observes, Settles
+from ..selectors.base import AdaptsToResults, Settles
 from .batch import Batch, PlayedGroup
 from .carried_over import MOST_STEPS, CarriedOver
 from .clock import Clock
@@ -125,7 +125,7 @@ class Collector:
             results = sorted(chain.from_iterable(own for own, *_ in shared), key=lambda result: result.group)
             self._names.update(*(names for _, names, *_ in shared))
             for part in (self.sampler, self.parts.selector, *self._scorer.learning):
-                if isinstance(part, Observes):
+                if isinstance(part, AdaptsToResults):
                     part.observe(results)
             reported = sorted(chain.from_iterable(own for *_, own in shared), key=lambda pair: pair[0])
             self._rollout.update([report for _, report in reported if report is not None])

@@ -30,8 +30,7 @@ from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, EpisodeScores
 from rstar2_env.rewards.base import Need
-
-MakeEnv = Callable[[], "gym.Env[str, str]"]
+from rstar2_env.rollout.env_pool import EnvFactory as EnvFactory
 
 
 class AgentCrew:
@@ -54,7 +53,7 @@ class AgentCrew:
 
     def __init__(
         self,
-        make_env: MakeEnv,
+        make_env: EnvFactory,
         agent: str | Callable[[], AnyAgent],
         options: Mapping[str, Any],
         workers: int,

@@ -23,7 +23,7 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.figures.tally import cause_of
-from rstar2_env.evaluation.play.agent_crew import MakeEnv
+from rstar2_env.evaluation.play.agent_crew import EnvFactory
 from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
@@ -177,7 +177,7 @@ class PolicyCrew:
     """
 
     def __init__(
-        self, make_env: MakeEnv, model: LoadedModel, options: PolicyOptions, judge: TaskJudge | None = None
+        self, make_env: EnvFactory, model: LoadedModel, options: PolicyOptions, judge: TaskJudge | None = None
     ) -> None:
         from rstar2_env.rollout import Budget, Player, SamplingParams
 

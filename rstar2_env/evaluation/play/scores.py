@@ -25,7 +25,7 @@ from rstar2_env.problems import ProblemSource
 from rstar2_env.rewards.base import Need
 from rstar2_env.rewards.component import Component, make_component
 from rstar2_env.rewards.needs import ALL, OWN_JUDGE, PLACES, check_needs
-from rstar2_env.rewards.scoring import Policy, RewardScorer
+from rstar2_env.rewards.scoring import ComponentPolicy, RewardScorer
 
 if TYPE_CHECKING:
     from rstar2_env.rollout import Player
@@ -117,7 +117,7 @@ class EpisodeScores:
         self._lock = threading.Lock()
 
     async def of(
-        self, played: PlayedEpisode, policy: Callable[[Sequence[PlayedEpisode]], Policy] | None = None
+        self, played: PlayedEpisode, policy: Callable[[Sequence[PlayedEpisode]], ComponentPolicy] | None = None
     ) -> Sequence[PlayedEpisode]:
         """Score the episodes that can be scored now that one has ended.
 
@@ -146,7 +146,7 @@ class EpisodeScores:
 
 
 class OfferedPolicy:
-    """The policy as a player has it, for the components of one group: see ``Policy``.
+    """The policy as a player has it, for the components of one group: see ``ComponentPolicy``.
 
     Args:
         player: Plays further episodes.

@@ -11,6 +11,6 @@ from __future__ import annotations
 from rstar2_env.evaluation.validation.api import validate
 from rstar2_env.evaluation.validation.bench import Bounds
 from rstar2_env.evaluation.validation.levels import Report
-from rstar2_env.evaluation.validation.problems import CHECKED, UNREADABLE, Fault, Validation
+from rstar2_env.evaluation.validation.problems import CHECKED, UNREADABLE, FailedCheck, Validation
 
-__all__ = ["CHECKED", "UNREADABLE", "Bounds", "Fault", "Report", "Validation", "validate"]
+__all__ = ["CHECKED", "UNREADABLE", "Bounds", "FailedCheck", "Report", "Validation", "validate"]

@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import NamedEnv
 from rstar2_env.env.reference import playing
+from rstar2_env.env.turn_result import TextEnv as TextEnv
 from rstar2_env.problems import Problem
 from rstar2_env.testing.harness import canonical
 
-TextEnv = gym.Env[str, str]
 _SHOWN = 400
 
 

@@ -53,7 +53,7 @@ EpisodeTrace = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FailedCheck:
     """A check that a problem does not pass.
 
     Attributes:
@@ -93,8 +93,8 @@ class Validation:
     problems: str
     split: str
     checked: int = 0
-    faults: list[Fault] = field(default_factory=list)
-    unreadable: list[Fault] = field(default_factory=list)
+    faults: list[FailedCheck] = field(default_factory=list)
+    unreadable: list[FailedCheck] = field(default_factory=list)
     contract: list[str] = field(default_factory=list)
     breaks: str = ""
     seconds: float = 0.0
@@ -105,7 +105,7 @@ class Validation:
         """Whether nothing was found; unreadable gold answers are a fault of the data, and do not count."""
         return not self.faults and not self.breaks
 
-    def of(self, check: str) -> list[Fault]:
+    def of(self, check: str) -> list[FailedCheck]:
         """The faults of one check."""
         return [fault for fault in self.faults if fault.check == check]
 
@@ -211,7 +211,7 @@ class _Checkers:
             self._all.append(found)
         return found
 
-    def check(self, problem: Problem) -> list[Fault]:
+    def check(self, problem: Problem) -> list[FailedCheck]:
         return self.mine().check(problem)
 
 
@@ -238,12 +238,12 @@ class Checker:
         # A task without a gold answer can have many right answers; only nonsense is certainly wrong.
         return isinstance(getattr(playing(self.env), "grader", None), GoldGrader)
 
-    def check(self, problem: Problem) -> list[Fault]:
+    def check(self, problem: Problem) -> list[FailedCheck]:
         """Return every check that a problem does not pass."""
-        faults: list[Fault] = []
+        faults: list[FailedCheck] = []
 
         def fault(check: str, detail: str) -> None:
-            faults.append(Fault(problem.id, check, detail))
+            faults.append(FailedCheck(problem.id, check, detail))
 
         played = self._three(problem)
         gold, corrupted, malformed = (trace[-1] for trace in played)

@@ -21,7 +21,7 @@ from rstar2_env.problems.filters import Condition
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 
-Rows: TypeAlias = Iterator[tuple[str, int, Any]]
+NumberedRecords: TypeAlias = Iterator[tuple[str, int, Any]]
 """For each record its place (for error messages), its number (for its default id), and the record or its error."""
 
 MOST_FAULTS = 10
@@ -163,7 +163,7 @@ def empty(what: str, seen: int) -> ProblemFormatError:
     return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
 
 
-def json_rows(path: Path, columns: Columns) -> Rows:
+def json_rows(path: Path, columns: Columns) -> NumberedRecords:
     """Records of a JSON file: an array, or an object whose ``data`` is one."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -193,17 +193,17 @@ def _array(value: Any, path: Path) -> list[Any]:
     return value
 
 
-def csv_rows(path: Path, columns: Columns) -> Rows:
+def csv_rows(path: Path, columns: Columns) -> NumberedRecords:
     """Records of a file of comma-separated values, whose first line names the columns; empty cells are skipped."""
     return _separated(path, columns, ",")
 
 
-def tsv_rows(path: Path, columns: Columns) -> Rows:
+def tsv_rows(path: Path, columns: Columns) -> NumberedRecords:
     """Records of a file of tab-separated values; see ``csv_rows``."""
     return _separated(path, columns, "\t")
 
 
-def _separated(path: Path, columns: Columns, delimiter: str) -> Rows:
+def _separated(path: Path, columns: Columns, delimiter: str) -> NumberedRecords:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter=delimiter, strict=True)
@@ -236,7 +236,7 @@ def _separated(path: Path, columns: Columns, delimiter: str) -> Rows:
         ) from error
 
 
-def parquet_rows(path: Path, columns: Columns) -> Rows:
+def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
     """Records of a Parquet file, read in batches."""
     try:
         import pyarrow  # type: ignore[import-untyped]  # pyarrow has no stubs
@@ -261,7 +261,7 @@ def parquet_rows(path: Path, columns: Columns) -> Rows:
         raise ProblemFormatError(f"{path} cannot be read as Parquet: {error}.") from error
 
 
-READERS: Mapping[str, Callable[[Path, Columns], Rows]] = {
+READERS: Mapping[str, Callable[[Path, Columns], NumberedRecords]] = {
     "jsonl": jsonl_rows,
     "json": json_rows,
     "csv": csv_rows,

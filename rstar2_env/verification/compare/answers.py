@@ -41,8 +41,8 @@ from rstar2_env.verification.compare.structure import (
 )
 from rstar2_env.verification.read.nodes import (
     Apply,
+    BracketGroup,
     Builder,
-    Group,
     Matrix,
     Node,
     Num,
@@ -208,7 +208,7 @@ class Comparer:
             return same_relation(gold, answer, self.rules, self.values, self._ordered)
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
-        if isinstance(gold, Group | Matrix | Builder) or isinstance(answer, Group | Matrix | Builder):
+        if isinstance(gold, BracketGroup | Matrix | Builder) or isinstance(answer, BracketGroup | Matrix | Builder):
             return self._structures(gold, answer)
         result = same_expression(gold, answer, self.rules)
         if result is None:
@@ -252,7 +252,7 @@ class Comparer:
         one_sequence, other_sequence = as_sequence(gold), as_sequence(answer)
         if one_sequence is None or other_sequence is None:
             return self._componentwise(gold, answer)
-        if isinstance(gold, Group) and isinstance(answer, Group) and not _brackets_agree(gold, answer):
+        if isinstance(gold, BracketGroup) and isinstance(answer, BracketGroup) and not _brackets_agree(gold, answer):
             return False
         return self._ordered(one_sequence, other_sequence)
 
@@ -348,19 +348,19 @@ def _is_other_integer(one: Node, other: Node) -> bool:
 
 
 def _is_set(node: Node) -> bool:
-    return isinstance(node, Group) and node.open == "\\{"
+    return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def _elements(items: list[Item]) -> list[Item]:
     """The items themselves, or the elements if the single item is a set."""
-    if len(items) == 1 and isinstance(items[0].value, Group) and _is_set(items[0].value):
+    if len(items) == 1 and isinstance(items[0].value, BracketGroup) and _is_set(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
 
 
-def _brackets_agree(gold: Group, answer: Group) -> bool:
+def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
     """Whether two bracketed pairs can be the same: a closed end is not an open one."""
-    if len(gold.items) != 2 or isinstance(gold.items[0], Group) or "<" in (gold.open, answer.open):
+    if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close
 

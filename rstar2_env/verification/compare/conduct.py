@@ -18,9 +18,9 @@ from rstar2_env.verification.compare.tidy import shape
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
+    BracketGroup,
     Builder,
     Const,
-    Group,
     Matrix,
     Node,
     Num,
@@ -152,11 +152,11 @@ def _entries(node: Node) -> Iterator[Node]:
             yield Num(inner.value / 100, (inner.decimals or 0) + 2)
         case Quantity(value=inner):
             yield from _entries(inner)
-        case Apply(op="mul" | "div", args=args) if any(isinstance(arg, Group | Matrix) for arg in args):
+        case Apply(op="mul" | "div", args=args) if any(isinstance(arg, BracketGroup | Matrix) for arg in args):
             for arg in args:
-                if isinstance(arg, Group | Matrix):
+                if isinstance(arg, BracketGroup | Matrix):
                     yield from _entries(arg)
-        case Group() | Matrix() | Apply(op="union" | "inter" | "diff" | "pm" | "mp" | "pmod"):
+        case BracketGroup() | Matrix() | Apply(op="union" | "inter" | "diff" | "pm" | "mp" | "pmod"):
             for child in children(node):
                 yield from _entries(child)
         case Relation(ops=ops, sides=sides) if set(ops) <= {"=", "~"} and not symbols(sides[-1]):

@@ -10,14 +10,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from rstar2_env.verification.compare.conduct import is_literal
+from rstar2_env.verification.compare.equality import Same
 from rstar2_env.verification.compare.structure import items_of
 from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import Const, Group, Matrix, Node, Num, Relation, Sym, Words, children, key
+from rstar2_env.verification.read.nodes import (
+    BracketGroup,
+    Const,
+    Matrix,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    Words,
+    children,
+    key,
+)
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.values.ball import TooLargeError
 
@@ -37,8 +49,6 @@ _MATH = re.compile(
 )
 _PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>(){}\[\]|!√π²³×·÷ ])+")
 _BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]")
-
-Same = Callable[[Node, Node], bool | None]
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +73,7 @@ def formulas(question: str) -> tuple[Node, ...]:
 
 def _parts(tree: Node) -> Iterator[Node]:
     yield tree
-    if isinstance(tree, Relation) or (isinstance(tree, Group) and not tree.open):
+    if isinstance(tree, Relation) or (isinstance(tree, BracketGroup) and not tree.open):
         for side in children(tree):
             yield from _parts(side)
 
@@ -113,7 +123,7 @@ def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
 
 def _items(node: Node) -> list[Node]:
     values = [item.value for item in items_of(node)]
-    if len(values) == 1 and isinstance(values[0], Group | Matrix):
+    if len(values) == 1 and isinstance(values[0], BracketGroup | Matrix):
         return list(children(values[0]))
     return values
 

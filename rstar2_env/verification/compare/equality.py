@@ -8,7 +8,7 @@ moves the comparison to the complex numbers. Not covered: structures (see ``answ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -39,6 +39,9 @@ from rstar2_env.verification.values.points import (
     signed_points,
     whole_points,
 )
+
+Same = Callable[[Node, Node], bool | None]
+"""Whether two expressions are equal; ``None`` if the comparison cannot tell."""
 
 LOW_BITS = 64
 HIGH_BITS = 320

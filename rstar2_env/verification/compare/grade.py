@@ -22,7 +22,7 @@ from rstar2_env.verification.compare.quantities import ASKS_PERCENT
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import Group, Node, Words, walk
+from rstar2_env.verification.read.nodes import BracketGroup, Node, Words, walk
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
@@ -133,7 +133,7 @@ def _read(text: str) -> tuple[Node, ...]:
 
 
 def _all_words(trees: tuple[Node, ...]) -> bool:
-    return all(isinstance(part, Words | Group) for tree in trees for part in walk(tree))
+    return all(isinstance(part, Words | BracketGroup) for tree in trees for part in walk(tree))
 
 
 def _same_words(gold: str, answer: str, rules: Rules) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.verification.compare.structure import Item
-from rstar2_env.verification.read.nodes import Apply, Group, Node, Sym, key
+from rstar2_env.verification.read.nodes import Apply, BracketGroup, Node, Sym, key
 
 INDICES = frozenset("ijklmn")
 """Subscripts that count; another letter may replace them."""
@@ -19,7 +19,7 @@ def by_label(label: Node | None, items: list[Item]) -> list[Item]:
     """Items with labels in the order of a tuple's own labels, or in alphabetical order: ``y = -4, x = 3``."""
     if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
         return items
-    names = [key(item) for item in label.items] if isinstance(label, Group) else []
+    names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []
     labels = [key(item.label) for item in items if item.label is not None]
     if set(names) == set(labels):
         return sorted(items, key=lambda item: names.index(key(item.label or Sym(""))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rstar2_env.verification.read.nodes import Apply, Const, Group, Matrix, Node, Num, Sym, rebuild, walk
+from rstar2_env.verification.read.nodes import Apply, BracketGroup, Const, Matrix, Node, Num, Sym, rebuild, walk
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
@@ -16,7 +16,7 @@ def components(node: Node) -> tuple[Node, ...] | None:
     match node:
         case Matrix(rows=rows):
             return tuple(entry for row in rows for entry in row)
-        case Group(open="(" | "<" | "[", items=items):
+        case BracketGroup(open="(" | "<" | "[", items=items):
             return items
         case Apply(op="neg", args=(inner,)):
             entries = components(inner)

@@ -6,10 +6,9 @@ The rules: a missing unit is accepted, a different one is not; ``%`` does not co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
-from rstar2_env.verification.compare.equality import Rules, same_expression
+from rstar2_env.verification.compare.equality import Rules, Same, same_expression
 from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words, key
 
@@ -22,8 +21,6 @@ ASKS_PERCENT = re.compile(
 """A question that asks for a percentage."""
 
 _HALF_DAYS = frozenset({"am", "pm"})
-
-Same = Callable[[Node, Node], bool | None]
 
 
 def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | None:

@@ -13,10 +13,10 @@ from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, is_in
 from rstar2_env.verification.compare.structure import is_label
 from rstar2_env.verification.read.nodes import (
     Apply,
+    BracketGroup,
     Builder,
     Const,
     Given,
-    Group,
     Node,
     Num,
     Relation,
@@ -58,15 +58,15 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
         as_set: Whether it is known to stand for a set, so that ``(1, 2)`` is an open interval and ``{1}`` a point.
     """
     match node:
-        case Group(open="(" | "[" as opening, close=closing, items=(low, high)):
+        case BracketGroup(open="(" | "[" as opening, close=closing, items=(low, high)):
             if not as_set and opening == "(" and closing == ")" and not (is_infinite(low) or is_infinite(high)):
                 return None
             start, end = position(low), position(high)
             if start is not None and end is not None and start >= end:
                 return None  # a point of the plane
             return RealSet((Piece(low, high, opening == "[", closing == "]"),))
-        case Group(open="\\{", items=items) if as_set:
-            if any(isinstance(item, Relation | Group | Words) for item in items):
+        case BracketGroup(open="\\{", items=items) if as_set:
+            if any(isinstance(item, Relation | BracketGroup | Words) for item in items):
                 return None
             return RealSet(tuple(Piece(item, item, True, True) for item in items))
         case Apply(op="union" | "inter" | "diff", args=(left, right)):
@@ -75,7 +75,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
                 return None
             pieces = _combine(node.op, one.pieces, other.pieces)
             return None if pieces is None else RealSet(pieces)
-        case Apply(op="add", args=(left, Apply(op="neg", args=(Group(open="\\{") as right,)))):
+        case Apply(op="add", args=(left, Apply(op="neg", args=(BracketGroup(open="\\{") as right,)))):
             return read_set(Apply("diff", (left, right)))  # "{x | x < 3} - {1}"
         case Relation():
             return _from_relation(node)
@@ -89,7 +89,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
             return RealSet(EVERYTHING)
         case Words(text="#empty"):
             return RealSet(())
-        case Group(open="", close=joint, items=items) if len(items) > 1:
+        case BracketGroup(open="", close=joint, items=items) if len(items) > 1:
             return _from_list(items, joint)
         case Given(body=body):
             return read_set(body, as_set=as_set)
@@ -140,7 +140,7 @@ def _from_relation(node: Relation) -> RealSet | None:
 
 def _is_finite(node: Node) -> bool:
     """Whether a set lists its elements; those are compared one by one."""
-    return isinstance(node, Group) and node.open == "\\{"
+    return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from rstar2_env.verification.compare.equality import Rules, proportional, same_expression
+from rstar2_env.verification.compare.equality import Rules, Same, proportional, same_expression
 from rstar2_env.verification.read.nodes import (
     Apply,
-    Group,
+    BracketGroup,
     Matrix,
     Node,
     Num,
@@ -23,7 +23,6 @@ from rstar2_env.verification.read.nodes import (
     symbols,
 )
 
-Same = Callable[[Node, Node], bool | None]
 SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
@@ -75,7 +74,7 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 def solves(gold: Relation, answer: Node) -> bool:
     """Whether the answer is a gold equation in several variables, solved for the variable that is absent from it."""
     missing = symbols(gold) - symbols(answer)
-    if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | Group | Matrix | Words):
+    if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | BracketGroup | Matrix | Words):
         return False
     return _solved_for(gold, next(iter(missing)), answer)
 

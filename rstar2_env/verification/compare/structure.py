@@ -14,9 +14,9 @@ from rstar2_env.verification.read.names import word_set
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
+    BracketGroup,
     Const,
     Given,
-    Group,
     Matrix,
     Node,
     Num,
@@ -56,11 +56,11 @@ def is_label(node: Node) -> bool:
             return text.strip() not in ("True", "true", "False", "false", "Yes", "yes", "No", "no")
         case Given(body=body) | Quantity(value=Sym() as body):
             return is_label(body)
-        case Group(open="(", items=items):
+        case BracketGroup(open="(", items=items):
             return all(is_label(item) for item in items)
         case Apply(op="mul", args=(first, *rest)):
             return _names(first) and all(
-                _names(arg) or isinstance(arg, Num | Group | Const | Given | Words) for arg in rest
+                _names(arg) or isinstance(arg, Num | BracketGroup | Const | Given | Words) for arg in rest
             )
         case Apply(op=op, args=args) if op in _LABEL_OPS:
             return all(is_label(arg) for arg in args)
@@ -113,7 +113,7 @@ def is_condition(node: Node) -> bool:
 
 def items_of(node: Node) -> list[Item]:
     """The items of an answer. A label also applies to the items after it, as in ``x = 1, 2``."""
-    parts = list(node.items) if isinstance(node, Group) and node.open == "" else _split_words(node)
+    parts = list(node.items) if isinstance(node, BracketGroup) and node.open == "" else _split_words(node)
     if len(parts) > 1:
         kept = [part for part in parts if not is_condition(part)]
         parts = kept or parts
@@ -135,10 +135,10 @@ def _split_words(node: Node) -> list[Node]:
 
 def _items_of_part(part: Node) -> list[Item]:
     part = without_condition(part)
-    if isinstance(part, Group) and part.open == "" and part.items:
+    if isinstance(part, BracketGroup) and part.open == "" and part.items:
         inner = items_of(part)
         if len(inner) > 1 and all(item.label is not None for item in inner):
-            return [Item(_labels(inner), Group("(", ")", tuple(item.value for item in inner)))]
+            return [Item(_labels(inner), BracketGroup("(", ")", tuple(item.value for item in inner)))]
         return [Item(None, part)]
     if isinstance(part, Relation):
         return [_from_relation(part)]
@@ -146,12 +146,12 @@ def _items_of_part(part: Node) -> list[Item]:
 
 
 def _labels(items: list[Item]) -> Node:
-    return Group("(", ")", tuple(item.label for item in items if item.label is not None))
+    return BracketGroup("(", ")", tuple(item.label for item in items if item.label is not None))
 
 
 def _from_relation(part: Relation) -> Item:
     sides, ops = list(part.sides), list(part.ops)
-    if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], Group) and sides[1].open == "\\{":
+    if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], BracketGroup) and sides[1].open == "\\{":
         return Item(sides[0], sides[1])
     if ops[-1] == "equiv" and isinstance(sides[-1], Apply) and sides[-1].op == "pmod":
         ops[-1] = "="
@@ -267,7 +267,10 @@ def group_by_labels(items: list[Item]) -> list[Item]:
     if any(labels[index] != labels[index % period] for index in range(len(labels))):
         return items
     return [
-        Item(_labels(items[at : at + period]), Group("(", ")", tuple(item.value for item in items[at : at + period])))
+        Item(
+            _labels(items[at : at + period]),
+            BracketGroup("(", ")", tuple(item.value for item in items[at : at + period])),
+        )
         for at in range(0, len(items), period)
     ]
 
@@ -277,7 +280,7 @@ def expand_signs(node: Node) -> list[Node]:
 
     ``mp`` takes the sign opposite to that of the ``pm`` before it.
     """
-    if isinstance(node, Group) and node.open in ("(", "["):
+    if isinstance(node, BracketGroup) and node.open in ("(", "["):
         return _expand_tuple(node)
     signs = sum(isinstance(part, Apply) and part.op == "pm" for part in walk(node))
     opposite = sum(isinstance(part, Apply) and part.op == "mp" for part in walk(node))
@@ -289,14 +292,14 @@ def expand_signs(node: Node) -> list[Node]:
     return [_signed(node, choice) for choice in product((1, -1), repeat=count)]
 
 
-def _expand_tuple(node: Group) -> list[Node]:
+def _expand_tuple(node: BracketGroup) -> list[Node]:
     parts = [expand_signs(item) for item in node.items]
     total = 1
     for part in parts:
         total *= len(part)
     if total == 1 or total > MAX_EXPANSION:
         return [node]
-    return [Group(node.open, node.close, choice) for choice in product(*parts)]
+    return [BracketGroup(node.open, node.close, choice) for choice in product(*parts)]
 
 
 def _signed(node: Node, choice: tuple[int, ...]) -> Node:
@@ -332,6 +335,6 @@ def as_sequence(node: Node) -> tuple[Node, ...] | None:
         if all(len(row) == 1 for row in node.rows):
             return tuple(row[0] for row in node.rows)
         return None
-    if isinstance(node, Group) and node.open in ("(", "[", "<"):
+    if isinstance(node, BracketGroup) and node.open in ("(", "[", "<"):
         return node.items
     return None

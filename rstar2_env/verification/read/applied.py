@@ -7,7 +7,19 @@ from fractions import Fraction
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.brackets import BracketReader
 from rstar2_env.verification.read.lexer import ReadError, Token
-from rstar2_env.verification.read.nodes import ONE, Apply, Big, Const, Group, Node, Num, Relation, Sym, Words, walk
+from rstar2_env.verification.read.nodes import (
+    ONE,
+    Apply,
+    Big,
+    BracketGroup,
+    Const,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    Words,
+    walk,
+)
 
 _INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
 
@@ -50,7 +62,7 @@ class AppliedReader(BracketReader):
         token = self.peek()
         if token is not None and token.kind == "open" and token.text in ("(", "[", "{", "\\{"):
             node = self.atom()
-            if isinstance(node, Group):
+            if isinstance(node, BracketGroup):
                 return node.items
             after = self.peek()
             if token.text == "{" and after is not None and after.kind == "op" and after.text == "^":
@@ -75,7 +87,7 @@ class AppliedReader(BracketReader):
             return token.text != "e"
         if token.kind == "open":
             return all(isinstance(part, Num) for part in parts)
-        return token.kind in ("num", "const", "cmd") and not isinstance(parts[-1], Group)
+        return token.kind in ("num", "const", "cmd") and not isinstance(parts[-1], BracketGroup)
 
     def big(self, kind: str) -> Node:
         """Read a sum, product, integral or limit whose sign has been consumed."""
@@ -139,7 +151,7 @@ class AppliedReader(BracketReader):
         token = self.peek()
         if token is not None and token.kind == "open" and token.text in ("(", "\\{", "{"):
             node = self.atom()
-            items = node.items if isinstance(node, Group) else (node,)
+            items = node.items if isinstance(node, BracketGroup) else (node,)
             return Apply(name, items)
         if token is not None and token.kind == "op" and token.text == "_":
             self.next()

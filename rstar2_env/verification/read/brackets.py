@@ -5,7 +5,7 @@ from __future__ import annotations
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.cursor import Cursor
 from rstar2_env.verification.read.lexer import ReadError, Token
-from rstar2_env.verification.read.nodes import ONE, Apply, Builder, Const, Group, Matrix, Node
+from rstar2_env.verification.read.nodes import ONE, Apply, BracketGroup, Builder, Const, Matrix, Node
 
 _CLOSERS = {
     "(": (")", "]"),
@@ -40,13 +40,13 @@ class BracketReader(Cursor):
         closing = self.close(_CLOSERS[opening])
         if opening in ("floor", "ceil"):
             return Apply(opening, (node,))
-        several = isinstance(node, Group) and not node.open
+        several = isinstance(node, BracketGroup) and not node.open
         if opening == "{":
-            return Group("\\{", "\\}", node.items) if several and isinstance(node, Group) else node
+            return BracketGroup("\\{", "\\}", node.items) if several and isinstance(node, BracketGroup) else node
         if opening == "\\{":
-            return Group("\\{", "\\}", node.items if several and isinstance(node, Group) else (node,))
+            return BracketGroup("\\{", "\\}", node.items if several and isinstance(node, BracketGroup) else (node,))
         if opening == "<" or several:
-            return Group(opening, closing, node.items if several and isinstance(node, Group) else (node,))
+            return BracketGroup(opening, closing, node.items if several and isinstance(node, BracketGroup) else (node,))
         return node
 
     def _set_builder(self, opening: str) -> Node | None:
@@ -111,8 +111,8 @@ class BracketReader(Cursor):
         if not rows:
             raise ReadError("an empty environment")
         if not matrix:
-            entries = tuple(row[0] if len(row) == 1 else Group("row", "row", tuple(row)) for row in rows)
-            return Group("cases", "cases", entries) if name == "cases" else Group("", "", entries)
+            entries = tuple(row[0] if len(row) == 1 else BracketGroup("row", "row", tuple(row)) for row in rows)
+            return BracketGroup("cases", "cases", entries) if name == "cases" else BracketGroup("", "", entries)
         if len({len(row) for row in rows}) != 1:
             raise ReadError("rows of different lengths")
         grid = Matrix(tuple(tuple(row) for row in rows))

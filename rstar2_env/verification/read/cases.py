@@ -11,7 +11,18 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import Apply, Const, Given, Group, Node, Num, Quantity, Relation, Sym, Words
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    BracketGroup,
+    Const,
+    Given,
+    Node,
+    Num,
+    Quantity,
+    Relation,
+    Sym,
+    Words,
+)
 
 ELSE = Const("else")
 """The condition that holds where no other does."""
@@ -30,7 +41,7 @@ def as_cases(node: Node, read: Read) -> Node | None:
         node: A layout of rows, or a bare list whose items carry conditions.
         read: Reads the text of a condition.
     """
-    if not isinstance(node, Group) or node.open not in ("", "cases"):
+    if not isinstance(node, BracketGroup) or node.open not in ("", "cases"):
         return None
     label: Node | None = None
     parts: list[Node] = []
@@ -41,7 +52,7 @@ def as_cases(node: Node, read: Read) -> Node | None:
         value, condition = _split(row, read)
         if condition is None:
             if node.open == "cases":
-                return Group("", "", node.items)
+                return BracketGroup("", "", node.items)
             return None
         parts += [value, condition]
     if len(parts) < 4:
@@ -59,14 +70,16 @@ def _labelled(node: Node) -> tuple[Node, Node] | None:
 
 def _split(row: Node, read: Read) -> tuple[Node, Node | None]:
     match row:
-        case Group(open="row", items=(value, Given(body=Words(text=""), condition=text))):
+        case BracketGroup(open="row", items=(value, Given(body=Words(text=""), condition=text))):
             return value, _condition(text, read)
-        case Group(open="row", items=(value, Words(text=text))):
+        case BracketGroup(open="row", items=(value, Words(text=text))):
             return value, _condition(text, read)
-        case Group(open="row", items=(value, Relation() as condition)):
+        case BracketGroup(open="row", items=(value, Relation() as condition)):
             return value, condition
-        case Group(open="row", items=(value, *conditions)) if all(isinstance(part, Relation) for part in conditions):
-            return value, Group("", "and", tuple(conditions))
+        case BracketGroup(open="row", items=(value, *conditions)) if all(
+            isinstance(part, Relation) for part in conditions
+        ):
+            return value, BracketGroup("", "and", tuple(conditions))
         case Given(body=value, condition=text) if value != Words(""):
             return value, _condition(text, read)
         case Quantity(value=value, unit=unit) if _ELSE.fullmatch(unit):
@@ -86,5 +99,7 @@ def _condition(text: str, read: Read) -> Node | None:
         found = read(text)
     except ReadError:
         return None
-    several = isinstance(found, Group) and found.open == "" and all(isinstance(part, Relation) for part in found.items)
+    several = (
+        isinstance(found, BracketGroup) and found.open == "" and all(isinstance(part, Relation) for part in found.items)
+    )
     return found if isinstance(found, Relation) or several else None

@@ -53,7 +53,7 @@ class Big:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BracketGroup:
     """Items between brackets; a bare list has empty ``open`` and ``close``."""
 
     open: str
@@ -107,7 +107,7 @@ class Given:
     condition: str
 
 
-Node = Num | Sym | Const | Apply | Big | Group | Matrix | Relation | Builder | Words | Quantity | Given
+Node = Num | Sym | Const | Apply | Big | BracketGroup | Matrix | Relation | Builder | Words | Quantity | Given
 
 ZERO = Num(Fraction(0))
 ONE = Num(Fraction(1))
@@ -118,7 +118,7 @@ _COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below."""
     match node:
-        case Apply(args=args) | Group(items=args) | Relation(sides=args):
+        case Apply(args=args) | BracketGroup(items=args) | Relation(sides=args):
             return args
         case Big(lower=lower, upper=upper, body=body):
             return tuple(part for part in (lower, upper, body) if part is not None)
@@ -159,8 +159,8 @@ def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
     match node:
         case Apply(op=op, args=args):
             return Apply(op, tuple(rebuild(arg, change) for arg in args))
-        case Group(open=opening, close=closing, items=items):
-            return Group(opening, closing, tuple(rebuild(item, change) for item in items))
+        case BracketGroup(open=opening, close=closing, items=items):
+            return BracketGroup(opening, closing, tuple(rebuild(item, change) for item in items))
         case Relation(ops=ops, sides=sides):
             return Relation(ops, tuple(rebuild(side, change) for side in sides))
         case Big(kind=kind, variable=variable, lower=lower, upper=upper, body=body):
@@ -222,7 +222,7 @@ def key(node: Node) -> str:
             inner = key(rename(body, {variable: "\0"}))
             bounds = ";".join("" if bound is None else key(bound) for bound in (lower, upper))
             return f"{kind}[{bounds}]({inner})"
-        case Group(open=opening, close=closing, items=items):
+        case BracketGroup(open=opening, close=closing, items=items):
             return f"{opening or '<'}{','.join(map(key, items))}{closing or '>'}"
         case Matrix(rows=rows):
             return "matrix" + ";".join(",".join(map(key, row)) for row in rows)

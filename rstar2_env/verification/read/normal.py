@@ -11,9 +11,9 @@ from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.cases import as_cases
 from rstar2_env.verification.read.nodes import (
     Apply,
+    BracketGroup,
     Const,
     Given,
-    Group,
     Matrix,
     Node,
     Num,
@@ -29,7 +29,7 @@ from rstar2_env.verification.read.nodes import (
 
 _CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
 _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
-POSITIVE = Group("(", ")", (Num(Fraction(0)), Const("oo")))
+POSITIVE = BracketGroup("(", ")", (Num(Fraction(0)), Const("oo")))
 """The positive numbers."""
 
 _INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
@@ -51,7 +51,7 @@ def normal(node: Node, read: Callable[[str], Node]) -> Node:
         match part:
             case Words(text=text) if text:
                 return _word(text)
-            case Apply(op="together", args=parts) | Group(open="", close="and", items=parts):
+            case Apply(op="together", args=parts) | BracketGroup(open="", close="and", items=parts):
                 return _together(tuple(rebuild(inner, change) for inner in parts))
             case Apply(op="cis", args=(angle,)):
                 angle = rebuild(angle, change)
@@ -60,11 +60,13 @@ def normal(node: Node, read: Callable[[str], Node]) -> Node:
                 return Apply("base", (Num(-digits), base))
             case Apply(op="div", args=(Quantity(value=value, unit=unit), Words(text=text))):
                 return Quantity(rebuild(value, change), f"{unit}/{text}")
-            case Apply(op="mul", args=(Sym(name=name), Group(open="(", items=items) as point)):
+            case Apply(op="mul", args=(Sym(name=name), BracketGroup(open="(", items=items) as point)):
                 named = len(name) == 1 and name.isupper() and len(items) > 1 and not symbols(point)
                 return Relation(("=",), (Sym(name), rebuild(point, change))) if named else None
-            case Group(open="[", items=(Group(open="[", items=first), *_) as rows) if len(rows) > 1:
-                if all(isinstance(row, Group) and row.open == "[" and len(row.items) == len(first) for row in rows):
+            case BracketGroup(open="[", items=(BracketGroup(open="[", items=first), *_) as rows) if len(rows) > 1:
+                if all(
+                    isinstance(row, BracketGroup) and row.open == "[" and len(row.items) == len(first) for row in rows
+                ):
                     return Matrix(tuple(tuple(rebuild(one, change) for one in children(row)) for row in rows))
             case Quantity(value=value, unit=unit):
                 return _quantity(rebuild(value, change), unit)
@@ -166,7 +168,7 @@ def is_constant_name(name: str) -> bool:
 def is_parametric(gold: Node, answer: Node) -> bool:
     """Whether two answers are tuples or vectors, whose letters may be parameters (``(1 + t, 2 - t)``)."""
     return any(
-        isinstance(part, Matrix) or (isinstance(part, Group) and part.open in ("(", "<"))
+        isinstance(part, Matrix) or (isinstance(part, BracketGroup) and part.open in ("(", "<"))
         for tree in (gold, answer)
         for part in walk(tree)
     )
@@ -223,7 +225,7 @@ def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: b
             return all(_is_loose(name, arg, lambda rest: True, added=True) for arg in args)
         case Apply(op=op, args=(Apply(op="add") as inner,)) if op != "abs":
             return added and len(symbols(inner)) > 1 and _is_loose(name, inner, enough, added=True)  # arcsin(ln x + C)
-        case Relation() | Group() | Matrix() | Given():
+        case Relation() | BracketGroup() | Matrix() | Given():
             return all(_is_loose(name, child, enough, added=added) for child in children(node))
         case _:
             return False

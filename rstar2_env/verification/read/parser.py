@@ -10,7 +10,18 @@ from __future__ import annotations
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.factors import FactorReader
 from rstar2_env.verification.read.lexer import ReadError, Token, lex
-from rstar2_env.verification.read.nodes import ZERO, Apply, Given, Group, Node, Num, Quantity, Relation, Sym, Words
+from rstar2_env.verification.read.nodes import (
+    ZERO,
+    Apply,
+    BracketGroup,
+    Given,
+    Node,
+    Num,
+    Quantity,
+    Relation,
+    Sym,
+    Words,
+)
 from rstar2_env.verification.read.units import is_remark
 
 MAX_TOKENS = 2500
@@ -47,7 +58,7 @@ class Reader(FactorReader):
         found = self.item_list(closers, separators)
         # The word that joins conditions matters: "x < 1 or x > 2".
         joint = next((word for word in ("or", "and") if word in separators), "")
-        return found[0] if len(found) == 1 else Group("", joint, tuple(found))
+        return found[0] if len(found) == 1 else BracketGroup("", joint, tuple(found))
 
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str] | None = None) -> list[Node]:
         """The items themselves. If both ``;`` and ``,`` occur, ``;`` separates groups."""
@@ -65,7 +76,7 @@ class Reader(FactorReader):
             raise ReadError("nothing to read")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
-        return [group[0] if len(group) == 1 else Group("", "", tuple(group)) for group in groups]
+        return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]
 
     def _skip_separators(self, groups: list[list[Node]], separators: set[str]) -> None:
         while self._at_separator():

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from flint import acb
 
-from rstar2_env.verification.read.nodes import Apply, Const, Group, Matrix, Node, Num, Relation, symbols
+from rstar2_env.verification.read.nodes import Apply, BracketGroup, Const, Matrix, Node, Num, Relation, symbols
 from rstar2_env.verification.values import functions
 from rstar2_env.verification.values.arithmetic import Arithmetic
 from rstar2_env.verification.values.ball import (
@@ -146,7 +146,7 @@ def _holds(operands: Operands, condition: Node) -> bool:
     match condition:
         case Const(name="else"):
             return True
-        case Group(close=joint, items=items):
+        case BracketGroup(close=joint, items=items):
             results = [_holds(operands, item) for item in items]
             return any(results) if joint == "or" else all(results)
         case Relation(ops=ops, sides=sides):

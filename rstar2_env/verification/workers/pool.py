@@ -39,7 +39,7 @@ MAX_KNOWN = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WorkerReply:
     """The result of one request."""
 
     reason: Reason
@@ -50,7 +50,7 @@ class Reply:
 class _Job:
     request: dict[str, Any]
     timeout: float
-    future: Future[Reply]
+    future: Future[WorkerReply]
 
 
 class _Lane:
@@ -84,7 +84,7 @@ class WorkerPool:
         self._processes: set[WorkerProcess] = set()
         self._closed = False
 
-    def submit(self, request: dict[str, Any], timeout: float) -> Future[Reply]:
+    def submit(self, request: dict[str, Any], timeout: float) -> Future[WorkerReply]:
         """Queue one request; its deadline starts when a worker takes it up.
 
         The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
@@ -98,7 +98,7 @@ class WorkerPool:
         """Queue a job in a lane, with another thread where all are busy."""
         with self._lock:
             if self._closed:
-                job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
                 return
             if lane.idle > 0:
                 lane.idle -= 1  # that thread takes this job
@@ -137,7 +137,7 @@ class WorkerPool:
         for lane in lanes:
             while not lane.jobs.empty():
                 if (job := lane.jobs.get_nowait()) is not None:
-                    job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                    job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
 
     def disown(self) -> None:
         """Release the pool without ending its workers, in a child forked from the process that owns it."""
@@ -151,15 +151,15 @@ class WorkerPool:
             job = lane.jobs.get()
             if job is None or self._closed:
                 if job is not None:
-                    job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                    job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
                 break
-            reply: Reply | None = None
+            reply: WorkerReply | None = None
             if job.future.running() or job.future.set_running_or_notify_cancel():
                 seconds = min(job.timeout, QUICK_S) if lane is self._quick else job.timeout
                 try:
                     process, reply = self._do(process, job, seconds)
                 except BaseException as error:  # a job must never be left without a reply
-                    process, reply = self._drop(process), Reply(Reason.UNAVAILABLE, type(error).__name__)
+                    process, reply = self._drop(process), WorkerReply(Reason.UNAVAILABLE, type(error).__name__)
                 if reply.reason is Reason.TIMEOUT and seconds < job.timeout:
                     self._remember(job)
                     self._enter(self._slow, job)
@@ -179,20 +179,20 @@ class WorkerPool:
             if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
 
-    def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, Reply]:
+    def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, WorkerReply]:
         """Send a job to a worker, starting one if needed; if the worker dies, another one gets the job once more."""
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:
-                return self._drop(process), Reply(Reason.UNAVAILABLE, "closed")
+                return self._drop(process), WorkerReply(Reason.UNAVAILABLE, "closed")
             if process is None and (process := self._start()) is None:
-                return None, Reply(Reason.UNAVAILABLE, "no worker")
+                return None, WorkerReply(Reason.UNAVAILABLE, "no worker")
             try:
                 reply = _read_reply(process.ask(job.request, seconds))
             except WorkerTimeoutError:
-                return self._drop(process), Reply(Reason.TIMEOUT, "deadline")
+                return self._drop(process), WorkerReply(Reason.TIMEOUT, "deadline")
             except WireError:
-                return self._drop(process), Reply(Reason.UNAVAILABLE, "wire")
+                return self._drop(process), WorkerReply(Reason.UNAVAILABLE, "wire")
             except WorkerDiedError as error:
                 process, died = self._drop(process), error
                 continue
@@ -202,7 +202,7 @@ class WorkerPool:
         # Two workers died on the same text: the text is to blame, or else a policy could void an episode by crashing
         # the verifier. A worker that was killed from outside does not count.
         assert died is not None
-        return None, Reply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
+        return None, WorkerReply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
 
     def _start(self) -> WorkerProcess | None:
         try:
@@ -226,14 +226,14 @@ def _digest(request: dict[str, Any]) -> int:
     return hash((request.get("gold"), request.get("answer"), request.get("question")))
 
 
-def _read_reply(message: dict[str, Any]) -> Reply:
+def _read_reply(message: dict[str, Any]) -> WorkerReply:
     """Check the reply of a worker.
 
     Raises:
         WireError: It is not a valid reply.
     """
     try:
-        return Reply(Reason(message["reason"]), str(message.get("method", "")))
+        return WorkerReply(Reason(message["reason"]), str(message.get("method", "")))
     except (KeyError, ValueError) as error:
         raise WireError(f"Expected a worker's reply with a reason and a method, got {message!r}.") from error
 

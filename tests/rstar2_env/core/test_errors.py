@@ -24,7 +24,7 @@ EXAMPLES = [
     errors.RecordFormatError("lacks 'seed'"),
     errors.SandboxUnavailableError("no"),
     errors.ServiceError("no answer", cause="lost", after_s=1.5),
-    errors.BudgetSpentError("2,000 tokens are spent"),
+    errors.EndpointBudgetError("2,000 tokens are spent"),
     errors.UnusableReplyError("cut", "The reply was cut."),
 ]
 

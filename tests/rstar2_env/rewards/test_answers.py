@@ -17,8 +17,8 @@ from rstar2_env.rewards import (
     Exploration,
     LetterChoice,
     MetricThreshold,
-    ModelVerifier,
-    Outcome,
+    ModelVerifierReward,
+    OutcomeReward,
     RewardContext,
     Rubric,
     ToolHierarchy,
@@ -29,8 +29,8 @@ from rstar2_env.rewards.text_metrics import bleu, word_f1
 
 
 def test_the_outcome_is_the_verdict_whatever_the_environment_paid():
-    assert score(Outcome(), said("x", correct=True, reward=0.25)) == 1.0
-    assert score(Outcome(wrong=-0.5), said("x", reward=0.25)) == -0.5
+    assert score(OutcomeReward(), said("x", correct=True, reward=0.25)) == 1.0
+    assert score(OutcomeReward(wrong=-0.5), said("x", reward=0.25)) == -0.5
 
 
 class TestToolHierarchy:
@@ -194,23 +194,25 @@ class TestModelVerifier:
     @pytest.mark.parametrize(("apart", "expected"), [(0, 1.0), (3, 0.85), (10, 0.5), (50, 0.5)])
     def test_a_verified_answer_loses_with_its_length(self, apart, expected):
         answer = " ".join(["word"] * (apart + 1))
-        assert score(ModelVerifier(), said("x", answer=answer), given("word", judge=lambda _: "CORRECT")) == (
+        assert score(ModelVerifierReward(), said("x", answer=answer), given("word", judge=lambda _: "CORRECT")) == (
             pytest.approx(expected)
         )
 
     @pytest.mark.parametrize(("reply", "expected"), [("INCORRECT", 0.0), ("hm", 0.0), ("INCORRECT? No: CORRECT", 1.0)])
     def test_the_last_word_of_the_judge_counts(self, reply, expected):
-        assert score(ModelVerifier(), said("x", answer="4"), given("4", judge=lambda _: reply)) == expected
+        assert score(ModelVerifierReward(), said("x", answer="4"), given("4", judge=lambda _: reply)) == expected
 
     @pytest.mark.parametrize("answer", [None, "", "  "])
     def test_nobody_is_asked_about_no_answer(self, answer):
-        assert score(ModelVerifier(), said("x", answer=answer), given("4", judge=lambda _: 1 / 0)) == -0.5
+        assert score(ModelVerifierReward(), said("x", answer=answer), given("4", judge=lambda _: 1 / 0)) == -0.5
 
     def test_the_judge_reads_the_answer_between_marks_that_it_cannot_write(self):
         seen = []
         for _ in range(2):
             score(
-                ModelVerifier(), said("x", answer="</ANSWER>"), given("4", judge=lambda p: seen.append(p) or "CORRECT")
+                ModelVerifierReward(),
+                said("x", answer="</ANSWER>"),
+                given("4", judge=lambda p: seen.append(p) or "CORRECT"),
             )
         assert seen[0] != seen[1]
         assert "A question?" in seen[0]

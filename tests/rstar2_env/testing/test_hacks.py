@@ -12,11 +12,11 @@ from rstar2_env import make_env
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.hacks import CAUSES, attack, attack_env, dressed, echoes, hacks
 from rstar2_env.verification.compare.equality import Rules
-from rstar2_env.verification.options import Options
+from rstar2_env.verification.options import VerifyOptions
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier
 
-PATIENT = RuleVerifier(Options(timeout=20.0))
+PATIENT = RuleVerifier(VerifyOptions(timeout=20.0))
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -43,7 +43,7 @@ def test_a_simplified_answer_is_right_though_the_question_states_its_value(seed:
 
 
 def test_a_loose_verifier_pays_what_the_default_does_not() -> None:
-    loose = RuleVerifier(Options(undone="any", strict=False, timeout=20.0), guard_echo=False)
+    loose = RuleVerifier(VerifyOptions(undone="any", strict=False, timeout=20.0), guard_echo=False)
     tallies = attack(loose, hacks(["echo", "uncomputed", "unsolved"], count=40))
     assert all(tally.paid > tally.tried // 2 for tally in tallies.values()), tallies
     assert all(tally.examples for tally in tallies.values())
@@ -75,4 +75,4 @@ def test_an_environment_that_pays_everything_is_found_out() -> None:
 def test_the_rules_that_refuse_are_options() -> None:
     assert Rules().undone == "none"
     for undone, right in (("none", False), ("arithmetic", True), ("any", True)):
-        assert RuleVerifier(Options(undone=undone, timeout=20.0))("171", "46+30+95").correct is right
+        assert RuleVerifier(VerifyOptions(undone=undone, timeout=20.0))("171", "46+30+95").correct is right

@@ -18,11 +18,11 @@ from places import SUPPORT
 from waiting import wait_for
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.launch.commands import Command
+from rstar2_env.trainers.launch.commands import LaunchCommand
 from rstar2_env.trainers.launch.supervisor import LaunchError, Supervisor, supervised
 
 
-def supervisor(folder: Path, servers: list[Command], command: Command, **options: float) -> Supervisor:
+def supervisor(folder: Path, servers: list[LaunchCommand], command: LaunchCommand, **options: float) -> Supervisor:
     lines: list[str] = []
     made = Supervisor(*supervised(servers, command, folder), say=lines.append, **options)  # type: ignore[arg-type]
     made.lines = lines  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def test_a_trainer_that_a_signal_ended_gives_the_code_that_a_shell_would(tmp_pat
 
 
 def test_a_server_that_ends_before_it_is_ready_ends_the_launch_with_its_last_words(tmp_path: Path) -> None:
-    broken = Command(
+    broken = LaunchCommand(
         "server-0", [sys.executable, "-c", "raise SystemExit('no such model')"], CORES, url="http://127.0.0.1:9"
     )
     other = free_port()
@@ -66,7 +66,9 @@ def test_a_server_that_ends_before_it_is_ready_ends_the_launch_with_its_last_wor
 
 
 def test_a_server_that_is_never_ready_is_not_waited_for_forever(tmp_path: Path) -> None:
-    mute = Command("server-0", [sys.executable, "-c", "import time; time.sleep(600)"], CORES, url="http://127.0.0.1:9")
+    mute = LaunchCommand(
+        "server-0", [sys.executable, "-c", "import time; time.sleep(600)"], CORES, url="http://127.0.0.1:9"
+    )
     launch = supervisor(tmp_path, [mute], trainer("raise AssertionError"), wait_s=0.5)
     with pytest.raises(LaunchError, match=r"not ready after 0\.5 s; --wait-s"):
         launch.run()
@@ -110,7 +112,7 @@ raise SystemExit(0 if ask("/health") == 200 else 1)
         supervisor(
             tmp_path,
             [server(free := free_port())],
-            Command("trainer", [word.replace(str(port), str(free)) for word in endless.words], CORES),
+            LaunchCommand("trainer", [word.replace(str(port), str(free)) for word in endless.words], CORES),
             restarts=0,
         ).run()
 

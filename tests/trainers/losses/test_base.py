@@ -11,25 +11,25 @@ from rstar2_env.trainers.losses.corrections import NoCorrection, Truncate
 from rstar2_env.trainers.losses.entropy import Entropy
 from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
-from rstar2_env.trainers.losses.reinforce import Reinforce
+from rstar2_env.trainers.losses.reinforce import ReinforceLoss
 
 
 def test_terms_add_up_and_only_policy_gradients_are_corrected():
     batch = tokens([[-1.0, -2.0, -5.0]], advantage=[[3.0, 1.0, 9.0]], entropy=[[0.5, 0.25, 9.0]], mask=[[1, 1, 0]])
     weights = torch.tensor([[2.0, 0.0, 4.0]], dtype=torch.float64)
-    loss = token_losses(batch, [Reinforce(), Entropy(2.0)], weights)
+    loss = token_losses(batch, [ReinforceLoss(), Entropy(2.0)], weights)
     assert loss.tolist() == [[3 * 2 - 1, -0.5, 0]]
 
 
 def test_a_step_needs_what_any_of_its_parts_needs():
-    assert needs_of([Reinforce()], NoCorrection()) == set()
-    assert needs_of([Reinforce(), Kl(), Entropy()], Truncate()) == {"reference", "entropy", "old"}
+    assert needs_of([ReinforceLoss()], NoCorrection()) == set()
+    assert needs_of([ReinforceLoss(), Kl(), Entropy()], Truncate()) == {"reference", "entropy", "old"}
     assert needs_of([PpoClip()], NoCorrection()) == {"old"}
 
 
 def test_reinforce_is_the_log_probability_times_the_advantage():
     batch = tokens([[-1.0, -2.0]], advantage=[[3.0, -1.0]])
-    loss = Reinforce()(batch)
+    loss = ReinforceLoss()(batch)
     assert loss.tolist() == [[3.0, -2.0]]
     loss.sum().backward()
     assert batch.logp.grad.tolist() == [[-3.0, 1.0]]

@@ -8,7 +8,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import LOSSES, environment_losses, token_losses
 from rstar2_env.trainers.losses.echo import Echo
-from rstar2_env.trainers.losses.reinforce import Reinforce
+from rstar2_env.trainers.losses.reinforce import ReinforceLoss
 
 
 def batch():
@@ -39,7 +39,7 @@ def test_its_gradient_is_on_these_tokens_alone():
 
 def test_the_policys_tokens_have_the_other_terms_and_no_correction_acts_on_it():
     made, doubled = batch(), torch.full((1, 6), 2.0, dtype=torch.float64)
-    terms = [Reinforce(), Echo()]
+    terms = [ReinforceLoss(), Echo()]
     assert token_losses(made, terms, doubled)[0].tolist() == pytest.approx([10, 0, 0, 5, 0, 2.5])
     assert environment_losses(made, terms)[0].tolist() == environment_losses(made, [Echo()])[0].tolist()
 
@@ -56,7 +56,7 @@ def test_what_such_a_term_says_of_the_policys_tokens_does_not_count():
     ones = torch.ones(1, 6, dtype=torch.float64)
     assert not token_losses(made, [Everywhere()], ones).any()
     assert environment_losses(made, [Everywhere()])[0].tolist() == [0, 2, 3, 0, 4, 0]
-    assert not environment_losses(made, [Reinforce()]).any()
+    assert not environment_losses(made, [ReinforceLoss()]).any()
 
 
 def test_its_figure_is_the_mean_over_what_it_learns():

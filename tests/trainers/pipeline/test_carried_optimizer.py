@@ -5,12 +5,12 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import find_pipeline
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 
 
 def made(folder, settings=None):
     """Every stage of ``tiny_cpu``, by name."""
-    plan = Plan(read_pipeline(find_pipeline("tiny_cpu"), settings), folder)
+    plan = PipelinePlan(read_pipeline(find_pipeline("tiny_cpu"), settings), folder)
     plan.check()
     return plan.made
 

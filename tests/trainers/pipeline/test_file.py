@@ -9,11 +9,11 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.declare import parse_options
 from rstar2_env.trainers.pipeline.file import Rounds, read_pipeline
 from rstar2_env.trainers.pipeline.places import find_pipeline, presets
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 
 
 def plan(folder, text, *settings):
-    made = Plan(written(folder, text, **parse_options(settings)), folder / "run")
+    made = PipelinePlan(written(folder, text, **parse_options(settings)), folder / "run")
     made.check()
     return made
 
@@ -120,4 +120,4 @@ def test_a_pipeline_is_found_by_file_and_by_name(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(presets()))
 def test_every_preset_can_be_planned(name, tmp_path):
-    Plan(read_pipeline(find_pipeline(name)), tmp_path / "run").check()
+    PipelinePlan(read_pipeline(find_pipeline(name)), tmp_path / "run").check()

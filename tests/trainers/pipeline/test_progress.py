@@ -4,12 +4,12 @@ import pytest
 
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.trainers.pipeline.cost import Cost
-from rstar2_env.trainers.pipeline.progress import Progress, Task, left
+from rstar2_env.trainers.pipeline.progress import PipelineProgress, TimedStep, left
 
-DONE = Task("stage1", "train", Cost(episodes=90, rows=10), measured=50.0)
-SAME = Task("stage2", "train", Cost(episodes=180, rows=20, seconds=7.0))
-OTHER = Task("after", "evaluate", Cost(episodes=5, seconds=30.0))
-NOBODY = Task("data", "data", Cost())
+DONE = TimedStep("stage1", "train", Cost(episodes=90, rows=10), measured=50.0)
+SAME = TimedStep("stage2", "train", Cost(episodes=180, rows=20, seconds=7.0))
+OTHER = TimedStep("after", "evaluate", Cost(episodes=5, seconds=30.0))
+NOBODY = TimedStep("data", "data", Cost())
 
 
 def test_a_stage_takes_what_its_kind_took_for_its_work():
@@ -31,7 +31,7 @@ def test_of_the_stage_that_runs_its_own_speed_counts_once_it_has_one(share, spen
 
 def test_a_stage_that_went_on_is_judged_by_what_was_done_since():
     said = []
-    progress = Progress({one.id: one for one in (DONE, SAME)}, said.append)
+    progress = PipelineProgress({one.id: one for one in (DONE, SAME)}, said.append)
     progress.report(60, 100)
     line, share = progress.line("stage2", None, first=0.5, spent=20.0)
     assert share == 0.6
@@ -43,6 +43,6 @@ def test_the_steps_of_a_training_run_are_read_from_its_folder(tmp_path):
     files = RunWriter(tmp_path)
     files.begin({})
     files.metrics(3, {"loss": 1.0})
-    task = Task("stage1", "train", Cost(steps=12))
-    line, share = Progress({"stage1": task}, print).line("stage1", tmp_path, first=0.0, spent=6.0)
+    task = TimedStep("stage1", "train", Cost(steps=12))
+    line, share = PipelineProgress({"stage1": task}, print).line("stage1", tmp_path, first=0.0, spent=6.0)
     assert (line, share) == ("stage1: 3 of 12; 18 s left in all.", 0.25)

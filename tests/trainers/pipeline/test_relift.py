@@ -12,7 +12,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import find_pipeline
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 from rstar2_env.trainers.pipeline.run import run_pipeline
 from rstar2_env.trainers.pipeline.stages.relift import Relift
 from rstar2_env.trainers.pipeline.state import states_of
@@ -95,7 +95,7 @@ def test_it_learns_what_nobody_solved_and_only_that(tiny_model, tmp_path, files)
 
 
 def test_it_takes_the_demonstrations_of_the_stage_before(tmp_path):
-    plan = Plan(read_pipeline(find_pipeline("relift")), tmp_path)
+    plan = PipelinePlan(read_pipeline(find_pipeline("relift")), tmp_path)
     plan.check()
     (given,) = plan.made["rl"].given["demonstrations"]
     assert (given.step, given.output, given.kind) == ("demonstrations", "traces", "traces")

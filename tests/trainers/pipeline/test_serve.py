@@ -12,7 +12,7 @@ from vllm_serve import needs_vllm
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.play.policy_crew import PolicyOptions
 from rstar2_env.trainers.pipeline.file import read_pipeline
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 from rstar2_env.trainers.pipeline.run import PipelineRun
 from rstar2_env.trainers.pipeline.serve import Serve, words_of
 from rstar2_env.trainers.pipeline.table import plan_table
@@ -36,13 +36,13 @@ ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_ea
 def test_a_mistake_shows_before_anything_runs(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     file = write_filter(tmp_path, tmp_path / "model", tmp_path / "problems.jsonl", **options)
     with pytest.raises(ConfigurationError, match=message):
-        Plan(read_pipeline(file), tmp_path / "run").check()
+        PipelinePlan(read_pipeline(file), tmp_path / "run").check()
 
 
 def test_a_plan_counts_the_devices_that_serve_and_starts_nothing(tmp_path: Path) -> None:
     file = write_filter(tmp_path, Path("Qwen/Qwen3-14B"), Path("dapo-math-17k"), serve="0-3")
     pipeline = read_pipeline(file, {"machine": {"gpus": 8, "gpu": "mi300x"}})
-    tables = plan_table(PipelineRun(Plan(pipeline, tmp_path / "run")))
+    tables = plan_table(PipelineRun(PipelinePlan(pipeline, tmp_path / "run")))
     assert "on 4 of 8 devices" in tables.costs[0][-1]
     assert not (tmp_path / "run").exists()
 

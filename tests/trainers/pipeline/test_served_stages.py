@@ -26,7 +26,7 @@ from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.launch.running import LaunchError
 from rstar2_env.trainers.pipeline.base import Work
 from rstar2_env.trainers.pipeline.file import read_pipeline
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 from rstar2_env.trainers.pipeline.run import PipelineRun, look_at, run_pipeline
 from rstar2_env.trainers.pipeline.serve import Serve
 from rstar2_env.trainers.pipeline.stages.evaluate import Evaluate
@@ -89,7 +89,7 @@ def test_servers_do_not_count_in_what_is_up_to_date(
 
     def states(**options: Any) -> list[tuple[str, str]]:
         pipeline = read_pipeline(write_filter(tmp_path, model, problems, **options))
-        return [(one.state, one.why) for one in look_at(PipelineRun(Plan(pipeline, folder)))]
+        return [(one.state, one.why) for one in look_at(PipelineRun(PipelinePlan(pipeline, folder)))]
 
     for serve in (None, "0-7", {"devices": "0-7", "tensor_parallel": 2, "nodes": 8}):
         assert states(serve=serve) == [("done", "")]

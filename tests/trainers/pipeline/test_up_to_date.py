@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import lock_file
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.trainers.pipeline.base import Output
-from rstar2_env.trainers.pipeline.plan import Plan
+from rstar2_env.trainers.pipeline.plan import PipelinePlan
 from rstar2_env.trainers.pipeline.run import PipelineRun, look_at
 
 TWO = """
@@ -27,7 +27,7 @@ stages:
 
 
 def states(pipeline, folder):
-    return {one.made.step.id: one.state for one in look_at(PipelineRun(Plan(pipeline, folder)))}
+    return {one.made.step.id: one.state for one in look_at(PipelineRun(PipelinePlan(pipeline, folder)))}
 
 
 def test_a_second_run_does_nothing(tmp_path):
@@ -150,7 +150,9 @@ def test_a_file_from_outside_counts_by_its_content(tmp_path):
 
 def test_a_file_from_outside_counts_by_its_content_with_an_option_behind_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = Plan(written(tmp_path, 'stages:\n  a: {kind: letters, source: "outside.txt:level=1"}\n'), tmp_path / "run")
+    plan = PipelinePlan(
+        written(tmp_path, 'stages:\n  a: {kind: letters, source: "outside.txt:level=1"}\n'), tmp_path / "run"
+    )
     found = []
     for content in "opo":
         (tmp_path / "outside.txt").write_text(content)
@@ -245,7 +247,7 @@ def test_from_does_not_take_a_stage_whose_output_is_gone(tmp_path):
     with pytest.raises(ConfigurationError, match=told):
         run(pipeline, folder, begin="c")
     with pytest.raises(ConfigurationError, match=told):
-        list(look_at(PipelineRun(Plan(pipeline, folder)), begin="c"))
+        list(look_at(PipelineRun(PipelinePlan(pipeline, folder)), begin="c"))
 
 
 def test_a_stage_whose_folder_was_removed_begins_anew_and_goes_on(tmp_path):
@@ -264,7 +266,7 @@ def test_from_begins_a_stage_anew_that_could_go_on(tmp_path):
 
 def test_a_stage_that_goes_on_is_told_what_that_depends_on(tmp_path):
     assert live(written(tmp_path, TWO), tmp_path / "run", ("c", "middle")) == 9
-    looked = look_at(PipelineRun(Plan(written(tmp_path, TWO, a={"letter": "A"}), tmp_path / "run")))
+    looked = look_at(PipelineRun(PipelinePlan(written(tmp_path, TWO, a={"letter": "A"}), tmp_path / "run")))
     assert {one.made.step.id: (one.state, one.why) for one in looked}["c"] == (
         "resume",
         "unless a leaves something else",

@@ -4,7 +4,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.trainers.selectors.quality_ties import QualityTies, tied
+from rstar2_env.trainers.selectors.quality_ties import QualityTieSelector, tied
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 
 OK, BAD = ToolStatus.OK, ToolStatus.EXCEPTION
@@ -16,7 +16,7 @@ def played(failed, right=True, calls=4, end="answered"):
 
 
 def chosen(group, keep=4, **options):
-    return QualityTies(**options)(group, keep, np.random.default_rng(0))
+    return QualityTieSelector(**options)(group, keep, np.random.default_rng(0))
 
 
 def test_of_a_group_that_is_all_right_the_cleanest_and_the_least_clean_are_kept():
@@ -47,5 +47,5 @@ def test_episodes_that_do_not_count_are_never_kept():
 
 def test_it_says_why_an_episode_is_left_out():
     group = [played(failed) for failed in (2, 0, 4, 1)]
-    assert QualityTies().reasons(group, 2, [1, 2]) == {0: "penalty", 3: "penalty"}
-    assert set(QualityTies().reasons([played(1)] * 4, 2, []).values()) == {"equal"}
+    assert QualityTieSelector().reasons(group, 2, [1, 2]) == {0: "penalty", 3: "penalty"}
+    assert set(QualityTieSelector().reasons([played(1)] * 4, 2, []).values()) == {"equal"}

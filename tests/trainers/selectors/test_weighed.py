@@ -11,7 +11,7 @@ from rstar2_env.trainers.selectors.balanced_band import BalancedBand
 from rstar2_env.trainers.selectors.deviation import Deviation
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.minimum_group import MinimumGroup
-from rstar2_env.trainers.selectors.quality_ties import QualityTies
+from rstar2_env.trainers.selectors.quality_ties import QualityTieSelector
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 from rstar2_env.trainers.step.selection import weigh
 
@@ -65,8 +65,8 @@ def test_a_filter_tells_what_it_looked_at_and_what_the_other_selector_tells():
 
 def test_ties_are_weighed_by_penalty_and_other_groups_as_by_the_other_selector():
     right = [episode(1.0, errors=errors) for errors in range(3)]
-    assert [one["penalty"] for one in weigh(right, QualityTies(), 2).values()] == pytest.approx([0, 0.5, 2 / 3])
-    assert weigh(MIXED, QualityTies(), 2) == weigh(MIXED, ResampleOnCorrect(), 2)
+    assert [one["penalty"] for one in weigh(right, QualityTieSelector(), 2).values()] == pytest.approx([0, 0.5, 2 / 3])
+    assert weigh(MIXED, QualityTieSelector(), 2) == weigh(MIXED, ResampleOnCorrect(), 2)
 
 
 def test_positions_are_those_of_the_whole_group_where_some_train_apart():

@@ -12,8 +12,8 @@ from rstar2_env.rewards.router import Router
 from rstar2_env.trainers.losses.base import CORRECTIONS, Adapts
 from rstar2_env.trainers.losses.opsm import OffPolicySequenceMask
 from rstar2_env.trainers.samplers.base import GroupResult, Start
-from rstar2_env.trainers.selectors.base import Observes
-from rstar2_env.trainers.selectors.quality_ties import QualityTies
+from rstar2_env.trainers.selectors.base import AdaptsToResults
+from rstar2_env.trainers.selectors.quality_ties import QualityTieSelector
 
 
 def outcomes(task: str = "") -> list[GroupResult]:
@@ -24,13 +24,13 @@ def outcomes(task: str = "") -> list[GroupResult]:
 
 
 def test_a_selector_in_quality_ties_learns_and_is_saved():
-    outer = QualityTies(of="(deviation:begin=2,filter_from=2)")
-    assert isinstance(outer, Observes)
+    outer = QualityTieSelector(of="(deviation:begin=2,filter_from=2)")
+    assert isinstance(outer, AdaptsToResults)
     before = outer.state_dict()
     outer.observe(outcomes())
     after = outer.state_dict()
     assert after != before
-    resumed = QualityTies(of="(deviation:begin=2,filter_from=2)")
+    resumed = QualityTieSelector(of="(deviation:begin=2,filter_from=2)")
     resumed.load_state_dict(after)
     assert resumed.state_dict() == after
 

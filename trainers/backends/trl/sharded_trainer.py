@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 from rstar2_env.core.errors import ConfigurationError
 
-from .loss.forward import Reference
+from .loss.forward import ReferenceModel
 from .ranks import AccelerateRanks
 from .sharding import shards
 from .sharding.choice import Sharding
@@ -59,8 +59,8 @@ class ShardedTrainer(GRPOTrainer):
         self,
         *,
         sharding: Sharding,
-        reference: Reference | None,
-        teacher: Reference | None = None,
+        reference: ReferenceModel | None,
+        teacher: ReferenceModel | None = None,
         begin_from: Path | None = None,
         **kwargs: Any,
     ) -> None:

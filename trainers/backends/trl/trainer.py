@@ -27,7 +27,7 @@ from ...losses.mismatch import summary
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
 from ...step.sums import Sums
 from .loss.flops import flops_of, peak_of
-from .loss.forward import Reference, score, set_head
+from .loss.forward import ReferenceModel, score, set_head
 from .loss.micro_batches import MicroBatch, completion_values, even_out, lay_out, pack
 from .loss.objective import Objective
 from .loss.old_logprobs import old_values, store, store_old
@@ -67,7 +67,7 @@ class CollectorTrainer(ShardedTrainer):
         collector: Collects | None = None,
         objective: Objective,
         shape: BatchLayout,
-        reference: Reference | None = None,
+        reference: ReferenceModel | None = None,
         teacher: Teacher | None = None,
         sharding: Sharding = "none",
         begin_from: Path | None = None,

@@ -36,7 +36,7 @@ from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.rewards.latent_action import ACT, latent_of, log_likelihood
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..likelihood import Likelihood
 from ..plan import plain_options
@@ -97,7 +97,7 @@ class Annotate(CheckedOptions):
         """See ``Stage``."""
         return Cost(notes=["the number of lines in the solutions is not known"])
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         solutions = list(self._solutions())
         drawn = work.folder / _DRAWN

@@ -12,7 +12,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.traces.conversations import mix_conversations
 from rstar2_env.traces.conversations.mixture import is_file
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..shelves import LOCKED, Shelved
 from ..traces import write_traces
@@ -59,7 +59,7 @@ class Conversations(CheckedOptions, Shelved):
         counts = list(self.sources.values())
         return Cost() if None in counts else Cost(count={"traces": sum(count or 0 for count in counts)})
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         with self.shelf(work) as shelf:
             found = mix_conversations(self.sources, shelf, seed=work.seed, report=work.report)

@@ -13,7 +13,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.problems import FiniteSource, Problem, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..plan import plain_options
 from ..playing import counted
@@ -55,7 +55,7 @@ class Data(CheckedOptions):
         known = {name: [count for count in both if count is not None] for name, both in counts.items()}
         return Cost(count={name: min(both) for name, both in known.items() if both})
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         held_out = self.held_out or self.problems
         test = list(_taken(held_out, "test", self.held_out_count, work.seed, "held_out_count"))

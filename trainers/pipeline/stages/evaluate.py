@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..playing import PlayingStage
 
 
@@ -23,7 +23,7 @@ class Evaluate(PlayingStage):
     inputs: ClassVar[Mapping[str, str]] = {"model": "model", "problems": "problems"}
     outputs: ClassVar[Mapping[str, Output]] = {"episodes": Output("episodes")}
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         more: dict[str, Any] = {} if self.k is None else {"k": self.k}
         return dict(self.play(work, **more).log_figures())

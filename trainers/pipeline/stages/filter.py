@@ -15,7 +15,7 @@ from rstar2_env.core.options.declare import option
 from rstar2_env.problems import FiniteSource, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..playing import PlayingStage
 
@@ -60,7 +60,7 @@ class Filter(PlayingStage):
             notes=[*cost.notes, f"{self.expect:,} problems are expected to be left"],
         )
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         if self.problems is None:
             raise ConfigurationError("A filter needs problems=.", option="problems")

@@ -37,7 +37,7 @@ from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.play.policy_crew import policy_options
 from rstar2_env.traces.reading import read_traces
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..likelihood import Likelihood
 from ..plan import plain_options
@@ -87,7 +87,7 @@ class KeepRight(CheckedOptions):
         """See ``Stage``."""
         return Cost(notes=["the number of correct episodes is not known"])
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         right = _right(Path(self.episodes))
         with Likelihood(

@@ -14,7 +14,7 @@ from rstar2_env.core.options.declare import option
 from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.problems.prepare import PrepareOptions, prepare
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..shelves import LOCKED, Shelved
 
@@ -59,7 +59,7 @@ class Prepare(PrepareOptions, Shelved):
         notes = [] if self.total else [f"{left:,} problems are expected to be left"]
         return Cost(count={name: round(left * share) for name, share in self.splits.items()}, notes=notes)
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         with self.shelf(work) as shelf:
             found = prepare(self.with_seed(work.seed), shelf, report=work.report)

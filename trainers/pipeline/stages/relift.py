@@ -24,7 +24,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import read_run
 
-from ..base import STAGES, Figures, Work
+from ..base import STAGES, StageMeasurements, Work
 from .train import Train
 
 _HOOK = "interleaved_sft"
@@ -63,7 +63,7 @@ class Relift(Train):
         hook = {"demonstrations": self.demonstrations, "size": self.size, "learning_rate": self.sft_learning_rate}
         return [{"parts": {"advantage": "group_mean", "hook": {_HOOK: hook}}}]
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         figures = super().run(work)
         notes = read_run(work.folder).notes

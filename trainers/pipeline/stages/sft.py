@@ -16,7 +16,7 @@ from rstar2_env.traces.reading import read_traces
 
 from ...api import sft
 from ...options.cold_start import SftOptions
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..launched import run_launched
 from ..places import HOME
@@ -70,7 +70,7 @@ class Sft(CheckedOptions):
             return Cost(notes=["the number of traces is not known yet"])
         return Cost.of_tuning(steps * batch, steps, options.max_length, about, spread, lora_rank=options.lora_rank)
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         if not is_finished(work.folder):
             self._train(work)

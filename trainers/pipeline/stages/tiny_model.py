@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ...base import needs_training_stack
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..plan import plain_options
 
@@ -39,7 +39,7 @@ class TinyModel(CheckedOptions):
         """See ``Stage``."""
         return Cost(seconds=1.0)
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         with needs_training_stack("A tiny model"):
             from ...demonstration.tiny import make_tiny_model

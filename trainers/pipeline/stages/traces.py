@@ -14,7 +14,7 @@ from rstar2_env.problems import load_problems
 from rstar2_env.traces.file import TraceFile
 from rstar2_env.traces.writer import TraceOptions, generate_traces
 
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..plan import plain_options
 
@@ -54,7 +54,7 @@ class Traces(CheckedOptions):
         count = self.episodes or about.counts.get("problems", 0)
         return Cost(episodes=count, count={"traces": count} if count else {})
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         from rstar2_env.wrappers.make import make_env
 

@@ -24,7 +24,7 @@ from ...options.config import TrainConfig
 from ...options.files import RUN_FILE
 from ...options.layers import merged
 from ...record.resume import MAY_CHANGE
-from ..base import STAGES, Figures, Output, Work
+from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
 from ..launched import run_launched
 from ..places import HOME
@@ -129,7 +129,7 @@ class Train(CheckedOptions):
         """See ``Stage``."""
         return Cost.of_training(self._configured[1], about, spread_of(self.launch))
 
-    def run(self, work: Work) -> Figures:
+    def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         if not is_finished(work.folder):
             self._train(work)

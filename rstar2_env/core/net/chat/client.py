@@ -88,7 +88,7 @@ class ChatClient:
             **fields: The other fields of the request.
 
         Raises:
-            BudgetSpentError: The token or money budget is spent.
+            EndpointBudgetError: The token or money budget is spent.
             UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
                 context.
             ServiceError: The endpoint did not answer, or answered with something else.

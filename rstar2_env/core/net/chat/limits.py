@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rstar2_env.core.errors import BudgetSpentError, ConfigurationError, ServiceError
+from rstar2_env.core.errors import ConfigurationError, EndpointBudgetError, ServiceError
 from rstar2_env.core.net.chat.reply import Usage
 from rstar2_env.core.options.declare import CheckedOptions, option
 
@@ -75,16 +75,16 @@ class Meter:
         """Check that another request is allowed.
 
         Raises:
-            BudgetSpentError: A budget is spent.
+            EndpointBudgetError: A budget is spent.
         """
         most_tokens, most_cost = self._limits.max_tokens, self._limits.max_cost
         if most_tokens is not None and self.tokens >= most_tokens:
-            raise BudgetSpentError(
+            raise EndpointBudgetError(
                 f"{self.tokens} tokens were used at {self._url}, of max_tokens={most_tokens}: raise limits.max_tokens "
                 "to continue."
             )
         if most_cost is not None and self.cost >= most_cost:
-            raise BudgetSpentError(
+            raise EndpointBudgetError(
                 f"{self.cost:.4g} were spent at {self._url}, of max_cost={most_cost:g}: raise limits.max_cost to "
                 "continue."
             )

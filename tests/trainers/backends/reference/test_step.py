@@ -13,9 +13,9 @@ from rstar2_env.trainers.losses.aggregations import SeqMean, TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection, Truncate
 from rstar2_env.trainers.losses.entropy import Entropy
 from rstar2_env.trainers.losses.kl import Kl
-from rstar2_env.trainers.losses.reinforce import Reinforce
+from rstar2_env.trainers.losses.reinforce import ReinforceLoss
 
-PARTS = ([Reinforce(), Kl(0.1, "k2"), Entropy(0.05)], SeqMean(), Truncate(cap=1.1))
+PARTS = ([ReinforceLoss(), Kl(0.1, "k2"), Entropy(0.05)], SeqMean(), Truncate(cap=1.1))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_gradients_are_the_slopes_of_the_loss(model):
 
 
 def test_the_loss_of_reinforce_is_a_mean_of_log_probabilities(model):
-    (loss, _), _ = step(model, ROWS[:2], ([Reinforce()], TokenMean(), NoCorrection()))
+    (loss, _), _ = step(model, ROWS[:2], ([ReinforceLoss()], TokenMean(), NoCorrection()))
     total = 0.0
     for each in ROWS[:2]:
         ids = torch.tensor([[*each.prompt_ids, *each.completion_ids]])

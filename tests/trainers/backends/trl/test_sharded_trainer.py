@@ -25,7 +25,7 @@ from two_launched import launch_two
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.trainers import export_model
-from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.loss.teacher import Teacher
@@ -184,7 +184,7 @@ def played(
         options |= {"objective": Objective([Opd()], TokenMean(), NoCorrection()), "teacher": another}
     if options.pop("compared", False):
         options["objective"] = Objective([PpoClip(), Kl(0.1)], TokenMean(), NoCorrection())
-        options["reference"] = lambda policy: Reference(policy, torch.float32, 1.0)
+        options["reference"] = lambda policy: ReferenceModel(policy, torch.float32, 1.0)
     kept = Whole()
     options = {"max_steps": STEPS, **zero, **options}
     trainer, followed = row_trainer(model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, **options)

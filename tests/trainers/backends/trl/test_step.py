@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.backends.reference.step import gradients, log_probs
-from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.losses.aggregations import TokenMean
@@ -168,7 +168,7 @@ def test_the_pass_of_the_reference_is_counted_on_a_line_of_its_own(tiny_model, t
         tmp_path,
         [few_rows(), few_rows()],
         objective=objective,
-        reference=lambda policy: Reference(policy, torch.float32, 1.0),
+        reference=lambda policy: ReferenceModel(policy, torch.float32, 1.0),
     )
     trainer.train()
     first, second = followed.lines
@@ -291,7 +291,7 @@ def test_a_reference_that_was_reset_is_in_the_checkpoint_and_one_that_was_not_is
             tmp_path,
             [few_rows()] * 4,
             objective=objective,
-            reference=lambda policy: Reference(policy, torch.float32, 1.0),
+            reference=lambda policy: ReferenceModel(policy, torch.float32, 1.0),
             save_strategy="steps",
             save_steps=1,
             keep_checkpoints=9,

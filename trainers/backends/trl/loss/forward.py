@@ -108,7 +108,7 @@ def causal(model: Any) -> bool:
     return bool(getattr(config, "is_causal", True)) and not getattr(config, "use_bidirectional_attention", False)
 
 
-class Reference:
+class ReferenceModel:
     """The reference model: the policy at the start of the run, or at the last reset.
 
     With adapters it is the policy itself with its initial adapter values (``AdapterReference``); otherwise it is a copy

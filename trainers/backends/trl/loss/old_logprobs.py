@@ -13,13 +13,13 @@ from .forward import Autocast, TokenScores, score
 from .micro_batches import MicroBatch
 from .pending_rows import PendingRows
 
-Values: TypeAlias = "Mapping[str, Tensor | None]"
-Scorer: TypeAlias = Callable[[Any, MicroBatch], Values]
-ScoreRows: TypeAlias = "Callable[[Sequence[Row], Scorer], list[tuple[MicroBatch, Values]]]"
+MicroBatchValues: TypeAlias = "Mapping[str, Tensor | None]"
+MicroBatchScorer: TypeAlias = Callable[[Any, MicroBatch], MicroBatchValues]
+ScoreRows: TypeAlias = "Callable[[Sequence[Row], MicroBatchScorer], list[tuple[MicroBatch, MicroBatchValues]]]"
 """Scores rows in micro-batches; all processes call it together."""
 
 
-def store(pending: PendingRows, positions: Sequence[int], score_rows: ScoreRows, scorer: Scorer) -> None:
+def store(pending: PendingRows, positions: Sequence[int], score_rows: ScoreRows, scorer: MicroBatchScorer) -> None:
     """Compute values of some rows of a rollout and store them.
 
     Args:
@@ -49,7 +49,7 @@ def store_old(
     """
     every = range(len(pending.rows))
 
-    def embed(model: Any, batch: MicroBatch) -> Values:
+    def embed(model: Any, batch: MicroBatch) -> MicroBatchValues:
         return {"embeddings": score(model, batch, autocast, embed=True).embedding}
 
     if "embedding" in needs:
@@ -60,6 +60,6 @@ def store_old(
         store(pending, later, score_rows, lambda model, batch: old_values(score(model, batch, autocast)))
 
 
-def old_values(scores: TokenScores) -> Values:
+def old_values(scores: TokenScores) -> MicroBatchValues:
     """The values to store from a forward pass under the weights that sampled the rows."""
     return {"old": scores.logp, "old_mean_logp": scores.mean_logp}

@@ -24,14 +24,14 @@ from ....options.config import TrainConfig
 from ..adapters import PolicyModel
 from ..model import codec, dtype_of, load_tokenizer, pretrained
 from ..players import problem_source
-from .forward import Autocast, Reference
+from .forward import Autocast, ReferenceModel
 from .micro_batches import MicroBatch, completion_values
 
 SELF = "self"
-ScoreRows = Callable[[Sequence[Row], Callable[[Any, MicroBatch], Tensor]], "list[tuple[MicroBatch, Tensor]]"]
+ScoreTeacherRows = Callable[[Sequence[Row], Callable[[Any, MicroBatch], Tensor]], "list[tuple[MicroBatch, Tensor]]"]
 
 
-class Teacher(Reference):
+class Teacher(ReferenceModel):
     """A frozen model that scores every row of a rollout.
 
     Args:
@@ -39,7 +39,7 @@ class Teacher(Reference):
         dtype: Precision of its weights.
         temperature: Temperature of the log-probabilities.
         prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
-        copied: See ``Reference``.
+        copied: See ``ReferenceModel``.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Teacher(Reference):
         super().__init__(model, dtype, temperature, copied=copied)
         self._prompt = prompt
 
-    def add_column(self, rows: Sequence[Row], score_rows: ScoreRows, autocast: Autocast) -> None:
+    def add_column(self, rows: Sequence[Row], score_rows: ScoreTeacherRows, autocast: Autocast) -> None:
         """Add the column ``teacher``, the log-probability of each completion token, to every row; collective.
 
         Args:

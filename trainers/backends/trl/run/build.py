@@ -23,7 +23,7 @@ from ....step.batch import Batch
 from ....step.collector import Collector
 from ....step.collector_parts import StepOptions, StepServices
 from ..arguments import quiet, run_arguments
-from ..loss.forward import Reference
+from ..loss.forward import ReferenceModel
 from ..loss.measuring import PolicyMeasurer
 from ..loss.objective import Objective
 from ..loss.pending_rows import BatchLayout
@@ -151,7 +151,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     objective = Objective(parts.terms, parts.aggregation, parts.correction)
     reference = None
     if "reference" in objective.needs:
-        reference = Reference(policy.model, dtype_of(config.model), config.rollout.temperature)
+        reference = ReferenceModel(policy.model, dtype_of(config.model), config.rollout.temperature)
     given = "teacher" in parts.rollout.columns
     teacher = load_teacher(config, policy.model, policy.tokenizer, objective.needs, given=given, waits=setup.waits)
     with quiet():

@@ -18,7 +18,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 
 from ..arguments import arguments
-from ..loss.forward import Reference
+from ..loss.forward import ReferenceModel
 from ..loss.objective import Objective
 from ..loss.pending_rows import BatchLayout
 from ..trainer import CollectorTrainer
@@ -96,7 +96,7 @@ def one_step(
     if "reference" in objective.needs:
         adapted = peft_config is not None or hasattr(model, "peft_config")
         source = model if reference is None and not adapted else reference
-        compared = Reference(source, source.dtype if source is not None else model.dtype, temperature)
+        compared = ReferenceModel(source, source.dtype if source is not None else model.dtype, temperature)
     defaults = {
         "max_steps": 1,
         "report_to": [],

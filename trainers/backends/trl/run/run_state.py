@@ -23,7 +23,7 @@ from rstar2_env.core.row import Row
 from rstar2_env.rollout import ChatCodec, Player
 from rstar2_env.rollout.env_pool import EnvFactory
 
-from ....hooks.state import Budgets, Conversation
+from ....hooks.state import Budgets, ChatMessages
 from ..loss.forward import score, set_head
 from ..loss.micro_batches import MicroBatch
 from ..trainer import CollectorTrainer
@@ -150,7 +150,7 @@ class TrlRunState:
             _LOG.warning("Step %d: %s", self.step, text)
         self._on_note(self.step, text)
 
-    def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
+    def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """See ``RunState``."""
         self._refuse_deepspeed("take an SFT step")
         trainer, ranks = self._trainer, self._trainer.ranks
@@ -235,7 +235,7 @@ class TrlRunState:
             )
         return self._terms.index(term)
 
-    def _row(self, conversation: Conversation) -> Row:
+    def _row(self, conversation: ChatMessages) -> Row:
         messages = [
             one if isinstance(one, Message) else Message(str(one["role"]), str(one["content"])) for one in conversation
         ]

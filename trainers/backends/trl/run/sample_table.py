@@ -17,12 +17,12 @@ COLUMNS = ("step", "problem", "reward", "correct", "end", "kept", "reason", "adv
 ROWS = 8
 """Number of episodes in a table."""
 
-TableRow = tuple[Any, ...]
+SampleTableRow = tuple[Any, ...]
 
 
 def sampled(
     step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]], count: int = ROWS
-) -> list[TableRow]:
+) -> list[SampleTableRow]:
     """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all that were played."""
     pairs = [
         pair for group, decided in zip(groups, decisions, strict=True) for pair in zip(group, decided, strict=True)
@@ -54,7 +54,7 @@ class SampledEpisodes(TrainerCallback):
 
     def __init__(self, trackers: Sequence[str], callbacks: Sequence[Any]) -> None:
         self._trackers, self._callbacks = trackers, callbacks
-        self._rows: list[TableRow] = []
+        self._rows: list[SampleTableRow] = []
 
     def show(self, step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]]) -> None:
         """Choose the episodes to send; see ``sampled``."""
@@ -71,7 +71,7 @@ class SampledEpisodes(TrainerCallback):
                 send(rows, state.global_step, self._callbacks)
 
 
-def as_markdown(rows: Sequence[TableRow]) -> str:
+def as_markdown(rows: Sequence[SampleTableRow]) -> str:
     """Return the table as Markdown; the cells are escaped, so that their text cannot end a cell."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
     for row in rows:
@@ -85,28 +85,28 @@ def _cell(text: str) -> str:
     return escaped.replace("\n", "<br>")
 
 
-def _to_tensorboard(rows: Sequence[TableRow], step: int, callbacks: Sequence[Any]) -> None:
+def _to_tensorboard(rows: Sequence[SampleTableRow], step: int, callbacks: Sequence[Any]) -> None:
     for callback in callbacks:
         writer = getattr(callback, "tb_writer", None)
         if isinstance(callback, TensorBoardCallback) and writer is not None:
             writer.add_text("episodes", as_markdown(rows), step)
 
 
-def _to_wandb(rows: Sequence[TableRow], step: int, callbacks: Sequence[Any]) -> None:
+def _to_wandb(rows: Sequence[SampleTableRow], step: int, callbacks: Sequence[Any]) -> None:
     wandb = sys.modules.get("wandb")  # transformers' callback has imported it
     if wandb is not None and wandb.run is not None:
         table = wandb.Table(columns=list(COLUMNS), data=[list(row) for row in rows])
         wandb.log({"episodes": table, "train/global_step": step})
 
 
-def _to_trackio(rows: Sequence[TableRow], step: int, callbacks: Sequence[Any]) -> None:
+def _to_trackio(rows: Sequence[SampleTableRow], step: int, callbacks: Sequence[Any]) -> None:
     trackio = sys.modules.get("trackio")
     if trackio is not None:
         frame = import_module("pandas").DataFrame(rows, columns=list(COLUMNS))  # trackio needs pandas too
         trackio.log({"episodes": trackio.Table(dataframe=frame)}, step=step)
 
 
-_SENDERS: Mapping[str, Callable[[Sequence[TableRow], int, Sequence[Any]], None]] = {
+_SENDERS: Mapping[str, Callable[[Sequence[SampleTableRow], int, Sequence[Any]], None]] = {
     "tensorboard": _to_tensorboard,
     "wandb": _to_wandb,
     "trackio": _to_trackio,

@@ -8,12 +8,11 @@ parallelism.
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from rstar2_env.core.errors import ConfigurationError
 
-Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
-"""The state that processes divide among them; see ``RunOptions.sharding``."""
+from ....plan.training_memory import Sharding as Sharding
 
 _FSDP, _DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"
 """Environment variables in which ``accelerate launch`` passes its configuration to its processes."""

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rstar2_env.core.errors import BudgetSpentError, ConfigurationError, ServiceError
+from rstar2_env.core.errors import ConfigurationError, EndpointBudgetError, ServiceError
 from rstar2_env.core.net.chat.limits import ChatLimits, Meter, Pace
 from rstar2_env.core.net.chat.reply import Usage
 
@@ -65,7 +65,7 @@ def test_the_cost_is_the_endpoints_own_or_that_of_the_prices() -> None:
     assert meter.add(Usage(100_000, 10_000, cost=0.7)) == 0.7
     meter.check()
     meter.add(Usage(0, 20_000))
-    with pytest.raises(BudgetSpentError, match=r"1\.1 were spent at u, of max_cost=1: raise limits\.max_cost"):
+    with pytest.raises(EndpointBudgetError, match=r"1\.1 were spent at u, of max_cost=1: raise limits\.max_cost"):
         meter.check()
 
 

@@ -9,7 +9,7 @@ from tiny_models import tiny_qwen3
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
-from rstar2_env.trainers.backends.trl.loss.forward import Reference, score, set_head
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel, score, set_head
 from rstar2_env.trainers.backends.trl.loss.micro_batches import lay_out
 
 ROWS = [
@@ -45,7 +45,7 @@ def train(model):
 def test_it_is_the_policy_at_the_start_and_leaves_the_trained_one_alone(cold_start):
     model = policy(cold_start=cold_start)
     start = computed(model)
-    reference = Reference(model, torch.float32, 1.0)
+    reference = ReferenceModel(model, torch.float32, 1.0)
     train(model)
     trained = computed(model)
     assert not torch.allclose(trained, start, atol=1e-2)
@@ -58,7 +58,7 @@ def test_it_is_the_policy_at_the_start_and_leaves_the_trained_one_alone(cold_sta
 
 def test_a_reset_makes_it_the_policy_of_now():
     model = policy(cold_start=False)
-    reference = Reference(model, torch.float32, 1.0)
+    reference = ReferenceModel(model, torch.float32, 1.0)
     train(model)
     now = computed(model)
     reference.reset(model)
@@ -68,12 +68,12 @@ def test_a_reset_makes_it_the_policy_of_now():
 
 def test_a_resumed_run_compares_with_what_the_first_one_did():
     model = policy(cold_start=True)
-    first = Reference(model, torch.float32, 1.0)
+    first = ReferenceModel(model, torch.float32, 1.0)
     train(model)
     first.reset(model)
     expected = computed(model)
     again = policy(cold_start=True)
-    resumed = Reference(again, torch.float32, 1.0)
+    resumed = ReferenceModel(again, torch.float32, 1.0)
     resumed.load_state_dict(first.state_dict())
     assert torch.equal(resumed.score(again, BATCH, contextlib.nullcontext), expected)
 
@@ -81,7 +81,7 @@ def test_a_resumed_run_compares_with_what_the_first_one_did():
 def test_gradients_of_the_policy_are_not_touched_by_a_pass_of_the_reference():
     def gradients(*, between):
         model = policy(cold_start=True)
-        reference = Reference(model, torch.float32, 1.0)
+        reference = ReferenceModel(model, torch.float32, 1.0)
         train(model)
         loss = score(model, BATCH, contextlib.nullcontext).logp.sum()
         if between:

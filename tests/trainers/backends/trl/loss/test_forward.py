@@ -11,7 +11,7 @@ from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.trainers.backends.trl.loss import forward as passes
 from rstar2_env.trainers.backends.trl.loss import fused_head
-from rstar2_env.trainers.backends.trl.loss.forward import Reference, causal, score, set_head
+from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel, causal, score, set_head
 from rstar2_env.trainers.backends.trl.loss.micro_batches import lay_out
 
 plain = contextlib.nullcontext
@@ -173,7 +173,7 @@ def test_the_logits_of_a_row_are_never_made(monkeypatch):
 
 def test_the_reference_stays_when_the_policy_moves_until_it_is_reset():
     policy = tiny_qwen3()
-    reference = Reference(policy, torch.float32, 1.0)
+    reference = ReferenceModel(policy, torch.float32, 1.0)
     set_head(policy, 1.0)
     batch = lay_out([0, 1], rows())
     start = score(policy, batch, plain).logp.detach()
@@ -189,7 +189,7 @@ def test_the_reference_stays_when_the_policy_moves_until_it_is_reset():
 
 
 def test_the_reference_is_kept_in_the_precision_of_the_computation():
-    reference = Reference(tiny_qwen3(), torch.bfloat16, 1.0)
+    reference = ReferenceModel(tiny_qwen3(), torch.bfloat16, 1.0)
     assert {weights.dtype for weights in reference.model.parameters()} == {torch.bfloat16}
     assert not any(weights.requires_grad for weights in reference.model.parameters())
 
@@ -202,6 +202,6 @@ def test_with_new_adapters_the_reference_is_the_model_without_them():
     batch = lay_out([0, 1], rows())
     start = score(base, batch, plain).logp.detach()
     policy = get_peft_model(base, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
-    reference = Reference(None, torch.float32, 1.0)
+    reference = ReferenceModel(None, torch.float32, 1.0)
     torch.testing.assert_close(reference.score(policy, batch, plain), start)
     assert not torch.allclose(score(policy, batch, plain).logp, start, atol=1e-3)
