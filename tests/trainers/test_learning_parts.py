@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pytest
 from small_run import SmallPlayer, collector
 
+from rstar2_env.core.options.rules import FromRun
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers import SAMPLERS, Recipe
@@ -51,6 +52,9 @@ def test_a_selector_is_told_how_the_groups_of_all_processes_went():
     assert {round(value, 9) for step in found[0][0] for _, value in step} == deviations
 
 
+Batch: TypeAlias = Annotated[int | None, FromRun("rollout.problems_per_step")]
+
+
 def test_what_a_selector_learned_is_in_the_checkpoint():
     made = collector(selector=Counts(), seed=1)
     made.collect(0)
@@ -60,9 +64,9 @@ def test_what_a_selector_learned_is_in_the_checkpoint():
     assert resumed.parts.selector.told == made.parts.selector.told != []
 
 
-def test_a_sampler_is_given_the_problems_where_it_asks_for_them(monkeypatch):
+def test_a_sampler_is_given_the_problems_and_the_options_of_the_run_that_it_declares(monkeypatch):
     class Asks(Uniform):
-        def __init__(self, ids=None, seed=0, problems=None, batch: int | None = None):
+        def __init__(self, ids=None, seed=0, problems=None, batch: Batch = None):
             super().__init__(ids, seed)
             self.given = (problems, batch)
 
