@@ -120,7 +120,7 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return a second inner agent with the same episodes and token count; this one if ``agent`` is ``None``.
+        """Return an inner agent that shares this one's episodes and token count; this one if ``agent`` is ``None``.
 
         Args:
             agent: The agent, as in ``inner_agent``, or ``None``.

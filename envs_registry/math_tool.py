@@ -53,7 +53,8 @@ class MathToolEnv(ToolEnv):
     Args:
         problems: A JSONL path (``question``, ``answer``, optional ``id``, ``source``), a list of dicts, or the name of
             a bundled family.
-        dialect: A dialect or its name, with or without options ("rstar2:boxed_anywhere=true").
+        dialect: A dialect or its name, with or without options ("rstar2:boxed_anywhere=true"). It also writes the
+            system message and the instruction (``rstar2_env/dialects/rstar2.py``).
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with

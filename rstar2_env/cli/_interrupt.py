@@ -1,4 +1,7 @@
-"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops at once."""
+"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops at once.
+
+Not covered: training runs (``trainers/backends/trl/run/stopping.py``).
+"""
 
 from __future__ import annotations
 

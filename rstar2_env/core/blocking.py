@@ -39,7 +39,7 @@ class Stoppable:
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """Make the coroutines that this thread runs in the context stoppable."""
+        """Within this context, allow stopping the coroutines that this thread runs."""
         token = _STOPPABLE.set(self)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Dialects: how a policy writes calls and answers as text, and how results are shown to it; one file each."""
+"""Dialects, one file each: the prompt, the format of calls, answers and results, and the stop strings."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """1 when exactly one answer was marked, else 0."""
+    """1 if exactly one answer was marked, else 0."""
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """1 or 0."""
+        """Return 1 or 0."""
         return float(episode.answer_tags == 1)
 
 

@@ -1,9 +1,9 @@
 """The protocol of reward components: each scores one episode and declares its needs beyond the episode.
 
-A component that needs nothing scores inside an environment's wrapper, in an evaluation and in a trainer; one that
-needs a judge, where one is named; one that needs the problem, where the environment has a source of problems. One that
-needs the other episodes of the group scores in an evaluation and in a trainer; one that needs tokens, the policy or
-further episodes, in an evaluation of a model and in a trainer. ``needs.PLACES`` has it as a table.
+A component without needs works inside an environment's wrapper, in an evaluation and in a trainer. A component that
+needs a judge works if one is named; one that needs the problem works if the environment has a source of problems. A
+component that needs the other episodes of the group works in an evaluation and in a trainer; one that needs tokens, the
+policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES`` has this as a table.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ problem with its gold answer, the tokens of the episode."""
 
 
 class LanguageModel(Protocol):
-    """The policy, as a component that needs ``lm`` sees it."""
+    """The interface of the policy for a component that needs ``lm``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text, unchanged."""
+        """Return the token ids of a text, unchanged."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids."""
+        """Return the text of token ids."""
         ...
 
 
@@ -43,29 +43,29 @@ class Plays(Protocol):
     """Plays further episodes, for a component that needs ``play``."""
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
-        """Play ``n`` episodes that begin as ``episode`` did and go on differently; their ``reward`` is the return.
+        """Play ``n`` episodes that share the beginning of ``episode`` and then differ; their ``reward`` is the return.
 
         Args:
-            episode: An episode of the group that is scored.
-            token: Number of tokens of ``completion_ids`` that they share with it, in or right before a turn.
+            episode: An episode of the group that is being scored.
+            token: Number of shared tokens of ``completion_ids``, within or directly before a turn.
             n: Number of episodes.
         """
         ...
 
 
 class OnTurns(tuple[float, ...]):
-    """A score with one number for each turn of the episode.
+    """A score with one number per turn of the episode.
 
-    Each is added to the advantage of the tokens of its own turn, and to no other; the episode's reward, which a group
-    compares, is without them.
+    Each number is added to the advantage of the tokens of its own turn only; the episode's reward, which is compared
+    within the group, does not include them.
     """
 
 
 class RewardJudge(Protocol):
-    """A model that is asked for a verdict: text in, text out."""
+    """A model that gives a verdict: text in, text out."""
 
     async def __call__(self, prompt: str) -> str:
-        """Return its answer."""
+        """Return the model's answer."""
         ...
 
 
@@ -100,11 +100,11 @@ class of one."""
 
 
 class GroupOutcome(Protocol):
-    """How one group of a step went, on whatever process it was played."""
+    """The result of one group of a step, from any process."""
 
     @property
     def successes(self) -> int:
-        """Correct episodes among those that count."""
+        """Number of correct episodes among those that count."""
         ...
 
     @property
@@ -114,24 +114,24 @@ class GroupOutcome(Protocol):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """Tokens that the policy wrote in each episode that counts."""
+        """Number of policy tokens in each episode that counts."""
         ...
 
 
 @runtime_checkable
 class Learns(Protocol):
-    """Optional methods of a component whose scores depend on earlier steps; its state goes into checkpoints."""
+    """Optional methods of a component whose scores depend on earlier steps; its state is saved in checkpoints."""
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Learn from a step: the groups of all processes, told on every process alike once the step was scored."""
+        """Update from a scored step; every process receives the groups of all processes."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, as JSON can hold it."""
+        """Return the state as JSON-compatible values."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that ``state_dict`` returned."""
+        """Load a state that ``state_dict`` returned."""
         ...
 
 
@@ -148,11 +148,11 @@ def _name(score: object) -> str:
 
 
 def problem_of(ctx: RewardContext, name: str) -> Problem:
-    """The problem of a context.
+    """Return the problem of a context.
 
     Args:
         ctx: The context.
-        name: Name of the component that asks.
+        name: Name of the component, for messages.
 
     Raises:
         ConfigurationError: The context has none, or the problem has no gold answer.
@@ -167,10 +167,10 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
 
 
 def needs_of(score: object) -> frozenset[Need]:
-    """The needs of a component in addition to the episode.
+    """Return the needs of a component in addition to the episode.
 
     Raises:
-        ConfigurationError: It declares a need that there is not.
+        ConfigurationError: It declares an unknown need.
     """
     needs = frozenset(getattr(score, "needs", ()))
     if unknown := needs - set(get_args(Need)):

@@ -1,4 +1,4 @@
-"""``Component``: one named part of a reward, with a weight, a gate and bounds, and how a configuration writes it."""
+"""``Component``: one named part of a reward, with a weight, a gate and bounds, and its notation in a configuration."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Component:
     """One named part of a reward.
 
     Attributes:
-        name: As ``info["reward_components"]`` and ``Episode.rewards`` show it.
+        name: Name in ``info["reward_components"]`` and ``Episode.rewards``.
         score: Computes the value.
-        weight: Factor on it.
-        gate: When it counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or what a function says. A
-            part whose gate is shut is worth 0.
-        clip: Lowest and highest value before the weight; ``None`` for no bounds.
-        when: ``"end"`` pays once, at the end; ``"step"`` at every turn, which a wrapper can and a trainer cannot.
-        judge: The judge that its score asks; ``None`` asks the one of the context, which a trainer's run has.
+        weight: Factor on the value.
+        gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a function
+            returns true. With a closed gate its value is 0.
+        clip: Minimum and maximum value before the weight; ``None`` for no bounds.
+        when: ``"end"`` pays once, at the end; ``"step"`` pays at every turn, which only a wrapper supports.
+        judge: The judge that the score uses; ``None`` uses the judge of the context, which a training run has.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Component:
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
-        """The weighted value; 0 behind a closed gate, ``None`` if there is nothing to score.
+        """Return the weighted value; 0 with a closed gate, ``None`` if there is nothing to score.
 
-        A score that is a coroutine runs to its end here; in an event loop, await ``avalue`` instead.
+        A coroutine score runs to its end here; in an event loop, await ``avalue`` instead.
 
         Raises:
-            ConfigurationError: The score is not a finite number, or is one for each turn.
-            ServiceError: Its judge did not answer.
+            ConfigurationError: The score is not a finite number, or has one number per turn.
+            ServiceError: The judge did not answer.
         """
         found = self.found(episode, ctx)
         if inspect.isawaitable(found):
@@ -70,27 +70,27 @@ class Component:
         return found
 
     async def avalue(self, episode: Episode, ctx: RewardContext) -> Score:
-        """The same for a coroutine, and for a score that may have a number for each turn.
+        """Return the weighted value as ``value`` does, also for a score with one number per turn.
 
         Raises:
             ConfigurationError: The score is not a finite number.
-            ServiceError: Its judge did not answer.
+            ServiceError: The judge did not answer.
         """
         found = self.found(episode, ctx)
         return await found if inspect.isawaitable(found) else found
 
     def found(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """The weighted score, to be awaited where the score itself must be."""
+        """Return the weighted score; await the result if the score is a coroutine."""
         if not self._open(episode, ctx):
             return 0.0
         score = self.score(episode, ctx if self.judge is None else replace(ctx, judge=self.judge))
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check what annotations cannot say.
+        """Check the constraints that annotations cannot express.
 
         Raises:
-            ConfigurationError: A field does not fit.
+            ConfigurationError: A field is not valid.
         """
         if not callable(self.score):
             raise ConfigurationError(
@@ -132,20 +132,19 @@ class Component:
 
 
 def make_component(written: Component | PartSpec, **given: Any) -> Component:
-    """A part of a reward, as a configuration writes it.
+    """Make a part of a reward from its notation in a configuration.
 
     Args:
-        written: A name of ``REWARDS``, or one's own code, with options
-            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``: those of the
-            score, and beside them ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, where it
-            is not that of the score) and ``judge`` (the one that it asks, "(model:url=...,model=...)"). Or a score
-            itself.
-        **given: Options of the score that the caller knows, for a class that takes them; those in ``written`` override
+        written: A name in ``REWARDS``, or the user's own code, with options
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. The options
+            are those of the score, and ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, if
+            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). Or a score itself.
+        **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
             them.
 
     Raises:
-        UnknownNameError: There is no component of that name.
-        ConfigurationError: An option does not fit.
+        UnknownNameError: The component does not exist.
+        ConfigurationError: An option is not valid.
     """
     if isinstance(written, Component):
         return written
@@ -195,7 +194,7 @@ OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
 
 
 def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
-    """Those of the options that are of ``OF_COMPONENT``, typed and checked; ``prefix`` goes before them in messages."""
+    """Return the options in ``OF_COMPONENT``, typed and checked; ``prefix`` precedes their names in messages."""
     paid = {name: value for name, value in options.items() if name in OF_COMPONENT}
     return typed_options("reward component", partial(_component, _unscored, ""), paid, prefix=prefix)
 
@@ -204,7 +203,7 @@ def check_bounds(bounds: Any) -> None:
     """Check a clip.
 
     Raises:
-        ConfigurationError: It is neither ``None`` nor a pair of numbers in order.
+        ConfigurationError: The clip is neither ``None`` nor a pair of numbers in order.
     """
     if bounds is None:
         return
@@ -214,5 +213,5 @@ def check_bounds(bounds: Any) -> None:
 
 
 def clipped(value: float, bounds: tuple[float, float] | None) -> float:
-    """The value, or the bound that it passes."""
+    """Return the value, limited to the bounds."""
     return value if bounds is None else min(max(value, bounds[0]), bounds[1])

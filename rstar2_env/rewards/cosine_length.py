@@ -1,9 +1,9 @@
-"""``cosine_length``: right and short earns most, wrong and short costs most (open-rs, arXiv 2503.16219).
+"""``cosine_length``: short correct answers earn most, short wrong answers cost most (open-rs, arXiv 2503.16219).
 
     r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
 
-with start 1 and end 0.5 for a right answer, -1 and -0.5 for a wrong one. L is the number of tokens that the policy
-wrote, as in open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or those of a ``tokenizer``.
+with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong one. L is the number of policy tokens, as in
+open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or the tokens of a ``tokenizer``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from rstar2_env.tools.cut import Tokenizer, make_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class CosineLength:
-    """Half a cosine over the length of the policy's turns: short and right earns most (open-rs, arXiv 2503.16219).
+    """Half a cosine over the length of the policy's turns (open-rs, arXiv 2503.16219).
 
-    Right: from ``1`` at length 0 down to ``0.5`` at ``longest``; wrong: from ``-1`` up to ``-0.5``.
+    Correct: from ``1`` at length 0 down to ``0.5`` at ``longest``; wrong: from ``-1`` up to ``-0.5``.
 
     Attributes:
-        longest: The length at which the cosine ends, in tokens or characters; beyond it nothing changes.
-        of: ``"tokens"`` for those that the policy wrote, which a trainer has, as open-rs does; or ``"text"``, for the
-            characters of its turns.
-        tokenizer: Count the text in its tokens; a tokenizer, or the folder or hub name of one.
+        longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
+        of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
+            the policy's turns.
+        tokenizer: Count the text in its tokens; a tokenizer, or its folder or hub name.
     """
 
     longest: Count
@@ -37,7 +37,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The tokens, where they are counted."""
+        """The tokens, if they are counted."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property
@@ -48,13 +48,13 @@ class CosineLength:
         """Load a tokenizer given by name.
 
         Raises:
-            ConfigurationError: There is none of that name, or ``longest`` is not positive.
+            ConfigurationError: The tokenizer does not exist, or ``longest`` is not positive.
         """
         check_options(self)
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The score; it includes the verdict, so leave out the environment's own reward beside it."""
+        """Return the score. It includes the verdict, so do not add the environment's own reward."""
         texts = [message.content for message in episode.messages if message.role == "assistant"]
         if self._counts_tokens:
             length = episode.policy_tokens

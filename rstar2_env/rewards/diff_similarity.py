@@ -1,8 +1,8 @@
-"""``diff_similarity``: how like the policy's patch is to the one that solved the issue (SWE-RL, arXiv 2502.18449).
+"""``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
--1 where the edits cannot be read, find nothing, or change nothing; else the mean over all files that either patch
-changes of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()``, of their changed lines with ``context`` lines
-around; 0 for a file that only one of them changes. The policy writes, for each file, its path after ``###`` and then
+-1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise the mean, over all files that either patch
+changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines with ``context`` lines
+around them; 0 for a file that only one patch changes. The policy writes, for each file, its path after ``###`` and then
 
     <<<<<<< SEARCH
     lines as they are
@@ -11,8 +11,8 @@ around; 0 for a file that only one of them changes. The policy writes, for each 
     >>>>>>> REPLACE
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the files as they shall be. Longer than most parts, since it reads edits, applies them and
-compares the patches, each with its own errors.
+``problem.meta["fixed"]`` has the fixed files. This module is longer than most parts, since it parses edits, applies
+them and compares the patches, each with its own errors.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _GOLD_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+).*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class DiffSimilarity(CheckedOptions):
-    """The similarity of the policy's patch and the gold one, -1 for one that does nothing (SWE-RL, arXiv 2502.18449).
+    """Similarity of the policy's patch to the gold patch; -1 for a patch without effect (SWE-RL, arXiv 2502.18449).
 
     Attributes:
-        context: Unchanged lines around each change that count too.
-        broken: For edits that cannot be read or change nothing.
+        context: Number of unchanged lines around each change that are compared too.
+        broken: Score of edits that cannot be parsed or change nothing.
     """
 
     context: int = option(3, least=0)
@@ -49,7 +49,7 @@ class DiffSimilarity(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """``broken``, or from 0 to 1.
+        """Return ``broken``, or a number from 0 to 1.
 
         Raises:
             ConfigurationError: The problem has no files.
@@ -74,18 +74,18 @@ class DiffSimilarity(CheckedOptions):
         return sum(similarity(own.get(path, ""), gold.get(path, "")) for path in paths) / len(paths)
 
     def changes(self, before: str, after: str) -> str:
-        """The changed lines of a file, with what is around them, as a unified diff has them; no headers."""
+        """Return the changed lines of a file with their context, as in a unified diff without headers."""
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=self.context)
         return "".join(f"{line}\n" for line in list(lines)[2:] if not line.startswith("@@"))
 
 
 def similarity(own: str, gold: str) -> float:
-    """The share of characters that two diffs have in common, in order; 0 where one is empty."""
+    """Return the share of characters that two diffs have in common, in order; 0 if one is empty."""
     return difflib.SequenceMatcher(None, own, gold, autojunk=False).ratio() if own and gold else 0.0
 
 
 def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """The files that the edits of a text change; ``None`` where one cannot be applied, or there is none."""
+    """Return the files that the edits in a text change; ``None`` if an edit cannot be applied or there is none."""
     heads = list(_FILE.finditer(text))
     found: dict[str, str] = {}
     ends = [*(head.start() for head in heads[1:]), len(text)]
@@ -100,7 +100,7 @@ def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def _of_diff(diff: str) -> dict[str, str]:
-    """The changed lines of each file of a unified diff."""
+    """Return the changed lines of each file of a unified diff."""
     heads = list(_GOLD_FILE.finditer(diff))
     ends = [*(head.start() for head in heads[1:]), len(diff)]
     found = {}

@@ -1,4 +1,4 @@
-"""``return``: what the environment itself paid."""
+"""``return``: the environment's own reward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class EnvironmentReturn:
     """The environment's return, the sum of the rewards of its steps."""
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The return."""
+        """Return the sum of the environment's rewards."""
         return episode.reward
 
 

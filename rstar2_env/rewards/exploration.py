@@ -1,8 +1,8 @@
-"""``exploration``: a reward for thinking longer, or more creatively, beside the outcome (RLSP, arXiv 2502.06773).
+"""``exploration``: rewards longer or more creative reasoning, in addition to the outcome (RLSP, arXiv 2502.06773).
 
-``how="length"``: -``scale`` / (characters / 4) of what the policy wrote, which grows to 0 as it writes more, and
-``unanswered`` where it marked no answer. ``how="creativity"``: a judge's mark from 0 to 1 for how the policy searched:
-whether it tried other ways, checked itself and went back. The paper adds the first to the outcome, or takes
+``how="length"``: -``scale`` / (characters / 4) of the policy's text, which approaches 0 as the text grows, and
+``unanswered`` if it marked no answer. ``how="creativity"``: a judge's mark from 0 to 1 for the policy's search: whether
+it tried several ways, checked itself and backtracked. The paper adds the first to the outcome, or uses
 0.8 outcome + 0.2 creativity (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
 """
 
@@ -30,12 +30,12 @@ _ASKED = (
 
 @dataclass(frozen=True)
 class Exploration(CheckedOptions):
-    """More for longer, or for more creative, reasoning (RLSP, arXiv 2502.06773).
+    """Rewards longer or more creative reasoning (RLSP, arXiv 2502.06773).
 
     Attributes:
         how: ``"length"``, or ``"creativity"``, which a judge marks.
-        scale: Numerator of the penalty for length.
-        unanswered: With ``"length"``, for an episode that marked no answer.
+        scale: Numerator of the length penalty.
+        unanswered: With ``"length"``, score of an episode that marked no answer.
     """
 
     how: Literal["length", "creativity"] = "length"
@@ -48,7 +48,7 @@ class Exploration(CheckedOptions):
         return frozenset() if self.how == "length" else frozenset({"judge"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """Below 0 for length, from 0 to 1 for creativity; ``None`` where the judge gives no mark."""
+        """Return a number below 0 for length, or from 0 to 1 for creativity; ``None`` if the judge gives no mark."""
         text = "\n\n".join(policy_texts(episode))
         if self.how == "creativity":
             return self._marked(text, ctx)

@@ -1,19 +1,20 @@
-"""``laser``: a bonus for right answers within a target length: LASER, LASER-D and LASER-DE (arXiv 2505.15612).
+"""``laser``: a bonus for correct answers within a target length: LASER, LASER-D and LASER-DE (arXiv 2505.15612).
 
-The score is ``correct`` (1) or ``wrong`` (-0.5), and ``bonus`` (0.5) more for a right answer of at most L_T tokens.
+The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a correct answer of at most L_T tokens.
 
 - ``mode="fixed"`` (LASER): L_T is ``target``, 2048 to 8192 in the paper.
-- ``mode="d"`` (LASER-D): L_T is that of the group's band by its accuracy a: easy (a >= 2/3), medium (a >= 1/3), hard.
+- ``mode="d"`` (LASER-D): L_T depends on the group's accuracy a, in three bands: easy (a >= 2/3), medium (a >= 1/3),
+hard.
   It is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1, where c is the share
-  of the band's monitored answers, right or wrong, that are at most L long, and k = int(2n/3), int(n/3), 1 for the three
-  bands in groups of n. For n = 8 that is a share of 1/5, 1/2 and 1. Where no L of the grid does, it is the longest
-  monitored answer. Targets are found anew every ``every`` steps.
-- ``mode="de"`` (LASER-DE): besides, a wrong answer longer than L_T that does not repeat itself gets the bonus, so that
-  an attempt at a hard problem may go on.
+  of the band's monitored answers, correct or wrong, with at most L tokens, and k = int(2n/3), int(n/3), 1 for the three
+  bands in groups of n. For n = 8 this is a share of 1/5, 1/2 and 1. If no L of the grid satisfies this, L_T is the
+  longest monitored answer. Targets are updated every ``every`` steps.
+- ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
+  attempt at a hard problem may continue.
 
-The authors monitor 500 problems apart, which they play anew each time; here the newest ``monitor`` groups of training
-are monitored, which costs nothing. Until the first step was seen, L_T is ``limit``. Longer than most parts, since three
-published rewards share it, and the targets of two are learned and kept.
+The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
+monitored, which costs nothing. Before the first step, L_T is ``limit``. Longer than most parts, since it implements
+three published rewards, and the targets of two of them are estimated and saved.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ _PAPER_LIMIT = 16384
 
 @dataclass
 class Laser(CheckedOptions):
-    """A bonus for right answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
+    """A bonus for correct answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
 
     Attributes:
         mode: ``"fixed"``, ``"d"`` or ``"de"``; see the file.
-        target: L_T with ``"fixed"``, in tokens of the policy.
-        limit: The longest target; a trainer fills in its own, ``max_episode_tokens``. The paper has 16,384.
-        lowest: The shortest target.
+        target: L_T with ``"fixed"``, in policy tokens.
+        limit: Maximum target; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
+        lowest: Minimum target.
         step: Step of the grid of targets.
-        every: Steps between new targets.
-        monitor: Newest groups whose lengths count.
-        bonus: Added within the target.
-        correct: Score of a right answer.
-        wrong: Score of a wrong one.
-        ngram: Tokens of a sequence that is looked for again, with ``"de"``.
-        repeats: Share of such sequences that occurred before, from which on a wrong answer repeats itself.
+        every: Training steps between updates of the targets.
+        monitor: Number of latest groups whose lengths count.
+        bonus: Bonus for an answer within the target.
+        correct: Score of a correct answer.
+        wrong: Score of a wrong answer.
+        ngram: Length of the n-grams that detect repetition, with ``"de"``.
+        repeats: Minimum share of repeated n-grams in a repetitive answer.
     """
 
     mode: Literal["fixed", "d", "de"] = "fixed"
@@ -70,7 +71,7 @@ class Laser(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The group, where the target depends on its accuracy."""
+        """The group, if the target depends on its accuracy."""
         return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
@@ -119,7 +120,7 @@ class Laser(CheckedOptions):
         return self.targets.get(_band(accuracy), self.limit or _PAPER_LIMIT)
 
     def _smallest(self, band: str) -> int:
-        """The target of a band, from what was monitored."""
+        """Return the target of a band, from the monitored answers."""
         limit = self.limit or _PAPER_LIMIT
         lengths = [length for name, _, each in self._seen if name == band for length in each]
         if not lengths:

@@ -1,15 +1,15 @@
-"""``latent_action``: how much a thought raises the likelihood of what the expert does next (RA3, arXiv 2509.25810).
+"""``latent_action``: how much a thought raises the likelihood of the expert's next line (RA3, arXiv 2509.25810).
 
     r = log p(a | s, z) - log p(a | s, <act>) - cost * 1[z is a thought]
 
-The state s is the problem as it is shown: the question and the expert's lines so far. The policy writes a latent z:
-``<act>``, to go on as it is, or ``<think>`` and one line of thought, which says what the next lines are for. The gold
-answer a is the expert's next line, whose log-probability, summed over its tokens, is that of the policy that trains.
-The second term is the same for a whole group and takes the state's own difficulty off: ``<act>`` earns 0. The cost is
-the price of another intent than the one before; the paper has 0.05 (0.01 thinks always, 0.2 hardly ever), and where it
-is large what follows is plain next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the
-thought earn log 1.6 - 0.05 = 0.42; a thought that changes nothing earns -0.05. Not covered: the prior over intents as a
-distribution of its own. Longer than most parts, since it asks for two likelihoods of the same line.
+The state s is the problem as shown: the question and the expert's lines so far. The policy writes a latent z:
+``<act>``, to continue directly, or ``<think>`` and one line of thought, which states the purpose of the next lines. The
+gold answer a is the expert's next line; its log-probability is summed over its tokens under the policy being trained.
+The second term is equal for a whole group and removes the difficulty of the state: ``<act>`` earns 0. The cost is the
+price of a new intent; the paper uses 0.05 (0.01 always thinks, 0.2 almost never), and a large cost reduces it to
+next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn log 1.6 - 0.05 = 0.42;
+a thought without effect earns -0.05. Not covered: the prior over intents as a separate distribution. Longer than most
+parts, since it computes two likelihoods of the same line.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ ACT, THINK = "<act>", "<think>"
 
 
 class TokenScorer(Protocol):
-    """Finds how likely ids are; see ``LanguageModel``."""
+    """Computes log-probabilities of ids; see ``LanguageModel``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text, unchanged."""
+        """Return the token ids of a text, unchanged."""
         ...
 
 
 @dataclass(frozen=True)
 class LatentAction(CheckedOptions):
-    """How much a thought raises the likelihood of the expert's next line, less its cost (RA3, arXiv 2509.25810).
+    """Increase of the likelihood of the expert's next line by a thought, minus its cost (RA3, arXiv 2509.25810).
 
     Attributes:
-        cost: What a thought costs, in nats.
+        cost: Cost of a thought, in nats.
     """
 
     cost: float = option(0.05, least=0)
@@ -51,7 +51,7 @@ class LatentAction(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """0 for a policy that does not think."""
+        """Return the score; 0 if the policy does not think."""
         line = problem_of(ctx, "latent_action").answer
         assert ctx.lm is not None  # it is needed
         latent = latent_of(last_turn(episode))
@@ -62,19 +62,19 @@ class LatentAction(CheckedOptions):
 
 
 def latent_of(text: str) -> str:
-    """The latent that a turn begins with: its first line where that is a thought, else ``<act>``."""
+    """Return the latent of a turn: its first line if that is a thought, else ``<act>``."""
     first = text.strip().partition("\n")[0].strip()
     return first if first.startswith(THINK) and first != THINK else ACT
 
 
 async def log_likelihood(lm: TokenScorer, prompt_ids: Sequence[int], latent: str, line: str) -> float:
-    """The log-probability of a line after a latent, in nats, summed over the tokens of the line.
+    """Return the log-probability of a line after a latent, in nats, summed over the tokens of the line.
 
     Args:
         lm: The policy.
-        prompt_ids: The state: ids up to where the policy's turn begins.
-        latent: What ``latent_of`` returns.
-        line: What the expert does next.
+        prompt_ids: The state: ids before the policy's turn.
+        latent: The latent, from ``latent_of``.
+        line: The expert's next line.
     """
     before, own = split_ids(lm.encode, f"{latent}\n", line)
     return sum(await lm.score([*prompt_ids, *before], own))

@@ -1,8 +1,8 @@
 r"""``letter_choice``: 1 if the letter of a multiple-choice question is the gold one (AlphaMed, arXiv 2505.17952).
 
-Read from the policy's last turn, whatever the environment takes for an answer: the last of ``\boxed{B}``,
-``<answer>B</answer>``, ``answer: B`` or ``answer is (B)``; else the last ``(B)``; else a turn that is a letter alone,
-with or without a dot. Several letters ("A, C") must be all of the gold ones and no other. Case does not matter.
+The letter is read from the policy's last turn, independently of the environment's answer: the last of ``\boxed{B}``,
+``<answer>B</answer>``, ``answer: B`` or ``answer is (B)``; else the last ``(B)``; else a turn that is only a letter,
+with or without a dot. Several letters ("A, C") must be exactly the gold letters. Case does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LETTERS = r"[A-Ja-j](?:\s*(?:,|and|&)\s*[A-Ja-j])*"
 _CHOSEN = rf"[*_\s(\[]*(?:\\(?:text|mathrm|mathbf)\{{\s*)?({_LETTERS})(?![\w'])"
 _MARKED = re.compile(
     rf"(?:\\boxed\{{|<answer>){_CHOSEN}"
-    # "The answer is a number" chooses nothing.
+    # "The answer is a number" does not choose a letter.
     rf"|\banswer(?:\s+is)?\s*:?(?!\s*(?-i:a)\s+\w){_CHOSEN}",
     re.IGNORECASE,
 )
@@ -29,7 +29,7 @@ _ALONE = re.compile(rf"\s*({_LETTERS})[.)]?\s*")
 
 
 def letters_of(text: str) -> frozenset[str]:
-    """The letters that a text chooses; none where it chooses nothing."""
+    """Return the letters that a text chooses; empty if it chooses none."""
     found = ""
     for match in _MARKED.finditer(text):
         found = next(group for group in match.groups() if group)
@@ -47,10 +47,10 @@ class LetterChoice:
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """1 or 0.
+        """Return 1 or 0.
 
         Raises:
-            ConfigurationError: The gold answer is no letter.
+            ConfigurationError: The gold answer is not a letter.
         """
         problem = problem_of(ctx, "letter_choice")
         gold = letters_of(problem.answer)

@@ -1,4 +1,4 @@
-"""``linear_length``: a penalty that grows with the length of an episode, the more the more of its group are right.
+"""``linear_length``: a penalty that grows with the length of an episode and with the pass rate of its group.
 
 r = -(pass rate) (output L_out / max L_out + input L_in / max L_in + turns T / max T), the maxima being the group's
 (prime-rl).
@@ -18,15 +18,15 @@ from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class LinearLength:
-    """-(pass rate of the group) times a weighted sum of lengths, each as a share of the group's longest (prime-rl).
+    """-(pass rate of the group) times a weighted sum of lengths, each as a share of the group's maximum (prime-rl).
 
-    Right and wrong episodes pay alike, and nobody does in a group without a right one: what is not solved yet may be as
-    long as it takes.
+    Correct and wrong episodes get the same penalty. A group without a correct episode gets none: unsolved problems may
+    take any length.
 
     Attributes:
-        output: Weight of the tokens that the policy wrote.
-        input: Weight of all other tokens: the prompt, and what the environment showed.
-        turns: Weight of the policy's turns.
+        output: Weight of the policy's tokens.
+        input: Weight of all other tokens: the prompt and the observations.
+        turns: Weight of the number of policy turns.
     """
 
     output: float = option(0.25, least=0)
@@ -39,12 +39,12 @@ class LinearLength:
         """Check the weights.
 
         Raises:
-            ConfigurationError: One is negative.
+            ConfigurationError: A weight is negative.
         """
         check_options(self)
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """From minus the sum of the weights to 0.
+        """Return a number between minus the sum of the weights and 0.
 
         Raises:
             ConfigurationError: The episode has no token ids.

@@ -1,7 +1,7 @@
-"""``metric_threshold``: a format and a metric above a threshold, as rules (MT-R1-Zero, arXiv 2504.10160).
+"""``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-+1 or -1 for the format, plus +2 where the metric of the answer exceeds the threshold, else -1.5: 3, -0.5, 1 and -2.5 in
-the four cases. An answer that is not there does not exceed it.
++1 or -1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3, -0.5, 1 and -2.5 in
+the four cases. A missing answer does not exceed it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 class MetricThreshold(CheckedOptions):
     """+1 or -1 for the format, and 2 or -1.5 for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-    For answers that are texts, such as translations. The paper has BLEU and COMET; the second is a model, which your
+    Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
     own code can load.
 
     Attributes:
         metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.
-        threshold: What it must exceed.
-        above: For a metric above it.
-        below: For one that is not.
+        threshold: The threshold.
+        above: Score of a metric above the threshold.
+        below: Score of any other metric.
     """
 
     metric: Any = "bleu"
@@ -39,18 +39,18 @@ class MetricThreshold(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 
     def __post_init__(self) -> None:
-        """Find the metric.
+        """Look up the metric.
 
         Raises:
-            ConfigurationError: An option does not fit.
-            UnknownNameError: There is no metric of that name.
+            ConfigurationError: An option is not valid.
+            UnknownNameError: The metric does not exist.
         """
         super().__post_init__()
         part = read_part(self.metric, TEXT_METRICS.kind)
         object.__setattr__(self, "_metric", part.made_by or TEXT_METRICS.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The sum; it includes the verdict, so leave out the environment's own reward beside it."""
+        """Return the sum. It includes the verdict, so do not add the environment's own reward."""
         form = 1.0 if episode.answer_tags == 1 else -1.0
         gold = problem_of(ctx, "metric_threshold").answer
         passes = episode.answer is not None and self._metric(episode.answer, gold) > self.threshold

@@ -1,9 +1,9 @@
-"""``model_verifier``: a model compares the answer with the gold one (General-Reasoner, arXiv 2505.14652).
+"""``model_verifier``: a model compares the answer with the gold answer (General-Reasoner, arXiv 2505.14652).
 
--0.5 without an answer; else 1 where the judge finds it equal and 0 where it does not, less
-``per_token`` * min(|length of the answer - length of the gold one|, ``most``): an answer that lists candidates or
-argues is long. ``rstar2_env.verification.model_verifier`` is an environment's own: it asks a model only where rules
-cannot decide.
+-0.5 without an answer; else 1 if the judge accepts the answer and 0 if not, minus
+``per_token`` * min(|length of the answer - length of the gold answer|, ``most``): an answer that lists candidates or
+argues is long. An environment's own verifier is ``rstar2_env.verification.model_verifier``, which asks a model only if
+rules cannot decide.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class ModelVerifierReward:
-    """1 for an answer that a judge finds right, less for one of another length than the gold one (arXiv 2505.14652).
+    """1 for an answer that a judge accepts, less if its length differs from the gold answer's (arXiv 2505.14652).
 
     Attributes:
-        missing: For an episode without an answer (General-Reasoner).
-        per_token: For each token by which the lengths differ.
-        most: Tokens that count at most.
-        tokenizer: Counts in its tokens instead of in words and symbols; a tokenizer, or the folder or hub name of one.
+        missing: Score of an episode without an answer (General-Reasoner).
+        per_token: Penalty per token of length difference.
+        most: Maximum number of tokens to penalize.
+        tokenizer: Count in its tokens instead of in words and symbols; a tokenizer, or its folder or hub name.
     """
 
     missing: float = -0.5
@@ -46,13 +46,13 @@ class ModelVerifierReward:
         """Load a tokenizer given by name.
 
         Raises:
-            ConfigurationError: There is none of that name, or a number is negative.
+            ConfigurationError: The tokenizer does not exist, or a number is negative.
         """
         check_options(self)
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """At most 1; it is the verdict, so leave out the environment's own reward beside it."""
+        """Return at most 1. The score is the verdict, so do not add the environment's own reward."""
         assert ctx.judge is not None  # it is needed
         problem = problem_of(ctx, "model_verifier")
         if not (episode.answer or "").strip():

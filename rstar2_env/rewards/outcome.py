@@ -1,4 +1,4 @@
-"""``outcome``: the verdict alone, whatever the environment pays for it."""
+"""``outcome``: only the verdict, independent of the environment's reward."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReward:
-    """One number for a correct episode and another for a wrong one; ``return`` is what the environment pays instead.
+    """One number for a correct episode and another for a wrong one; ``return`` is the environment's own reward.
 
     Attributes:
-        correct: For a correct episode.
-        wrong: For a wrong one, and for one without an answer.
+        correct: Score of a correct episode.
+        wrong: Score of a wrong episode, or one without an answer.
     """
 
     correct: float = 1.0
     wrong: float = 0.0
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """One of the two."""
+        """Return the score."""
         return self.correct if episode.correct else self.wrong
 
 

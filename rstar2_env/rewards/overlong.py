@@ -16,13 +16,13 @@ from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 class Overlong:
     """0 up to ``limit - buffer`` tokens, then falling in a straight line to ``-factor`` at ``limit``.
 
-    The length is that of everything after the prompt, the environment's tokens included: what the limit counts. The
-    paper has a limit of 20,480 and a buffer of 4,096.
+    The length counts all tokens after the prompt, including the environment's, as the limit does. The paper uses a
+    limit of 20,480 and a buffer of 4,096.
 
     Attributes:
-        limit: The limit of tokens; a trainer fills in its own, ``max_episode_tokens``.
-        buffer: Tokens before the limit from which on the punishment grows; ``None`` is a fifth of the limit.
-        factor: The highest punishment.
+        limit: The limit of tokens; a trainer fills in ``max_episode_tokens``.
+        buffer: Number of tokens before the limit in which the penalty grows; ``None`` for a fifth of the limit.
+        factor: The maximum penalty.
     """
 
     limit: Annotated[Count, FromRun("rollout.max_episode_tokens")]
@@ -45,7 +45,7 @@ class Overlong:
             )
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """From -factor to 0.
+        """Return a number from -factor to 0.
 
         Raises:
             ConfigurationError: The episode has no token ids, as in an environment's wrapper.

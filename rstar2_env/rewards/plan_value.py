@@ -1,9 +1,9 @@
-"""``plan_value``: a plan is worth what episodes that follow it achieve (PTA-GRPO, arXiv 2510.01833).
+"""``plan_value``: the value of a plan is the success of episodes that follow it (PTA-GRPO, arXiv 2510.01833).
 
-r = the share of right ones among ``rollouts`` further episodes that begin with the episode's own text up to the end of
-its plan. It is added to the outcome and the format. Each scored episode costs as many more; those that another with
-the same plan played are not shared. An episode without a plan earns 0. The weights of the sum are not given in what was
-read of the paper; here all are 1.
+r = the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up to the
+end of its plan. It is added to the outcome and the format. Each scored episode needs that many further episodes; they
+are not shared between equal plans. An episode without a plan earns 0. The weights of the sum are not known from the
+paper; here all are 1.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext
 
 @dataclass(frozen=True)
 class PlanValue(CheckedOptions):
-    """The share of right ones among further episodes that begin with the same plan (PTA-GRPO, arXiv 2510.01833).
+    """Share of correct episodes among further episodes with the same plan (PTA-GRPO, arXiv 2510.01833).
 
     Attributes:
-        end: What ends a plan, in the policy's first turn: its first occurrence counts.
-        rollouts: Further episodes for each plan, K in the paper.
+        end: Text that ends a plan in the policy's first turn; its first occurrence counts.
+        rollouts: Number of further episodes per plan, K in the paper.
     """
 
     end: str = "</plan>"
@@ -32,17 +32,17 @@ class PlanValue(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "play", "tokens"})
 
     def __post_init__(self) -> None:
-        """Check the mark.
+        """Check ``end``.
 
         Raises:
-            ConfigurationError: It is empty.
+            ConfigurationError: ``end`` is empty.
         """
         super().__post_init__()
         if not self.end:
             raise ConfigurationError("end must be the text that ends a plan, such as </plan>.", option="end")
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
-        """From 0 to 1; ``None`` where no further episode could be played."""
+        """Return a number from 0 to 1; ``None`` if no further episode could be played."""
         assert ctx.lm is not None  # it is needed
         assert ctx.play is not None
         token = self.planned(episode, ctx.lm)
@@ -53,13 +53,13 @@ class PlanValue(CheckedOptions):
         return sum(counted) / len(counted) if counted else None
 
     def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
-        """Number of tokens up to the end of the plan; ``None`` where there is none, or nothing after it."""
+        """Return the number of tokens up to the end of the plan; ``None`` if there is no plan or nothing after it."""
         if not episode.steps:
             return None
         start, stop = episode.steps[0].start, episode.steps[0].stop
         if self.end not in lm.decode(episode.completion_ids[start:stop]):
             return None
-        # The first token with which the text holds the mark; a text only grows with its tokens.
+        # Find the first token with which the text contains the mark.
         low, high = start, stop
         while low + 1 < high:
             middle = (low + high) // 2

@@ -1,13 +1,13 @@
 """``process``: scores of steps, bounded so that repeating good steps earns nothing: Clip and Delta (arXiv 2410.15115).
 
-With the scores r_1 ... r_K of the steps, what the episode earns is the sum of
+With the scores r_1 ... r_K of the steps, the episode earns the sum of
 
-    clip:  min(r_k - eta, 0)                            only steps below the threshold count, and they cost
-    delta: r_k - r_{k+1} for k < K, and r_K for the last   the sum is r_1, however many steps there are
+    clip:  min(r_k - eta, 0)                            only steps below the threshold count, as a penalty
+    delta: r_k - r_{k+1} for k < K, and r_K for the last   the sum is r_1 for any number of steps
     both:  delta of the clipped scores
 
-A plain sum would grow with every step, and a policy learns to repeat a step that scores well. The steps are the
-policy's turns. It is added to the reward for the answer.
+A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
+policy's turns. The result is added to the reward for the answer.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Process(CheckedOptions):
     """Scores of the turns, bounded by clipping or by differences: PRM Clip and Delta (arXiv 2410.15115).
 
     Attributes:
-        of: Scores each turn: ``"statuses"`` (the share of calls that are no error), ``"turn_rewards"`` (what the
-            environment paid), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
+        of: Scores each turn: ``"statuses"`` (the share of calls without error), ``"turn_rewards"`` (the environment's
+            rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
         bound: ``"clip"``, ``"delta"`` or ``"both"``.
         eta: Threshold of the clip.
     """
@@ -41,21 +41,21 @@ class Process(CheckedOptions):
     _scores: StepScores = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find what scores the turns.
+        """Look up the scorer of turns.
 
         Raises:
-            ConfigurationError: An option does not fit.
-            UnknownNameError: There is none of that name.
+            ConfigurationError: An option is not valid.
+            UnknownNameError: The scorer does not exist.
         """
         super().__post_init__()
         part = read_part(self.of, STEP_SCORES.kind)
         object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The sum over the turns.
+        """Return the sum over the turns.
 
         Raises:
-            ConfigurationError: There is not one score for each turn.
+            ConfigurationError: The number of scores differs from the number of turns.
         """
         scores = list(self._scores(episode))
         if len(scores) != len(episode.steps):
@@ -66,7 +66,7 @@ class Process(CheckedOptions):
         return sum(self.bounded(scores))
 
     def bounded(self, scores: Sequence[float]) -> list[float]:
-        """What each step earns."""
+        """Return the bounded score of each step."""
         if self.bound != "delta":
             scores = [min(score - self.eta, 0.0) for score in scores]
         if self.bound == "clip":

@@ -1,14 +1,14 @@
-"""``progress``: each turn earns what it adds to the chance that a prover succeeds from there (PAV, arXiv 2410.08146).
+"""``progress``: each turn earns the increase of a prover's success probability (PAV, arXiv 2410.08146).
 
-With Q_t the chance of a right answer after turn t, the prover being the best of K episodes of the policy,
+Let Q_t be the probability of a correct answer after turn t, and the prover be the best of K episodes of the policy:
 
     Q^mu = 1 - (1 - Q)^K,   A_t = Q^mu_t - Q^mu_{t-1},
 
 and A_t, times ``weight``, is added to the advantage of the tokens of turn t: the gradient is that of the outcome plus
-alpha times the progress. Q is the share of right ones among ``rollouts`` further episodes from the end of the turn; at
-the start it is that of the group, and after the last turn the verdict itself. K = 1 would be the policy itself, whose
-progress only scales the gradient; too large a K makes every chance 1. The paper has alpha 0.5 for models of 2B and 9B,
-0.2 for 27B, and 20 episodes; its provers are trained, and here it is the policy of the step.
+alpha times the progress. Q is the share of correct episodes among ``rollouts`` further episodes from the end of the
+turn; at the start it is the group's pass rate, and after the last turn the verdict itself. K = 1 would be the policy
+itself, whose progress only scales the gradient; if K is too large, every probability is 1. The paper uses alpha 0.5 for
+models of 2B and 9B, 0.2 for 27B, and 20 episodes; its provers are trained, while here the current policy is the prover.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rstar2_env.rewards.base import REWARDS, Need, OnTurns, RewardContext
 
 @dataclass(frozen=True)
 class Progress(CheckedOptions):
-    """What each turn adds to the chance that the best of K episodes succeeds from there (PAV, arXiv 2410.08146).
+    """Increase per turn of the probability that the best of K episodes succeeds from there (PAV, arXiv 2410.08146).
 
-    It goes to the tokens of the turn, on top of any advantage, and is not in the reward of the episode. Each turn but
-    the last costs ``rollouts`` further episodes.
+    It is added to the advantage of the turn's tokens and is not part of the episode's reward. Each turn except the last
+    needs ``rollouts`` further episodes.
 
     Attributes:
-        rollouts: Further episodes from the end of each turn.
-        best_of: K, the episodes of which the prover takes the best.
+        rollouts: Number of further episodes from the end of each turn.
+        best_of: K, the number of episodes from which the prover takes the best.
     """
 
     rollouts: Count = 4
@@ -41,7 +41,7 @@ class Progress(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"group", "play", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> OnTurns | None:
-        """One number for each turn; ``None`` without a turn."""
+        """Return one number per turn; ``None`` if there is no turn."""
         assert ctx.play is not None  # it is needed
         if not episode.steps:
             return None
@@ -55,10 +55,10 @@ class Progress(CheckedOptions):
         return self.along([*chances, float(episode.correct)])
 
     def along(self, chances: Sequence[float]) -> OnTurns:
-        """The progress of each turn.
+        """Return the progress of each turn.
 
         Args:
-            chances: Of one episode that it succeeds: before its first turn, and after each.
+            chances: Success probability of one episode before its first turn, and after each turn.
         """
         mu = [1 - (1 - chance) ** self.best_of for chance in chances]
         return OnTurns(after - before for before, after in pairwise(mu))

@@ -1,11 +1,11 @@
-"""``reference_probability``: how much the reasoning raises the probability of the gold answer (RLPR, arXiv 2506.18254).
+"""``reference_probability``: how much reasoning raises the probability of the gold answer (RLPR, arXiv 2506.18254).
 
     r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
 
-PR is the mean of the probabilities of the gold answer's tokens, not their product, which one token would decide. Where
-the policy's last turn gives its answer, the gold answer stands instead; an episode that gives none earns 0. The second
-term takes off what the policy knew without thinking. No verifier is needed, so it serves where answers are texts. The
-paper trains on 0.9 r + 0.1 format, and drops groups whose rewards deviate too little (``selector=deviation``).
+PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
+The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term
+subtracts what the policy knew without reasoning. No verifier is needed, so it works for answers that are texts. The
+paper trains on 0.9 r + 0.1 format, and drops groups with too little deviation of rewards (``selector=deviation``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ReferenceProbability(CheckedOptions):
     """How much the reasoning raises the mean probability of the gold answer's tokens (RLPR, arXiv 2506.18254).
 
     Attributes:
-        lead: What the policy writes before its answer; that of the ``rstar2`` dialect.
-        debias: Take off the probability without reasoning, as the paper does.
+        lead: Text before the answer; the default is that of the ``rstar2`` dialect.
+        debias: Subtract the probability without reasoning, as the paper does.
     """
 
     lead: str = "<answer>\\boxed{"
@@ -36,7 +36,7 @@ class ReferenceProbability(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """From 0 to 1."""
+        """Return a number from 0 to 1."""
         gold = problem_of(ctx, "reference_probability").answer
         assert ctx.lm is not None  # it is needed
         reasoning, found, _ = last_turn(episode).rpartition(self.lead)
@@ -49,7 +49,7 @@ class ReferenceProbability(CheckedOptions):
         return max(0.0, thought - await self._probability(ctx.lm, episode.prompt_ids, self.lead, gold))
 
     async def _probability(self, lm: LanguageModel, ids: Sequence[int], lead: str, gold: str) -> float:
-        """The mean probability of the gold answer's tokens after some ids and a text."""
+        """Return the mean probability of the gold answer's tokens after some ids and a text."""
         before, own = split_ids(lm.encode, lead, gold)
         logps = await lm.score([*ids, *before], own)
         return sum(map(math.exp, logps)) / max(len(logps), 1)

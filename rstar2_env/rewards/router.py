@@ -1,9 +1,9 @@
-"""``router``: each source of problems has a reward of its own (Guru, Reasoning360, arXiv 2506.14965).
+"""``router``: a separate reward for each source of problems (Guru, Reasoning360, arXiv 2506.14965).
 
-An episode is scored by the component that its source names, with the weight, gate and clip of that; a source without
-one is an error, not a 0, since a 0 would train the policy away from problems that nobody graded. Not covered:
-normalising each source by its own statistics, which ``advantage=task_norm`` does. Longer than
-most parts, since nested components can adapt and have a state.
+An episode is scored by the component of its source, with that component's weight, gate and clip. A source without a
+component is an error, not a 0, since a 0 would train the policy away from ungraded problems. Not covered: normalizing
+each source by its own statistics, which ``advantage=task_norm`` does. Longer than most parts, since nested components
+can adapt and have a state.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _DOMAINS = ("math", "code", "science", "logic", "simulation", "tabular")
 
 @dataclass(frozen=True)
 class Router(CheckedOptions):
-    """The component that the problem's source names; a source that is not listed is an error (Guru, arXiv 2506.14965).
+    """Scores with the component of the problem's source; an unlisted source is an error (Guru, arXiv 2506.14965).
 
     Attributes:
         routes: The component of each source, as a recipe names one:
-            ``{"math": "return", "code": "tool_use:weight=2"}``. By default the paper's six domains, each with what its
-            environment pays.
-        by: What the source is: ``"task"``, what the environment says of the problem as a mixture of environments does;
-            ``"problem"``, the source of the problem itself.
+            ``{"math": "return", "code": "tool_use:weight=2"}``. By default, the paper's six domains with the
+            environment's own reward.
+        by: Definition of the source: ``"task"``, the environment's task, as a mixture of environments sets it;
+            ``"problem"``, the source of the problem.
     """
 
     routes: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(_DOMAINS, "return"))
@@ -38,11 +38,11 @@ class Router(CheckedOptions):
     _made: dict[str, Component] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Make the components.
+        """Create the components.
 
         Raises:
-            ConfigurationError: There is none, or one does not take its options.
-            UnknownNameError: There is no component of one of the names.
+            ConfigurationError: There are no components, or an option is not valid.
+            UnknownNameError: A component does not exist.
         """
         super().__post_init__()
         if not self.routes:
@@ -54,15 +54,15 @@ class Router(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """All that any of the components needs."""
+        """The needs of all components."""
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """The score of the component of the episode's source.
+        """Return the score of the component of the episode's source.
 
         Raises:
-            ConfigurationError: The source has none.
+            ConfigurationError: The source has no component.
         """
         source = episode.task
         if self.by == "problem" and ctx.problem is not None:

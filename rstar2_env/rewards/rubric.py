@@ -1,8 +1,8 @@
-"""``rubric``: points for each criterion that a judge finds met (RuscaRL, arXiv 2508.16949).
+"""``rubric``: points for each criterion that is met, according to a judge (RuscaRL, arXiv 2508.16949).
 
-r = (sum of the points of the criteria that are met) / (sum of the positive points). Criteria with negative points
-name what must not be there, so r may be below 0. ``problem.meta["rubric"]`` has them: a list of tables with
-``criterion`` and ``points``. The judge is asked about each of them alone.
+r = (sum of the points of the met criteria) / (sum of the positive points). Criteria with negative points describe
+unwanted content, so r may be below 0. ``problem.meta["rubric"]`` holds the criteria: a list of tables with
+``criterion`` and ``points``. The judge is asked about each criterion separately.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """The share of the points of a rubric that a judge finds earned (RuscaRL, arXiv 2508.16949)."""
+    """Share of a rubric's points that are earned, according to a judge (RuscaRL, arXiv 2508.16949)."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({"judge", "problem"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """At most 1.
+        """Return at most 1.
 
         Raises:
             ConfigurationError: The problem has no rubric.
@@ -57,10 +57,10 @@ class Rubric:
 
 
 def rubric_of(problem: Problem) -> list[tuple[str, float]]:
-    """The criteria of a problem's rubric, with their points.
+    """Return the criteria of a problem's rubric, with their points.
 
     Raises:
-        ConfigurationError: It has none, or none with positive points.
+        ConfigurationError: The problem has no rubric, or no criterion has positive points.
     """
     written: Any = problem.meta.get("rubric")
     fits = isinstance(written, Sequence) and all(

@@ -1,4 +1,4 @@
-"""Scores the episodes of a group with components: what a trainer pays, and what an evaluation measures."""
+"""Scores the episodes of a group with components, for the reward of a trainer and the scores of an evaluation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rstar2_env.rewards.needs import check_needs
 _LOG = logging.getLogger(__name__)
 
 TURN_SCORES = "turn_scores"
-"""Where an episode keeps what its turns earn by themselves, as ``Episode.measured`` names it."""
+"""Key in ``Episode.measured`` of the scores of single turns."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
-    """The policy, as it is offered to components: its log-probabilities, and further episodes of it."""
+    """The interface of the policy for components: log-probabilities and further episodes."""
 
 
 class RewardScorer:
@@ -28,13 +28,13 @@ class RewardScorer:
 
     Args:
         components: The components.
-        lacking: Needs that are not met, as ``check_needs`` takes them.
-        judge: For components that need one and have none of their own.
-        problem: The problem of an id, for components that need it.
+        lacking: Needs that are not met, in the format of ``check_needs``.
+        judge: Judge for components that need one and do not have their own.
+        problem: Returns the problem with an id, for components that need it.
 
     Raises:
-        ConfigurationError: There is no component, two have the same name, a need is not met, or one is paid
-            by the step.
+        ConfigurationError: There is no component, two components have the same name, a need is not met, or a component
+            is paid per step.
     """
 
     def __init__(
@@ -63,21 +63,21 @@ class RewardScorer:
 
     @property
     def learning(self) -> list[Learns]:
-        """The scores that learn from step to step."""
+        """The scores that adapt from step to step."""
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 
     async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
-        """Set ``rewards`` of every episode of a group that counts, and ``reward`` as their sum.
+        """Set ``rewards`` of every episode of a group that counts, and ``reward`` to their sum.
 
-        One that has nothing to score is not among ``rewards``. What the environment told apart of its own return stays
-        there as ``return/<name>``, and the mean of what a component gives to the turns themselves as ``turns/<name>``.
-        An episode whose judge does not answer is ``unavailable``.
+        A component with nothing to score is omitted from ``rewards``. The environment's own components of its return
+        are kept as ``return/<name>``, and the mean of a component's scores of single turns as ``turns/<name>``. If a
+        judge does not answer, the episode becomes ``unavailable``.
 
         Args:
             group: All episodes of the group.
             policy: The policy; ``None`` if no component needs it.
-            pays: Without it, ``reward`` stays what the environment paid.
+            pays: Whether to set ``reward``; otherwise it stays the environment's return.
         """
         import asyncio  # this module is imported with every reward, by those who list them too
 

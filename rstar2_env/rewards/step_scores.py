@@ -1,4 +1,4 @@
-"""Scores of steps: how good each turn of an episode is, from 0 to 1; a process reward model, by name or your own."""
+"""Scores of steps: the quality of each turn, from 0 to 1; by name, or the user's own process reward model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_called_with
 
 StepScores: TypeAlias = Callable[[Episode], Sequence[float]]
-"""One number for each turn of the policy."""
+"""Returns one number per turn of the policy."""
 
 STEP_SCORES: Registry[StepScores] = Registry(
     "step score",
@@ -21,7 +21,7 @@ STEP_SCORES: Registry[StepScores] = Registry(
 
 
 def statuses(episode: Episode) -> list[float]:
-    """Of each turn the share of its calls that are no error; 1 without a call. It costs nothing and needs no model."""
+    """Return the share of successful calls in each turn; 1 without a call. It needs no model."""
     found = []
     for turn in episode.steps:
         counted = [status for status in turn.statuses if status.counts]
@@ -30,7 +30,7 @@ def statuses(episode: Episode) -> list[float]:
 
 
 def turn_rewards(episode: Episode) -> list[float]:
-    """What the environment paid for each turn."""
+    """Return the environment's reward of each turn."""
     return [turn.reward for turn in episode.steps]
 
 

@@ -1,4 +1,4 @@
-"""Text metrics: how near an answer is to the gold one, as a number from 0 to 1; by name, or one's own code."""
+"""Text metrics: similarity of an answer to the gold answer, from 0 to 1; by name, or the user's own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.rewards.texts import pieces
 
 TextMetric: TypeAlias = Callable[[str, str], float]
-"""The answer and the gold answer, to a number; higher is nearer."""
+"""Maps the answer and the gold answer to a number; higher is more similar."""
 
 TEXT_METRICS: Registry[TextMetric] = Registry(
     "text metric",
@@ -25,7 +25,7 @@ _LONGEST = 4
 
 
 def word_f1(answer: str, gold: str) -> float:
-    """Twice the words in common over all words, whatever their order and their case; 1 for two empty texts."""
+    """Return twice the number of common words over all words, ignoring order and case; 1 for two empty texts."""
     own, other = Counter(pieces(answer.lower())), Counter(pieces(gold.lower()))
     total = own.total() + other.total()
     return 2 * (own & other).total() / total if total else 1.0
@@ -34,7 +34,7 @@ def word_f1(answer: str, gold: str) -> float:
 def bleu(answer: str, gold: str) -> float:
     """BLEU of one sentence: the geometric mean of the precisions of 1- to 4-grams, times the penalty for brevity.
 
-    From bigrams on, 1 is added to matches and counts (Lin and Och, 2004), so that one missing 4-gram is not a 0.
+    For n of 2 and more, 1 is added to matches and counts (Lin and Och, 2004), so that one missing 4-gram is not a 0.
     """
     own, other = pieces(answer), pieces(gold)
     logs = []

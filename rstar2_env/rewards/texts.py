@@ -13,29 +13,29 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 
 def policy_texts(episode: Episode) -> list[str]:
-    """The text of each turn of the policy."""
+    """Return the text of each turn of the policy."""
     return [message.content for message in episode.messages if message.role == "assistant"]
 
 
 def last_turn(episode: Episode) -> str:
-    """The text of the policy's last turn; "" before the first."""
+    """Return the text of the policy's last turn; "" before the first."""
     return next((message.content for message in reversed(episode.messages) if message.role == "assistant"), "")
 
 
 def pieces(text: str) -> list[str]:
-    """Words and single symbols of a text: a count of tokens where there is no tokenizer."""
+    """Return the words and single symbols of a text, which approximate tokens if there is no tokenizer."""
     return _PIECE.findall(text)
 
 
 def length_of(text: str, tokenizer: Tokenizer | None) -> int:
-    """The length of a text, in the tokens of a tokenizer, or else in ``pieces``."""
+    """Return the length of a text, in tokens of a tokenizer or, without one, in ``pieces``."""
     return len(pieces(text) if tokenizer is None else tokenizer.encode(text, add_special_tokens=False))
 
 
 def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple[list[int], list[int]]:
-    """Token ids of a lead, and those of the text that follows it, as both are tokenized together.
+    """Tokenize a lead and a text together, and return the token ids of each.
 
-    A token that holds the end of the lead and the beginning of the text is the text's.
+    A token that covers the end of the lead and the start of the text belongs to the text.
     """
     alone, whole = encode(lead), encode(lead + text)
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
@@ -43,6 +43,6 @@ def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple
 
 
 def repeated_share(items: Sequence[object], n: int) -> float:
-    """The share of n-grams of a sequence that occurred before in it; 0 where it is shorter than n."""
+    """Return the share of a sequence's n-grams that occurred in it before; 0 if it is shorter than n."""
     grams = [tuple(items[at : at + n]) for at in range(len(items) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

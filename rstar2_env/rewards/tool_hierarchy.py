@@ -1,7 +1,7 @@
 """``tool_hierarchy``: format first, then the answer, then the use of several tools (Tool-Star, arXiv 2505.16410).
 
--1 for a broken format, else the answer's score s, and 0.1 more if s > 0 and two different tools were called. The
-format is broken unless exactly one answer was marked and every call could be parsed. ARPO has the same reward.
+-1 for a broken format, else the answer's score s, plus 0.1 if s > 0 and two different tools were called. The format is
+broken unless exactly one answer was marked and every call could be parsed. ARPO uses the same reward.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ToolHierarchy(CheckedOptions):
     Attributes:
         score: ``"exact"`` is 1 for a correct episode, the verdict of the environment, as for mathematics; ``"f1"`` the
             overlap of words with the gold answer, as for questions whose answer is a text.
-        broken: For a broken format.
-        bonus: For an answer that is not all wrong, with ``tools`` different tools.
-        tools: Different tools that earn the bonus.
+        broken: Score of a broken format.
+        bonus: Bonus for an answer with a positive score and ``tools`` different tools.
+        tools: Number of different tools that earn the bonus.
     """
 
     score: Literal["exact", "f1"] = "exact"
@@ -37,11 +37,11 @@ class ToolHierarchy(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The problem, for the overlap with its answer."""
+        """The problem, if the overlap with its answer is needed."""
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The reward; it includes the verdict, so leave out the environment's own beside it."""
+        """Return the reward. It includes the verdict, so do not add the environment's own reward."""
         if episode.answer_tags != 1 or ToolStatus.MALFORMED in episode.statuses:
             return self.broken
         if self.score == "exact":

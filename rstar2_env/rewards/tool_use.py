@@ -1,7 +1,7 @@
-"""``tool_use``: a bonus for calling tools in right answers (AgentMath, arXiv 2512.20745).
+"""``tool_use``: a bonus for tool calls in correct answers (AgentMath, arXiv 2512.20745).
 
-Right: min(most, base + each N) for N calls; wrong: 0. The paper does not give the constants; those here are this
-package's. rStar2's authors found that penalising tool errors hurts; this does not.
+Correct: min(most, base + each N) for N calls; wrong: 0. The paper does not state the constants; the defaults are this
+package's. rStar2's authors found that penalizing tool errors hurts; this bonus does not penalize them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A right answer's bonus for each tool call, up to a maximum; a wrong one has none (AgentMath, arXiv 2512.20745).
+    """A bonus per tool call of a correct answer, up to a maximum; 0 for a wrong answer (AgentMath, arXiv 2512.20745).
 
     ``min(most, base + each * calls)``.
 
     Attributes:
-        each: For one call that counts.
-        base: In any right answer.
-        most: The highest bonus.
+        each: Bonus per countable call.
+        base: Bonus of any correct answer.
+        most: Maximum bonus.
     """
 
     each: float = 0.02
@@ -29,7 +29,7 @@ class ToolUse:
     most: float = 0.1
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The bonus, and 0 for a wrong answer."""
+        """Return the bonus, or 0 for a wrong answer."""
         if not episode.correct:
             return 0.0
         return min(self.most, self.base + self.each * episode.tool_calls)

@@ -29,7 +29,8 @@ class SamplingParams:
         top_p: Keep the smallest set of tokens whose probability reaches this; 1 keeps all.
         top_k: Keep this many of the most likely tokens; 0 keeps all.
         stop_ids: Token ids that end the turn; the generated one is part of the turn.
-        stop: Strings that end the turn; the token that completes one is part of the turn.
+        stop: Strings that end the turn; the token that completes one is part of the turn. The player adds those of
+            the dialect (``Dialect.stop``).
         seed: Makes the draws of this request reproducible, independently of other requests in flight.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
             that are ``ReportsCandidates`` support it, up to ``most_candidates``.
@@ -143,7 +144,7 @@ class Scores(Protocol):
     """An engine that computes log-probabilities of given tokens."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
+        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and earlier ids, at temperature 1."""
         ...
 
 

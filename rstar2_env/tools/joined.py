@@ -22,7 +22,7 @@ class JoinedChains:
 
     @property
     def specs(self) -> list[ToolSpec]:
-        """The schemas of the environment that plays."""
+        """The tool schemas of the environment that plays the current episode."""
         chain = self._chains[self.current]
         return [] if chain is None else list(chain.specs)
 

@@ -89,7 +89,7 @@ class Gdpo(CheckedOptions):
 
 
 def _components(episode: Episode) -> dict[str, float]:
-    """Return the trainer's scores, without ``return/<name>``, the environment's own components of its return."""
+    """Return the trainer's scores, without the components of the environment's own return (``return/<name>``)."""
     own = {name: value for name, value in episode.rewards.items() if not name.startswith("return/")}
     return own or {"return": episode.reward}
 

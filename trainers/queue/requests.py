@@ -36,7 +36,7 @@ class EpisodePlayer(Protocol):
         ...
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
+        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the earlier ids."""
         ...
 
     def encode(self, text: str) -> list[int]:

@@ -109,7 +109,7 @@ class DeepSearch(CheckedOptions, Rollout):
 
 
 class _Search:
-    """The search of one group."""
+    """The tree search that plays the episodes of one group."""
 
     def __init__(self, part: DeepSearch, group: int, start: Start, size: int, play: Play) -> None:
         self.part, self.group, self.start, self.size, self.play = part, group, start, size, play

@@ -82,7 +82,7 @@ class PlayedGroup:
         ]
 
     def result(self) -> GroupResult:
-        """Return the result of the group, for the sampler."""
+        """Return the group's counts and lengths, as samplers and selectors observe them."""
         counted = self._own
         rewards = [episode.reward for episode in counted]
         sizes = [abs(value) for value in self.advantages] if self.kept else []

@@ -1,4 +1,4 @@
-"""The file of an evaluation: one JSON line an episode, written as it ends, and read back to resume.
+"""The file of an evaluation: one JSON line per episode, written when it ends and read back to resume.
 
 Covered: refusing to overwrite, a last line cut short by a crash, checking that a file belongs to the evaluation that
 resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not covered: figures

@@ -169,7 +169,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw with self.np_random after super().reset(seed=seed), and with nothing else.",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """RFC 008 seed_control."""
+    """RFC 008 ``seed_control``: equal seeds give equal episodes."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:

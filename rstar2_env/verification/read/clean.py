@@ -189,7 +189,7 @@ def _chosen(match: re.Match[str]) -> str:
 
 
 def _plain(char: str) -> str:
-    """A character in its plain form; the digits of any script are digits."""
+    """Return the plain form of a character; digits of any script become ASCII digits."""
     digit = unicodedata.decimal(char, None)
     return unicodedata.normalize("NFKC", char) if digit is None else str(digit)
 

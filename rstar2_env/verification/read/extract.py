@@ -1,7 +1,8 @@
 r"""Find the boxed answers in a model's text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
-boxes, ``$…$`` around or inside. Not covered: where in an episode to look (the dialect decides that), and answers in
+boxes, ``$…$`` around or inside. Not covered: where in an episode to look (``answer`` of a
+dialect, ``rstar2_env/dialects``), and answers in
 prose (see ``rstar2_env.verification.compare.prose``).
 """
 

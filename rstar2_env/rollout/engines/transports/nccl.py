@@ -17,7 +17,7 @@ from rstar2_env.rollout.engines.transports.gloo import check
 
 
 class NcclGroup:
-    """The trainer's end, on its current device; created while every worker joins.
+    """The trainer's member of the NCCL group, on its current device; its creation waits until every worker joins.
 
     Args:
         address: Address of this process.

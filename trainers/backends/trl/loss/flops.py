@@ -34,7 +34,7 @@ def peak(name: str, dtype: torch.dtype) -> float | None:
 
 
 def peak_of(accelerator: Any) -> float | None:
-    """Return the peak of a process's device in the precision of its training; ``None`` on CPU."""
+    """Return the peak FLOP/s of a process's device at the training precision; ``None`` on a CPU."""
     if accelerator.device.type != "cuda":  # ROCm builds of torch use the same name
         return None
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision, torch.float32)

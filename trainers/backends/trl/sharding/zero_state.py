@@ -37,7 +37,7 @@ class ZeroState:
         self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return every N-th tensor to write to a checkpoint; every process calls it."""
+        """Return the tensors that this process writes: every N-th one of N processes. All processes call it."""
         return {
             name: value.detach().cpu().clone()
             for number, (name, value) in enumerate(self._all())
