@@ -52,25 +52,26 @@ class Watch:
         tree = descendants(roots) if self._memory or self._tasks or self._files else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
-        if self._memory and self._exceeds_memory(tree):
+        holders = [_holder(pid, tasks) for pid, tasks in tree.items()]
+        if self._memory and self._exceeds_memory(holders):
             return "memory"
-        if self._files and self._exceeds_files(tree):
+        if self._files and self._exceeds_files(holders):
             return "files"
         return None
 
-    def _exceeds_memory(self, tree: dict[int, list[str]]) -> bool:
+    def _exceeds_memory(self, tree: list[int]) -> bool:
         room = self._memory - _SOCKET_BYTES * self._sockets(tree)
         # Resident memory is quick to read but counts shared pages fully: if even that is within the limit, stop here.
         return room < 0 or (room < sum(map(_resident, tree)) and room < self._shares.total(tree))
 
-    def _sockets(self, tree: dict[int, list[str]]) -> int:
+    def _sockets(self, tree: list[int]) -> int:
         if self._own_net:
             for pid in tree:
                 with contextlib.suppress(OSError), open(f"/proc/{pid}/net/unix", "rb") as file:
                     return sum(1 for _ in file) - 1
         return len({link for pid in tree for link in _links(pid) if link.startswith("socket:")})
 
-    def _exceeds_files(self, tree: dict[int, list[str]]) -> bool:
+    def _exceeds_files(self, tree: list[int]) -> bool:
         room = self._files - self._nameless.total(tree)
         return room < 0 or _folder_exceeds(self._workdir, room)
 
@@ -114,6 +115,14 @@ def descendants(roots: list[int]) -> dict[int, list[str]]:
                 with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                     rest += map(int, file.read().split())
     return found
+
+
+def _holder(pid: int, tasks: list[str]) -> int:
+    """Id of a task through which ``/proc`` shows the memory and the files of a process.
+
+    If the first thread has ended and others run, ``/proc`` shows nothing under the id of the process.
+    """
+    return pid if len(tasks) < 2 or _resident(pid) else int(tasks[-1])
 
 
 def _resident(pid: int) -> int:

@@ -40,6 +40,29 @@ def test_a_tree_is_its_root_and_all_below_with_their_tasks(tree: int) -> None:
     assert [len(tasks) for pid, tasks in sorted(found.items(), key=lambda one: one[0] != tree)] == [2, 1]
 
 
+HEADLESS = """
+import ctypes, os, platform, threading, time
+def hold():
+    held = bytearray(os.urandom(64 << 20))
+    time.sleep(0.2)  # until the first thread has ended
+    os.write(1, b"ready")
+    os.close(1)
+    os.read(0, 1)
+    os._exit(0)
+threading.Thread(target=hold, daemon=True).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
+"""
+
+
+@pytest.mark.parametrize(("memory", "passed"), [(32 << 20, "memory"), (512 << 20, None)])
+def test_memory_is_counted_after_the_first_thread_has_ended(memory: int, passed: str | None) -> None:
+    with subprocess.Popen([sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(5) == b"ready"
+        assert Watch(0, memory, 0, "/none").overdrawn([process.pid]) == passed
+        process.kill()
+
+
 def test_a_process_that_is_gone_is_no_tree() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
