@@ -11,8 +11,8 @@ around them; 0 for a file that only one patch changes. The policy writes, for ea
     >>>>>>> REPLACE
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the fixed files. This module is longer than most parts, since it parses edits, applies
-them and compares the patches, each with its own errors.
+``problem.meta["fixed"]`` has the fixed files. Longer than most parts, since it parses edits, applies them and
+compares the patches, each with its own errors.
 """
 
 from __future__ import annotations
