@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import read_part
@@ -22,7 +22,7 @@ from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of
 from rstar2_env.evaluation.options import EvaluationKeywords, EvaluationOptions, make_parts, options_from_keywords
-from rstar2_env.evaluation.play.agent_crew import AgentCrew, EnvFactory
+from rstar2_env.evaluation.play.agent_crew import AgentCrew
 from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
 from rstar2_env.evaluation.play.log import EvalLog, check_out
@@ -35,6 +35,9 @@ from rstar2_env.evaluation.play.scores import recorded as recorded_scores
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import recorded
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout import EnvFactory
 
 ProgressCallback: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, the number done, the number planned."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
@@ -30,7 +30,9 @@ from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, EpisodeScores
 from rstar2_env.rewards.base import Need
-from rstar2_env.rollout.env_pool import EnvFactory as EnvFactory
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout.env_pool import EnvFactory
 
 
 class AgentCrew:

@@ -23,7 +23,6 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.figures.tally import cause_of
-from rstar2_env.evaluation.play.agent_crew import EnvFactory
 from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
@@ -31,7 +30,7 @@ from rstar2_env.evaluation.play.scores import EpisodeScores, OfferedPolicy, opti
 from rstar2_env.rewards.base import Need
 
 if TYPE_CHECKING:
-    from rstar2_env.rollout import ChatCodec, Engine, Player
+    from rstar2_env.rollout import ChatCodec, Engine, EnvFactory, Player
 
 NAME = "policy"
 """Name of this player in results."""

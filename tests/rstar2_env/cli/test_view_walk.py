@@ -168,7 +168,7 @@ def test_without_textual_it_prints_and_says_what_to_install(run, tmp_path):
     with terminal("--text", run, PYTHONPATH=str(tmp_path / "hidden")) as shown:
         assert shown.end() == 0
         text = " ".join(ESCAPES.sub(b"", shown.shown).decode().split())
-        assert "Walking through runs by keys needs the extra 'view': pip install 'rstar2-env[view]'." in text
+        assert "The interactive view needs the extra 'view': pip install 'rstar2-env[view]'." in text
         assert "figures by step" in text
 
 

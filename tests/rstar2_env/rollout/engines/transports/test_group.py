@@ -163,7 +163,7 @@ def test_a_server_killed_in_the_middle_leaves_no_half_of_the_weights_in_use(
     servers[1].kill()
     servers[1].start()
     servers[1].ready()
-    until(lambda: "next hand-over" in engine._fleet.servers[1].why)
+    until(lambda: "next weight sync" in engine._fleet.servers[1].why)
     holds(engine, newer, 2)
     engine.update_weights(3, checkpoint_weights(moved(policy, 4)))
     until(lambda: len(engine._fleet.up) == 2)
