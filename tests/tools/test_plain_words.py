@@ -4,7 +4,8 @@ import json
 
 import plain_words
 import pytest
-from plain_words import RULES, findings
+from plain_rules import RULES
+from plain_words import findings
 
 
 @pytest.fixture

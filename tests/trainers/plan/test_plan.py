@@ -118,7 +118,8 @@ def test_an_unknown_device_is_refused() -> None:
 
 def test_peaks_are_those_that_the_trainer_computes_its_utilization_with() -> None:
     torch = pytest.importorskip("torch", reason="the trainer's table is torch's")
-    flops = pytest.importorskip("rstar2_env.trainers.backends.trl.loss.flops")
+    from rstar2_env.trainers.backends.trl.loss import flops
+
     for device in DEVICES.values():
         known = flops.peak(device.name, torch.bfloat16)
         assert known is None or known == pytest.approx(device.operations, rel=0.01), device.name
