@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.core.row import FloatArray as FloatArray
@@ -65,6 +66,20 @@ class Advantage(Protocol):
             ranks: Reduces over all processes; every process calls the estimator and makes the same collective calls.
         """
         ...
+
+
+class GroupAdvantage(CheckedOptions):
+    """Base of estimators that need nothing but the episodes of a group to compute its advantages."""
+
+    least: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [[own if np.ndim(own) else float(own) for own in self.estimate(group)] for group in groups]
+
+    def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray] | FloatArray:
+        """Return the advantage of each episode of a group; an array has shape (episodes,). Override it."""
+        raise NotImplementedError
 
 
 ADVANTAGES: Registry[Callable[..., Advantage]] = Registry(
@@ -126,6 +141,20 @@ def moments(values: FloatArray, ranks: Ranks) -> tuple[float, float]:
     # A second pass over the values: the difference of two large sums would lose the small deviation between them.
     (squares,) = ranks.sum(np.array([np.square(values - mean).sum()], dtype=np.float64))
     return mean, math.sqrt(squares / (count - 1)) if count > 1 else 0.0
+
+
+def sums_by_task(ranks: Ranks, values: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Return the sum of the values of each task over all processes, which may have different tasks.
+
+    Args:
+        ranks: The processes.
+        values: Pairs of a task and a value on this process.
+    """
+    totals: dict[str, float] = {}
+    for own in ranks.gather(values):
+        for task, value in own:
+            totals[task] = totals.get(task, 0.0) + value
+    return totals
 
 
 def check_advantages(part: Advantage, groups: Sequence[Sequence[Episode]], values: Advantages) -> None:

@@ -13,22 +13,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from ..ranks import Ranks
 from .anchors import ANCHORS, Anchor
-from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, rewards
 from .call_penalty import did_not_run
 from .tokens import on_turns, turn_rewards
 
 
 @dataclass(frozen=True)
-class Gigpo(CheckedOptions):
+class Gigpo(GroupAdvantage):
     """The episode against its group, plus omega times the turn against those of the same state (arXiv 2505.10978).
 
     Args:
@@ -46,7 +45,6 @@ class Gigpo(CheckedOptions):
         eps: Added to the deviations.
     """
 
-    least: ClassVar[int] = 2
     omega: float = option(1.0, least=0)
     gamma: float = option(0.95, above=0, most=1)
     normalize: bool = False
@@ -67,11 +65,8 @@ class Gigpo(CheckedOptions):
         found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor
         object.__setattr__(self, "_anchor", found)
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [self._group(group) for group in groups]
-
-    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+    def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
+        """See ``GroupAdvantage``."""
         if not group:
             return []
         counts = np.array([len(episode.steps) if self.over == "turns" else 1 for episode in group], dtype=np.intp)
@@ -79,7 +74,7 @@ class Gigpo(CheckedOptions):
         whole = np.zeros(len(group))
         whole[each] = self._relative(rewards(group)[each])
         if not self.omega:
-            return [float(value) for value in whole]
+            return list(whole)
         turns = np.concatenate([np.zeros(0), *(self._returns(episode) for episode in group)])
         states = [self._anchor(episode, turn) for episode in group for turn in range(len(episode.steps))]
         steps = np.zeros(len(turns))

@@ -12,11 +12,11 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..ranks import Ranks
-from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, moments, rewards
+from .base import ADVANTAGES, Advantages, FloatArray, GroupAdvantage, centred, deviation, moments, rewards
 
 
 @dataclass(frozen=True)
-class GroupNorm(CheckedOptions):
+class GroupNorm(GroupAdvantage):
     """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
 
     Every problem has the same weight whatever the scale of its rewards, and rare successes have the largest weight.
@@ -26,42 +26,38 @@ class GroupNorm(CheckedOptions):
         eps: Added to the deviation; 1e-4 as in TRL (verl adds 1e-6).
     """
 
-    least: ClassVar[int] = 2
     eps: float = option(1e-4, least=0)
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [_listed(_over(centred(values), deviation(values) + self.eps)) for values in map(rewards, groups)]
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
+        values = rewards(group)
+        return _over(centred(values), deviation(values) + self.eps)
 
 
 @dataclass(frozen=True)
-class GroupMean(CheckedOptions):
+class GroupMean(GroupAdvantage):
     """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
     Without the division, problems that are nearly always or never solved do not get more weight than others. Use it for
     rewards with a common scale, such as correct or wrong.
     """
 
-    least: ClassVar[int] = 2
-
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [_listed(centred(rewards(group))) for group in groups]
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
+        return centred(rewards(group))
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(CheckedOptions):
+class LeaveOneOut(GroupAdvantage):
     """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
     The baseline excludes the episode's own reward, so the gradient of small groups is not too small; otherwise as
     ``group_mean``.
     """
 
-    least: ClassVar[int] = 2
-
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [_listed(centred(rewards(group)) * (len(group) / max(len(group) - 1, 1))) for group in groups]
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
+        return centred(rewards(group)) * (len(group) / max(len(group) - 1, 1))
 
 
 @dataclass(frozen=True)
@@ -88,16 +84,12 @@ class GroupMeanBatchStd(CheckedOptions):
         raw = [rewards(group) for group in groups]
         own = [centred(values) for values in raw]
         _, spread = moments(np.concatenate([*(raw if self.of == "raw" else own), np.zeros(0)]), ranks)
-        return [_listed(_over(values, spread + self.eps)) for values in own]
+        return [list(map(float, _over(values, spread + self.eps))) for values in own]
 
 
 def _over(values: FloatArray, divisor: float) -> FloatArray:
     """Return the quotient, or zeros if the divisor is 0, since the numerator is then 0 too."""
     return values / divisor if divisor else np.zeros_like(values)
-
-
-def _listed(values: FloatArray) -> list[float | FloatArray]:
-    return [float(value) for value in values]
 
 
 ADVANTAGES.register("group_norm", GroupNorm)

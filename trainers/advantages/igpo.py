@@ -9,15 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from ..ranks import Ranks
-from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, deviation, measured
+from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred, deviation, measured
 from .tokens import on_turns
 
 
 @dataclass(frozen=True)
-class Igpo(CheckedOptions):
+class Igpo(GroupAdvantage):
     """Information gain of each turn, normalized over the group and summed to the end (IGPO, arXiv 2510.14967).
 
     Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns
@@ -35,18 +34,14 @@ class Igpo(CheckedOptions):
         eps: Added to the deviation.
     """
 
-    least: ClassVar[int] = 2
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"answer"})
     lead: str = "<answer>\\boxed{"
     gamma: float = option(1.0, least=0, most=1)
     weight: float = option(1.0, least=0)
     eps: float = option(1e-6, least=0)
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [self._group(group) for group in groups]
-
-    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+    def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
+        """See ``GroupAdvantage``."""
         earned = [self._turns(episode) for episode in group]
         together = np.concatenate([*earned, np.zeros(0)])
         spread = deviation(together) + self.eps

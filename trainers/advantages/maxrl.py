@@ -10,35 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions
 
-from ..ranks import Ranks
-from .base import ADVANTAGES, Advantages, FloatArray, centred, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 
 @dataclass(frozen=True)
-class MaxRl(CheckedOptions):
+class MaxRl(GroupAdvantage):
     """(r - mean) / mean: rarely solved problems get more weight: MaxRL (arXiv 2602.02710).
 
     It is derived for rewards of 0 and 1. If the mean of a group is not positive, all its advantages are zero, as in
     prime-rl (SkyRL divides by a small number).
     """
 
-    least: ClassVar[int] = 2
-
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [list(map(float, _over_mean(rewards(group)))) for group in groups]
-
-
-def _over_mean(values: FloatArray) -> FloatArray:
-    mean = float(values.mean()) if len(values) else 0.0
-    return centred(values) / mean if mean > 0 else np.zeros_like(values)
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
+        values = rewards(group)
+        mean = float(values.mean()) if len(values) else 0.0
+        return centred(values) / mean if mean > 0 else np.zeros_like(values)
 
 
 ADVANTAGES.register("maxrl", MaxRl)

@@ -12,14 +12,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions
 
-from ..ranks import Ranks
-from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, measured, rewards
+from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred, measured, rewards
 
 
 @dataclass(frozen=True)
-class OptimalTokenBaseline(CheckedOptions):
+class OptimalTokenBaseline(GroupAdvantage):
     """R - B_t, with the minimum-variance baseline at each token (OTB, arXiv 2602.07078).
 
     B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
@@ -36,16 +34,12 @@ class OptimalTokenBaseline(CheckedOptions):
             trains; otherwise the baseline is the episode's own reward, and the advantage is 0 there.
     """
 
-    least: ClassVar[int] = 2
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})
     count: Literal["policy", "all"] = "policy"
     zero_tail: bool = True
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [self._group(group) for group in groups]
-
-    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+    def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
+        """See ``GroupAdvantage``."""
         returns = rewards(group)
         if not centred(returns).any():
             return [0.0] * len(group)

@@ -13,21 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from ..ranks import Ranks
 from ..selectors.base import EQUAL
-from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, rewards
 
 
 @dataclass(frozen=True)
-class PassAtK(CheckedOptions):
+class PassAtK(GroupAdvantage):
     """An episode's contribution to the best of k; the baseline is the best of the k - 1 others (arXiv 2503.19595).
 
     If ``k`` is below the group size, it is the mean over all choices of the others, the leave-one-out estimator of PKPO
@@ -43,7 +42,6 @@ class PassAtK(CheckedOptions):
         eps: Added to that deviation.
     """
 
-    least: ClassVar[int] = 2
     k: int | None = option(None, least=2)
     baseline: Literal["others", "all"] = "others"
     normalize: bool = False
@@ -62,11 +60,9 @@ class PassAtK(CheckedOptions):
                 "choice, and nothing to compare."
             )
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [list(map(float, self._gains(rewards(group)))) for group in groups]
-
-    def _gains(self, values: FloatArray) -> FloatArray:
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
+        values = rewards(group)
         count = len(values)
         k = min(self.k or count, count)
         gains = np.zeros(count)

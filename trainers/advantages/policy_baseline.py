@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+
+import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions
 
-from ..ranks import Ranks
 from ..selectors.base import all_equal
-from .base import ADVANTAGES, Advantages, FloatArray, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, rewards
 
 
 @dataclass(frozen=True)
-class PolicyBaseline(CheckedOptions):
+class PolicyBaseline(GroupAdvantage):
     """R - mean of the episodes whose source is the policy: RL-PLUS (arXiv 2508.00222).
 
     An expert's solution, which is nearly always correct, would raise the mean, and the policy's own correct answers
@@ -23,18 +22,14 @@ class PolicyBaseline(CheckedOptions):
     ``group_mean``.
     """
 
-    least: ClassVar[int] = 2
-
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [self._of(group) for group in groups]
-
-    def _of(self, group: Sequence[Episode]) -> list[float | FloatArray]:
-        if all_equal(group):
-            return [0.0] * len(group)
+    def estimate(self, group: Sequence[Episode]) -> FloatArray:
+        """See ``GroupAdvantage``."""
         values = rewards(group)
+        if all_equal(group):
+            return np.zeros_like(values)
         own = values[[episode.source == "policy" for episode in group]]
-        return [float(value) for value in values - (own if len(own) else values).mean()]
+        result: FloatArray = values - (own if len(own) else values).mean()
+        return result
 
 
 ADVANTAGES.register("policy_baseline", PolicyBaseline)

@@ -18,7 +18,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import option
 
 from ..ranks import Ranks
-from .base import ADVANTAGES, Advantages
+from .base import ADVANTAGES, Advantages, sums_by_task
 from .tokens import scaled, weighed
 from .wrapped import Wrapped
 
@@ -42,10 +42,11 @@ class TaskNorm(Wrapped):
             for group, own in zip(groups, values, strict=True)
             for episode, value in zip(group, own, strict=True)
         ]
-        counts = _by_task(ranks, [(task, float(each.sum())) for task, _, each in pairs])
-        totals = _by_task(ranks, [(task, float(own @ each)) for task, own, each in pairs])
+        counts = sums_by_task(ranks, [(task, float(each.sum())) for task, _, each in pairs])
+        totals = sums_by_task(ranks, [(task, float(own @ each)) for task, own, each in pairs])
         means = {task: total / max(counts[task], 1.0) for task, total in totals.items()}
-        squares = _by_task(ranks, [(task, float(np.square(own - means[task]) @ each)) for task, own, each in pairs])
+        deviations = [(task, float(np.square(own - means[task]) @ each)) for task, own, each in pairs]
+        squares = sums_by_task(ranks, deviations)
         spreads = {task: math.sqrt(total / max(counts[task] - 1, 1.0)) for task, total in squares.items()}
         return [
             [
@@ -54,15 +55,6 @@ class TaskNorm(Wrapped):
             ]
             for group, own in zip(groups, values, strict=True)
         ]
-
-
-def _by_task(ranks: Ranks, found: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return sums by task over all processes, which may have different tasks."""
-    total: dict[str, float] = {}
-    for own in ranks.gather(found):
-        for task, value in own:
-            total[task] = total.get(task, 0.0) + value
-    return total
 
 
 ADVANTAGES.register("task_norm", TaskNorm)

@@ -14,15 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from ..ranks import Ranks
-from .base import ADVANTAGES, Advantages, FloatArray
+from .base import ADVANTAGES, FloatArray, GroupAdvantage
 from .prefixes import Prefix, shared_prefixes
 
 _LEAST_WEIGHT = 0.1
@@ -30,7 +28,7 @@ _COMPLETE = ("answered", "terminated")
 
 
 @dataclass(frozen=True)
-class TreeValue(CheckedOptions):
+class TreeValue(GroupAdvantage):
     """tanh(Q of a token's node in the tree) - the mean value of the leaves: DeepSearch (arXiv 2509.25454).
 
     A group whose episodes are all correct or all wrong gets zeros.
@@ -39,14 +37,10 @@ class TreeValue(CheckedOptions):
         incomplete: The value of an episode that a budget ended or that has no answer.
     """
 
-    least: ClassVar[int] = 2
     incomplete: float = option(-1.0, least=-1, most=1)
 
-    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
-        return [self._group(group) for group in groups]
-
-    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+    def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
+        """See ``GroupAdvantage``."""
         leaves = [self._leaf(episode) for episode in group]
         if len(set(leaves)) < 2:
             return [0.0] * len(group)

@@ -5,8 +5,6 @@ GRPO without a KL term, on policy, with the mean over tokens. The kinds of the p
 paper) to four times as much, in four stages of equal length.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ACEREASON = Recipe(

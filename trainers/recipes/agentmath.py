@@ -7,8 +7,6 @@ segments, two to four of an episode, which is left out: here an episode is playe
 learning rate 1e-6.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 AGENTMATH = Recipe(

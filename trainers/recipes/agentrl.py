@@ -5,8 +5,6 @@ parts.rollout.stale=mask`` trains on the newest alone. For mixtures of environme
 (``rollout.max_staleness``) is the paper's asynchronous form, with servers.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 AGENTRL = Recipe(

@@ -3,8 +3,6 @@
 GRPO on 1 for the gold letter and 0 for any other, without distilled traces. For problems whose gold answer is a letter.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ALPHAMED = Recipe(

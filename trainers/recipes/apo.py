@@ -5,8 +5,6 @@ than the right ones of their group are pushed away further (``apo_stcr``). Clipp
 KL term is 1e-3; ``--set loss.apo_dads.coef=0.04`` is GRPO's.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 APO = Recipe(

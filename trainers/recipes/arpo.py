@@ -7,8 +7,6 @@ The paper branches where the entropy after a tool's answer has risen; the releas
 it, ``--set parts.rollout=entropy_branching:decide=draw,of=before``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ARPO = Recipe(

@@ -4,8 +4,6 @@ A turn whose call failed is a wrong step, which needs no model; ``--set advantag
 judge. Groups of equal rewards stay, since their steps may differ.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CAPO = Recipe(

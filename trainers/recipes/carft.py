@@ -4,8 +4,6 @@ Where a group has an expert's answer (``Episode.source``), the right ones are dr
 critic, and has a head of its own for the embeddings; this is the contrastive term together with a group advantage.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CARFT = Recipe(

@@ -5,8 +5,6 @@ clipped away. Token-level mean, no KL term. The groups of a rollout are divided 
 weights are 1, and this is the plain policy gradient. The paper takes up to sixteen.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CISPO = Recipe(

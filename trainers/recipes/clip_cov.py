@@ -5,8 +5,6 @@ do not train; the rest is PPO, clipped at 0.2. Token-level mean, no KL term. One
 a rollout are divided into four optimizer steps.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CLIP_COV = Recipe(

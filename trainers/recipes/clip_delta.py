@@ -6,8 +6,6 @@ reward.process.of=./mine.py:scores``), here by default the share of a turn's cal
 with a critic, here groups are compared. ``--set reward.process.bound=clip`` or ``delta`` is one bound alone.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CLIP_DELTA = Recipe(

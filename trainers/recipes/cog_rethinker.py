@@ -5,8 +5,6 @@ right with help is learnt by supervision under the question alone (``sft``), whi
 ``loss.sft.coef`` is the paper's lambda; its value and the rounds of refill are ours.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 COG_RETHINKER = Recipe(

@@ -7,8 +7,6 @@ parts.rollout=critique_refine:critic=judge``. Without one they come from the pol
 ``critique_refine:critique=simple_gt`` says what is right instead.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 CRITIQUE_GRPO = Recipe(

@@ -4,8 +4,6 @@ Groups that are all right or all wrong are replaced by fresh ones, for nine roun
 code; what is there then trains. The punishment grows over the last fifth of ``max_episode_tokens``. No KL term.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DAPO = Recipe(

@@ -5,8 +5,6 @@ episodes at most: choose them by an evaluation, or with ``--set sampler=difficul
 (buffer 4,096) is left out: the values of the tree are those of verdicts, which no part of the reward reaches.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DEEPSEARCH = Recipe(

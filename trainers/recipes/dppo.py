@@ -5,8 +5,6 @@ advantage; ``--set loss.dppo.divergence=kl`` goes by the binary divergence, with
 groups of a rollout are divided into four optimizer steps.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DPPO = Recipe(

@@ -5,8 +5,6 @@ solved, and the loss is divided by a constant (the budget of an episode) instead
 long wrong answers. Clipping 0.2 on both sides, no KL term.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DR_GRPO = Recipe(

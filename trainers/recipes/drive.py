@@ -5,8 +5,6 @@ second, which are two runs here: ``--set sampler=hard_focus:rates=FOLDER --group
 the pass rates of an evaluation.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DRIVE = Recipe(

@@ -5,8 +5,6 @@ place of a reference model. Token-level mean. The groups of a rollout are divide
 only what the engine computes otherwise is pulled back.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DRO = Recipe(

@@ -4,8 +4,6 @@ The problems must be of several kinds: a mixture, or a file with a field that na
 the more often, the larger its advantages are. Clipping and selection are those of ``grpo``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 DUMP = Recipe(

@@ -4,8 +4,6 @@ Answers of tools are in every rollout, so groups whose rewards are all equal, wh
 weight of the cross-entropy is 0.1; ``--set loss.echo.tools=false`` learns what games and puzzles show too.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ECHO = Recipe(

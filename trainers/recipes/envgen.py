@@ -5,8 +5,6 @@ The paper adapts with a language model, which writes environments, and trains wi
 environments that there are, and trains with GRPO.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ENVGEN = Recipe(

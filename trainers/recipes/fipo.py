@@ -4,8 +4,6 @@ PPO clipped at 0.2 and 0.28, with DAPO's token-level mean and no KL term, each t
 groups of a rollout are divided into four optimizer steps: with one, all weights are 1.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 FIPO = Recipe(

@@ -4,8 +4,6 @@ The components are the environment's return and whether exactly one answer was m
 weigh them with ``advantage.weights``. Groups of equal sums stay, since their components may differ.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GDPO = Recipe(

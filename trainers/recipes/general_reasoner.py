@@ -4,8 +4,6 @@ GRPO on a judge's verdict (``rollout.judge``), less 0.05 for each token by which
 the gold one, up to 10, and -0.5 without an answer. The authors' verifier is a model of 1.5B that they trained for it.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GENERAL_REASONER = Recipe(

@@ -4,8 +4,6 @@ For environments of many turns in which states recur. Groups of 8 and a KL term 
 equal rewards stay, since their turns may differ.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GIGPO = Recipe(

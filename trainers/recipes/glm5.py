@@ -5,8 +5,6 @@ out of (0.8, 1.2) does not train. The advantage is the reward less the group's m
 groups of a rollout are divided into four optimizer steps.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GLM5 = Recipe(

@@ -4,8 +4,6 @@ Log-ratios are clipped token by token at 0.4 on one side each, and averaged over
 same, no KL term. The groups of a rollout are divided into four optimizer steps: with one, all ratios are 1.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GMPO = Recipe(

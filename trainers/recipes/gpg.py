@@ -3,8 +3,6 @@
 No ratio, no clip, no KL term; the mean is over all tokens of the batch.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GPG = Recipe(

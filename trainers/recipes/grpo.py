@@ -6,8 +6,6 @@ keeps their tokens in the mean. The paper takes the mean over each answer first,
 ``--set aggregation=seq_mean --set loss.kl.coef=0.04``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO = Recipe(

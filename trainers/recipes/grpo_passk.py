@@ -4,8 +4,6 @@ Only the best episode of a group has an advantage, by how much it beats the seco
 the best of 4 instead, and ``--set advantage.normalize=true`` divides by the group's deviation, as verl does.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO_PASSK = Recipe(

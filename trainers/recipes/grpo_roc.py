@@ -6,8 +6,6 @@ reinforced less often. The reward depends on the answer alone. Token-level mean,
 ``selector.mode=rank`` selects as the released code does; ``rollout.refill`` replaces groups all right or all wrong.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO_ROC = Recipe(

@@ -5,8 +5,6 @@ Our own, for policies that are to stop making failing calls: of the right episod
 1 (``call_penalty``, NeMo-RL's, added instead of set). The reward is that of the environment.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO_ROC_CLEAN = Recipe(

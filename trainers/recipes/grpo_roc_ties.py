@@ -4,8 +4,6 @@ Our own, for environments that a policy comes to solve: groups that are all righ
 the cleaner episodes of them get the higher advantage (``quality_ties``). All other groups are those of ``grpo_roc``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO_ROC_TIES = Recipe(

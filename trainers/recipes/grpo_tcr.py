@@ -5,8 +5,6 @@ answer and of min(-0.6, -1 + 0.1 (turns - 2) / 2) for a wrong one. 16 episodes o
 turns at most, a limit of 20,480 tokens.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GRPO_TCR = Recipe(

@@ -5,8 +5,6 @@ token: 3e-4 and 4e-4. Every answer weighs the same. The groups of a rollout are 
 the first of them the ratios are no longer 1. Nothing is left out of the mean, and there is no KL term.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GSPO = Recipe(

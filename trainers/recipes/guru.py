@@ -5,8 +5,6 @@ with an error. By default the paper's six domains get what their environments pa
 reward.router.routes='{"math": "return"}'`` says otherwise.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GURU = Recipe(

@@ -4,8 +4,6 @@ Both less the group's mean, with beta 0.1 as in the authors' code. The mean is o
 step. The groups of a rollout are divided into four optimizer steps: with one, it is a policy gradient.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 GVPO = Recipe(

@@ -5,8 +5,6 @@ For environments whose problems have a gold answer. The text that goes before it
 turns still differ. Clipping 0.2 on both sides.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 IGPO = Recipe(

@@ -4,8 +4,6 @@ The weight of the distillation falls from 5e-3 by 5e-5 a step to 1e-3. Name the 
 policy's: ``model.teacher=FOLDER``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 KDRL = Recipe(

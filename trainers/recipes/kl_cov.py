@@ -5,8 +5,6 @@ were; nothing is clipped. Token-level mean. One forward pass more a step. The gr
 optimizer steps: in the first, nothing has moved yet.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 KL_COV = Recipe(

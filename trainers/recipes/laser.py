@@ -4,8 +4,6 @@
 Temperature 0.6, clipping 0.2 and 0.28, a KL term of 1e-3.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 LASER = Recipe(

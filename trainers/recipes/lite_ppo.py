@@ -5,8 +5,6 @@ tokens. The deviation is that of the raw rewards; ``advantage.of=centred`` takes
 can be read too. Clipping 0.2 on both sides, no KL term.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 LITE_PPO = Recipe(

@@ -5,8 +5,6 @@ that bias is gone. Ratios and bounds are GSPO's. ``const_len:length=1`` is the s
 answers. The groups of a rollout are divided into four optimizer steps.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 LUSPO = Recipe(

@@ -5,8 +5,6 @@ mean, no KL term. One forward pass more a step. The groups of a rollout are divi
 trains on rollouts that are up to 256 steps old.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 M2PO = Recipe(

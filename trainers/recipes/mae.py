@@ -5,8 +5,6 @@ round: a proposer, its judge, three solvers and their judges. ``parts.rollout.ju
 that can be given problems grade the solvers in place of the judges.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 MAE = Recipe(

@@ -3,8 +3,6 @@
 Nothing but the advantage differs from ``grpo``. The larger the groups, the closer it comes to the likelihood.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 MAXRL = Recipe(

@@ -4,8 +4,6 @@ Of 16 candidates for each group, those are played whose pass rate, drawn from a 
 paper puts it before GRPO as it is; clipping and selection are those of ``grpo``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 MOPPS = Recipe(

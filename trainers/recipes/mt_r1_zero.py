@@ -4,8 +4,6 @@ GRPO on +1 or -1 for the format and 2 or -1.5 for the metric. For problems whose
 reward.metric_threshold.metric=./mine.py:comet`` takes another metric than BLEU.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 MT_R1_ZERO = Recipe(

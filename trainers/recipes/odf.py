@@ -4,8 +4,6 @@ Online Difficulty Filtering, balanced: groups with a pass rate from 0.2 to 0.8 t
 ones, for nine rounds after the first (the bound of DAPO's released code; the paper plays until the batch is full).
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ODF = Recipe(

@@ -4,8 +4,6 @@ The policy plays, and every token that it wrote is drawn to what the teacher wou
 problem is enough. Name the teacher, whose tokenizer must be the policy's: ``model.teacher=FOLDER``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 OPD = Recipe(

@@ -4,8 +4,6 @@ Correct answers earn 1 to 0.5 and wrong answers -1 to -0.5, depending on their l
 Lengths are in the policy's tokens, up to the paper's 3,584. 6 episodes at temperature 0.7, learning rate 1e-6.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 OPEN_RS = Recipe(

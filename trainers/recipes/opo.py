@@ -3,8 +3,6 @@
 One update a rollout, no clip, no KL term, no entropy bonus; an answer is one action, so its tokens are summed.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 OPO = Recipe(

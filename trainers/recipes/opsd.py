@@ -6,8 +6,6 @@ token is bounded, since tokens of style part most between the two; the paper cli
 vocabulary, and leaves the number open.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 OPSD = Recipe(

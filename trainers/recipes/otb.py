@@ -5,8 +5,6 @@ update a rollout; so there is no ratio, and the loss is divided by a constant. G
 finds, where a mean over the group takes 32: ``--set group_size=4``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 OTB = Recipe(

@@ -5,8 +5,6 @@ four episodes of the policy succeeds from there. Each turn but the last costs fo
 its provers and takes REINFORCE; its effective reward is this sum.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 PAV = Recipe(

@@ -5,8 +5,6 @@ policy sharpens (its values depend on the model: ``hook.temperature_schedule.sta
 with copies of the groups that can teach. The lower bound of their share, 0.3, is SkyRL's.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 POLARIS = Recipe(

@@ -6,8 +6,6 @@ the reference model becomes the policy and the optimizer begins afresh. The leve
 sampler and the hook each take ``steps``, which must be the same.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 POLICY_REFRESH = Recipe(

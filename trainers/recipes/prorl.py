@@ -7,8 +7,6 @@ give the weight of the KL term and the learning rate, and 1e-4 and 2e-6 are this
 doubles: ``--set hook.length_stages.tokens=1+2``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 PRORL = Recipe(

@@ -5,8 +5,6 @@ policy writes between ``<plan>`` and ``</plan>``: ask for it in the environment'
 as the paper does. Episodes without a plan have the first two alone.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 PTA_GRPO = Recipe(

@@ -5,8 +5,6 @@ pass, or of an evaluation (``sampler.rates=FOLDER``; the paper plays 20 episodes
 tool in the paper: ``--set env.max_turns=9``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 R1_CI = Recipe(

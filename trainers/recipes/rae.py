@@ -4,8 +4,6 @@ A role is the task that an environment names on ``reset``. It needs no groups; a
 are summed.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RAE = Recipe(

@@ -3,8 +3,6 @@
 It needs no group: the baseline is that of all episodes of the step. ``reinforce_pp`` divides by the deviation too.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 REINFORCE = Recipe(

@@ -5,8 +5,6 @@ the reward is left out, as rewards are verified; ``--set loss.kl.coef=1e-3 --set
 second form.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 REINFORCE_PP = Recipe(

@@ -5,8 +5,6 @@ clip; the baseline is the mean of the policy's own episodes, and nothing is divi
 ``parts.rollout.file=TRACES`` or from ``Problem.meta``; where a problem has none, all episodes are sampled.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RL_PLUS = Recipe(

@@ -5,8 +5,6 @@ The paper subtracts a KL term from the reward, since its reward is a model's; he
 none. ``--set loss.kl.coef=0.05`` adds one to the loss.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RLOO = Recipe(

@@ -5,8 +5,6 @@ whose rewards deviate less than half as much as usual are replaced. Clipping 0.2
 are texts that no rule compares; the engine must compute log-probabilities of given tokens (``engine=transformers``).
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RLPR = Recipe(

@@ -5,8 +5,6 @@ reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper trai
 is the baseline.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RLSP = Recipe(

@@ -5,8 +5,6 @@ authors do on math). The rollout is divided into four optimizer steps, sampled a
 values of what follows still move. No clipping, no KL term.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 ROVER = Recipe(

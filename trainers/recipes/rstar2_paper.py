@@ -6,8 +6,6 @@ No refill, no KL term. The paper measures before stage 3 what is solved: as a ru
 configs/paper_stage3.toml with ``sampler=unsolved:rates=FOLDER``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RSTAR2_PAPER = Recipe(

@@ -5,8 +5,6 @@ episodes end after 5 turns, a tool's output is cut at 256 characters, evaluation
 It finds tool errors by text, and fails every answer in one turn by its format, which is not done here.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RSTAR2_RELEASED = Recipe(

@@ -5,8 +5,6 @@ a group are told part of the rubric; all train under the question alone. KL to t
 Needs problems with ``meta["rubric"]``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 RUSCARL = Recipe(

@@ -4,8 +4,6 @@ The gradient of a token fades smoothly as its ratio leaves 1, sooner where the a
 weighs the same, no KL term. The groups of a rollout are divided into four optimizer steps: with one, all ratios are 1.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 SAPO = Recipe(

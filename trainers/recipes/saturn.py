@@ -5,8 +5,6 @@ the values of the field ``level``: ``--env rstar2/Saturn-v0 --set 'env.problems=
 {"spec": "saturn:clauses=6"}]}'`` is the ladder of the paper's model of 1.5B parameters.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 SATURN = Recipe(

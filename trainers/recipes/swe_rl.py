@@ -4,8 +4,6 @@ GRPO on the similarity of the policy's changed lines and those of the patch that
 cannot be read. For problems with ``meta["files"]``; see ``reward=diff_similarity``.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 SWE_RL = Recipe(

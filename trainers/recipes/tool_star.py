@@ -5,8 +5,6 @@ two different tools. For answers that are texts: ``--set reward.tool_hierarchy.s
 its own samples, which is not here.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 TOOL_STAR = Recipe(

@@ -5,8 +5,6 @@ answer's log-probabilities are summed, here over a constant that only scales the
 rollout are divided into four optimizer steps; the paper trains offline too.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 TOPR = Recipe(

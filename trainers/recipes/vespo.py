@@ -4,8 +4,6 @@ The weight is a function of the product of an answer's ratios that is 1 at 1 and
 constants. Token-level mean, no KL term. The groups of a rollout are divided into four optimizer steps.
 """
 
-from __future__ import annotations
-
 from ..base import TRAINERS, Recipe
 
 VESPO = Recipe(

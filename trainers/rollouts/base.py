@@ -145,7 +145,7 @@ class OlderWeights:
 
 
 class Rollout:
-    """Base class of rollout parts. A part implements ``__call__``; everything else has a default.
+    """Base class of rollout parts. A part implements ``group`` or ``__call__``; everything else has a default.
 
     A part that learns from step to step also has ``state_dict`` and ``load_state_dict``, and its state goes into
     checkpoints.
@@ -178,7 +178,19 @@ class Rollout:
             size: Number of episodes to play for each start.
             play: Plays them.
         """
-        raise NotImplementedError
+        return await at_once(self.group(start, number, size, play) for number, start in enumerate(starts))
+
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
+        """Return the episodes of one group; by default, all of them are played from start to end in ``manner``.
+
+        Args:
+            start: The start of the group.
+            number: Position of the group among the starts.
+            size: Number of episodes to play.
+            play: Plays them.
+        """
+        members = range(size)
+        return await at_once(play.episode(start, group=number, member=one, manner=self.manner) for one in members)
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
         """Return the positions of episodes that train with the advantage 0 and are not shown to the selector.
@@ -285,17 +297,3 @@ async def at_once(awaitables: Iterable[Awaitable[_T]]) -> list[_T]:
     import asyncio  # here, so that listing parts does not import it
 
     return list(await asyncio.gather(*awaitables))
-
-
-async def play_all(
-    starts: Sequence[Start], size: int, play: Callable[[Start, int, int], Awaitable[Episode]]
-) -> list[list[Episode]]:
-    """Play all episodes of all groups at the same time.
-
-    Args:
-        starts: The starts of the groups.
-        size: Number of episodes of a group.
-        play: Plays an episode, given its start, the position of its group, and its member number.
-    """
-    episodes = await at_once(play(start, group, member) for group, start in enumerate(starts) for member in range(size))
-    return [episodes[at : at + size] for at in range(0, len(episodes), size)]

@@ -6,7 +6,6 @@ Longer than most parts: two critics and three kinds of critiques are published (
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -44,7 +43,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
     critique: Literal["text", "simple", "simple_gt"] = "text"
     critic: Literal["policy", "judge"] = "policy"
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
@@ -55,23 +54,24 @@ class CritiqueRefine(CheckedOptions, Rollout):
                 "critic=judge needs a judge model, and rollout.judge names none: set it "
                 "(rollout.judge=model:url=...,model=NAME), or let the policy write the critiques (critic=policy)."
             )
-        return await at_once(self._group(at, start, size - 1, play) for at, start in enumerate(starts))
+        own = size - 1
 
-    async def _group(self, group: int, start: Start, own: int, play: Play) -> list[Episode]:
         async def tried(member: int) -> tuple[Episode, Episode | None]:
-            first = await play.episode(start, group=group, member=member)
-            text = await self._critique(first, play, group, 2 * own + member) if first.available and first.steps else ""
+            first = await play.episode(start, group=number, member=member)
+            text = (
+                await self._critique(first, play, number, 2 * own + member) if first.available and first.steps else ""
+            )
             shown = (
                 f"{{question}}\n\nAn earlier attempt:\n{answer_of(first)}\n\nA critique of it:\n{text}\n\nTry again."
             )
-            return first, await play.episode(start, group=group, member=own + member, shown=shown) if text else None
+            return first, await play.episode(start, group=number, member=own + member, shown=shown) if text else None
 
         pairs = await at_once(map(tried, range(own)))
         refined = [again for _, again in pairs if again is not None and again.available]
         best = next((one for one in refined if one.correct), None) or max(
             refined, key=lambda one: one.reward, default=None
         )
-        return [*(first for first, _ in pairs), best or await play.episode(start, group=group, member=3 * own)]
+        return [*(first for first, _ in pairs), best or await play.episode(start, group=number, member=3 * own)]
 
     async def _critique(self, episode: Episode, play: Play, group: int, member: int) -> str:
         verdict = f"The attempt is {'right' if episode.correct else 'wrong'}."

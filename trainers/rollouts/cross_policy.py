@@ -12,7 +12,6 @@ and ``engine="vllm-server"`` uses further servers, at ``base_urls``. With other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,8 +23,7 @@ from rstar2_env.core.manner import Manner
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.row import Row
 
-from ..samplers.base import Start
-from .base import ROLLOUTS, OlderWeights, Play, Rollout, play_all
+from .base import ROLLOUTS, OlderWeights, Rollout
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,6 @@ class CrossPolicy(CheckedOptions, Rollout):
     def older_weights(self) -> OlderWeights:
         """See ``Rollout``."""
         return OlderWeights(self.every, tuple(self.base_urls))
-
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
-        """See ``Rollout``."""
-        return await play_all(
-            starts,
-            size,
-            lambda start, group, member: play.episode(start, group=group, member=member, manner=self.manner),
-        )
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
         """See ``Rollout``; an episode with no unmasked token has no row."""

@@ -37,16 +37,14 @@ class Decompose(RemembersSolved):
     attempts: int = option(4, least=1)
     examples: int = option(2, least=0)
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
-        return await at_once(self._group(at, start, size, play) for at, start in enumerate(starts))
 
-    async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
         async def tried(first: int, shown: Sequence[str]) -> list[Episode]:
-            played = (play.episode(start, group=group, member=first + at, shown=one) for at, one in enumerate(shown))
+            played = (play.episode(start, group=number, member=first + at, shown=one) for at, one in enumerate(shown))
             return [one for one in await at_once(played) if one.available and one.policy_tokens]
 
-        sampled = await at_once(play.episode(start, group=group, member=member) for member in range(size))
+        sampled = await at_once(play.episode(start, group=number, member=member) for member in range(size))
         wrong = [one for one in sampled if one.available and one.steps]
         if not wrong or any(one.correct for one in wrong):
             return list(sampled)

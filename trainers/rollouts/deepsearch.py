@@ -69,14 +69,11 @@ class DeepSearch(CheckedOptions, Rollout):
         """See ``Rollout``."""
         return Manner(chunk=self.chunk)
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
-        groups = []
-        for number, start in enumerate(starts):
-            trace = self._traces.get(start.problem_id) if size > 1 else None
-            search = _Search(self, number, start, size, play)
-            groups.append(search.grow() if trace is None else search.reuse(trace))
-        return await at_once(groups)
+        trace = self._traces.get(start.problem_id) if size > 1 else None
+        search = _Search(self, number, start, size, play)
+        return await (search.grow() if trace is None else search.reuse(trace))
 
     def report(self, group: Sequence[Episode]) -> dict[str, Any] | None:
         """See ``Rollout``: the pass rate of a problem, and a right episode if it is hard."""

@@ -78,10 +78,6 @@ class EntropyBranching(CheckedOptions, Rollout):
         """See ``Rollout``."""
         return Manner(candidates=self.candidates, measured_tokens=self.tokens)
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
-        """See ``Rollout``."""
-        return await at_once(self._group(number, one, size, play) for number, one in enumerate(starts))
-
     def chance(self, episode: Episode, turn: int) -> float:
         """Return P after a turn that is not the last, from 0 to 1.
 
@@ -93,16 +89,18 @@ class EntropyBranching(CheckedOptions, Rollout):
         change = 0.0 if first is None or this is None else this - first
         return min(1.0, max(0.0, self.probability + self.weight * change))
 
-    async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
+        """See ``Rollout``."""
+
         async def fresh(members: range) -> list[Episode]:
-            playing = (play.episode(start, group=group, member=one, manner=self.manner) for one in members)
+            playing = (play.episode(start, group=number, member=one, manner=self.manner) for one in members)
             return await at_once(playing)
 
         initial = min(size, self.initial or -(-size // 2))
         paths = [_Path(episode, (member,)) for member, episode in enumerate(await fresh(range(initial)))]
         turn = 0
         while len(paths) < size and any(_has_next(path.episode, turn) for path in paths):
-            wanted = self._wanted(group, paths, turn, size - len(paths), play)
+            wanted = self._wanted(number, paths, turn, size - len(paths), play)
             for one in await at_once(self._branches(path, turn, count, play) for path, count in wanted):
                 paths += one
             turn += 1

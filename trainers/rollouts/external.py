@@ -10,7 +10,6 @@ demonstrations and finds those of a problem.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,27 +51,24 @@ class External(CheckedOptions, Rollout):
         super().__post_init__()
         self._traces  # noqa: B018 - so that an invalid file is an error before anything is played
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
         if size <= self.count:
             raise ConfigurationError(
                 f"external adds {self.count} demonstrations to each group of {size}: play more episodes of each."
             )
-        return await at_once(self._group(at, start, size, play) for at, start in enumerate(starts))
-
-    async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
         own = size - self.count
-        sampled = await at_once(play.episode(start, group=group, member=member) for member in range(own))
+        sampled = await at_once(play.episode(start, group=number, member=member) for member in range(own))
         problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
         known = self._demonstrations(problem_id, play)
 
-        async def joined(number: int) -> Episode:
+        async def joined(at: int) -> Episode:
             if known:
-                turns = known[(play.step + number) % len(known)]
-                given = await play.given(start, turns, group=group, member=own + number)
+                turns = known[(play.step + at) % len(known)]
+                given = await play.given(start, turns, group=number, member=own + at)
                 if given.available:
                     return given
-            return await play.episode(start, group=group, member=size + number)
+            return await play.episode(start, group=number, member=size + at)
 
         return [*sampled, *await at_once(map(joined, range(self.count)))]
 

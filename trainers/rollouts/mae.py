@@ -5,9 +5,9 @@ The prompts of the roles are in ``roles``. Longer than most parts: it has three 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
+from ..record.saved_state import SavedState
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, Rollout, at_once
 from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged
@@ -24,7 +25,7 @@ _UNJUDGED = "Its judge was not available."
 
 
 @dataclass
-class Mae(CheckedOptions, Rollout):
+class Mae(CheckedOptions, SavedState, Rollout):
     """Lets one policy propose, solve and judge problems (Multi-Agent Evolve, arXiv 2510.23595).
 
     A group consists of rounds of 2 + 2n episodes: a proposer sees a reference problem and proposes another one; a judge
@@ -48,6 +49,7 @@ class Mae(CheckedOptions, Rollout):
         capacity: Maximum number of good problems that are remembered; the oldest are dropped.
     """
 
+    saved: ClassVar[tuple[str, ...]] = ("_good",)
     staged: ClassVar[str] = "what some roles write is the task of the others"
     solvers: int = option(3, least=1)
     judge: Literal["policy", "environment"] = "policy"
@@ -56,13 +58,12 @@ class Mae(CheckedOptions, Rollout):
     capacity: int = option(1024, least=1)
     _good: list[str] = field(init=False, repr=False, default_factory=list)
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError("mae plays several roles in a group: play at least 2 episodes of each.")
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
-        tables = [_Table(self, start, at, size, solvers, play) for at, start in enumerate(starts)]
-        return await at_once(table.group() for table in tables)
+        return await _Table(self, start, number, size, solvers, play).group()
 
     def reference(self, start: Start, play: Play, number: int) -> str:
         """Return a proposer's reference: the environment's problem or an earlier good one; empty for none."""
@@ -80,14 +81,6 @@ class Mae(CheckedOptions, Rollout):
     def update(self, reports: Sequence[list[str]]) -> None:
         """See ``Rollout``."""
         self._good = [*self._good, *(question for own in reports for question in own)][-self.capacity :]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the good problems."""
-        return {"good": list(self._good)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
-        self._good = [str(question) for question in state["good"]]
 
 
 @dataclass(frozen=True, slots=True)

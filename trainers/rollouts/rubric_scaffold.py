@@ -6,7 +6,6 @@ Longer than most parts: it has the schedule of the scaffold and reads rubrics.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.options.rules import FromRun
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play, Rollout, play_all
+from .base import ROLLOUTS, Play, Rollout, at_once
 
 
 @dataclass(frozen=True)
@@ -54,26 +53,21 @@ class RubricScaffold(CheckedOptions, Rollout):
         left = 0.0 if late > 700 else 1 / (1 + math.exp(late))
         return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]
 
-    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+    async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
-        shares = self.shares(size, play.step)
+        items, shares = _rubric(start, play), self.shares(size, play.step)
 
-        def prompt(start: Start, member: int) -> str | None:
+        def prompt(member: int) -> str | None:
             # The same draw on any number of processes, unlike play.rng.
             rng = np.random.default_rng([start.seed, play.step, member])
-            items = _rubric(start, play)
             shown = sorted(rng.choice(len(items), round(len(items) * shares[member]), replace=False).tolist())
             points = "".join(f"\n- {items[at]}" for at in shown)
             return (
                 f"{{question}}\n\nThe answer will be judged by these points, among others:{points}" if shown else None
             )
 
-        texts = [[prompt(start, member) for member in range(size)] for start in starts]
-        return await play_all(
-            starts,
-            size,
-            lambda start, group, member: play.episode(start, group=group, member=member, shown=texts[group][member]),
-        )
+        texts = enumerate(map(prompt, range(size)))
+        return await at_once(play.episode(start, group=number, member=at, shown=shown) for at, shown in texts)
 
 
 def _rubric(start: Start, play: Play) -> list[str]:

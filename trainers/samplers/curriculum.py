@@ -6,17 +6,18 @@ of the level, which costs nothing. Longer than most parts, since it reports figu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class Curriculum:
+class Curriculum(SavedState):
     """Levels in order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
     It starts with the easiest level and never goes back. Use it for instances of known difficulty:
@@ -37,6 +38,8 @@ class Curriculum:
         ConfigurationError: There are fewer than two levels.
     """
 
+    saved = ("_kinds", "_level", "_latest")
+
     @checked
     def __init__(
         self,
@@ -51,7 +54,7 @@ class Curriculum:
         self._kinds = Kinds(problems, by, order, seed=seed)
         self._above, self._window = above, window
         self._level = 0
-        self._latest: list[tuple[int, int]] = []
+        self._latest: list[list[int]] = []
 
     @property
     def level(self) -> str:
@@ -65,7 +68,7 @@ class Curriculum:
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Move to the next level if enough of the current one is solved."""
         own = [one for one in outcomes if one.start.kind == self.level and one.episodes]
-        self._latest = [*self._latest, *((one.successes, one.episodes) for one in own)][-self._window :]
+        self._latest = [*self._latest, *([one.successes, one.episodes] for one in own)][-self._window :]
         if len(self._latest) < self._window or self._level == len(self._kinds.names) - 1:
             return
         right, played = map(sum, zip(*self._latest, strict=True))
@@ -76,17 +79,6 @@ class Curriculum:
         """See ``Tells``."""
         shares = {f"share/{name}": float(name == self.level) for name in self._kinds.names}
         return {"level": self._level + 1.0, **shares}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        latest = [list(one) for one in self._latest]
-        return {"kinds": self._kinds.state_dict(), "level": self._level, "latest": latest}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._kinds.load_state_dict(state["kinds"])
-        self._level = int(state["level"])
-        self._latest = [(int(right), int(played)) for right, played in state["latest"]]
 
 
 SAMPLERS.register("curriculum", Curriculum)

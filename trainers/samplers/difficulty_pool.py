@@ -14,6 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
@@ -21,7 +22,7 @@ from .rates import Rates
 Weight = Annotated[float, Rule(least=0)]
 
 
-class DifficultyPool:
+class DifficultyPool(SavedState):
     """Draws problems by the weight of their pool, which their last group determines (prime-rl's ``difficulty_pool``).
 
     A problem is in the hard pool if the mean reward of its last group was at most ``normal_from``, in the normal pool
@@ -42,6 +43,8 @@ class DifficultyPool:
     Raises:
         ConfigurationError: The environment has no problems to choose from, or the bounds or weights are not valid.
     """
+
+    saved = ("_list", "_rates")
 
     @checked
     def __init__(
@@ -88,14 +91,9 @@ class DifficultyPool:
         hard, normal, easy = np.bincount(np.searchsorted(self._bounds, rates), minlength=3).tolist()
         return {"hard": hard, "normal": normal, "easy": easy, "unseen": float(len(self._list) - len(rates))}
 
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {"list": self._list.state_dict(), "rates": self._rates.state_dict()}
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See ``Sampler``."""
-        self._list.load_state_dict(state["list"])
-        self._rates.load_state_dict(state["rates"])
+        super().load_state_dict(state)
         self._weigh(self._list.place)
 
     def _weigh(self, names: Iterable[str]) -> None:

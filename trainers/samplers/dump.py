@@ -6,20 +6,20 @@ Longer than most parts, since it reports figures and has a state for checkpoints
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class Dump:
+class Dump(SavedState):
     """A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
 
     The value of a kind is the mean absolute advantage of its latest groups. A start has kind i with probability P_i:
@@ -42,6 +42,8 @@ class Dump:
         ConfigurationError: There are fewer than two kinds of problems.
     """
 
+    saved = ("_kinds", "_drawn", "_counts", "_sizes")
+
     @checked
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Dump:
         self._window, self._temperature = window, temperature
         self._drawn = 0
         self._counts = dict.fromkeys(self._kinds.names, 0)
-        self._sizes = {name: deque[float](maxlen=window) for name in self._kinds.names}
+        self._sizes: dict[str, list[float]] = {name: [] for name in self._kinds.names}
 
     @property
     def shares(self) -> dict[str, float]:
@@ -83,27 +85,13 @@ class Dump:
         """Update the mean absolute advantage of each kind."""
         for outcome in outcomes:
             if outcome.episodes and outcome.start.kind in self._counts:
-                self._counts[outcome.start.kind] += 1
-                self._sizes[outcome.start.kind].append(outcome.advantage)
+                kind = outcome.start.kind
+                self._counts[kind] += 1
+                self._sizes[kind] = [*self._sizes[kind], outcome.advantage][-self._window :]
 
     def figures(self) -> dict[str, float]:
         """See ``Tells``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {
-            "kinds": self._kinds.state_dict(),
-            "drawn": self._drawn,
-            "counts": dict(self._counts),
-            "sizes": {name: list(sizes) for name, sizes in self._sizes.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._kinds.load_state_dict(state["kinds"])
-        self._drawn, self._counts = int(state["drawn"]), dict(state["counts"])
-        self._sizes = {name: deque(sizes, self._window) for name, sizes in state["sizes"].items()}
 
 
 SAMPLERS.register("dump", Dump)

@@ -7,20 +7,19 @@ it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
 
-class HardFocus:
+class HardFocus(SavedState):
     """Uniform over all problems at first, then over a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
     Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
@@ -41,6 +40,8 @@ class HardFocus:
     Raises:
         ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
+
+    saved = ("_list", "_rates", "_steps", "_focused", "_hardest")
 
     @checked
     def __init__(
@@ -72,15 +73,11 @@ class HardFocus:
 
     def draw(self, n: int) -> list[Start]:
         """See ``Sampler``."""
-        allowed = np.zeros(len(self._list), dtype=bool)
-        allowed[self._hardest] = True
-        return [self._list.start(self._list.next(allowed)) for _ in range(n)]
+        return self._list.draw(n, self._hardest)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Record the results, and narrow the set when it is due."""
-        for outcome in outcomes:
-            if outcome.start.problem_id in self._list.place:
-                self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+        self._rates.observe(outcomes, self._list.place)
         self._steps += 1
         if self._focused < 0:
             over = self._list.passes > 0 if self._after is None else self._steps >= self._after
@@ -92,23 +89,6 @@ class HardFocus:
     def figures(self) -> dict[str, float]:
         """See ``Tells``."""
         return {"problems": float(len(self._hardest))}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {
-            "list": self._list.state_dict(),
-            "rates": self._rates.state_dict(),
-            "steps": self._steps,
-            "focused": self._focused,
-            "hardest": self._hardest,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._list.load_state_dict(state["list"])
-        self._rates.load_state_dict(state["rates"])
-        self._steps, self._focused = int(state["steps"]), int(state["focused"])
-        self._hardest = list(state["hardest"])
 
     def _narrow(self) -> None:
         """Keep the hardest of the remaining problems; a problem that was never played counts as solved."""

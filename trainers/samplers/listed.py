@@ -6,25 +6,21 @@ sampler allows. Not covered: deciding which problems are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import Start
-
-Allowed = NDArray[np.bool_]
-"""Returns which problems of the list may be drawn."""
 
 _TRIES = 20
 """Draws from an unlimited source for each problem of the list; families with few instances repeat themselves."""
 
 
-class Listed:
+class Listed(SavedState):
     """Problems in a fixed order, drawn in shuffled passes; problems that are not allowed are skipped.
 
     Args:
@@ -41,6 +37,8 @@ class Listed:
     Raises:
         ConfigurationError: There are no problems, or none with an id.
     """
+
+    saved = ("_cursor", "drawn")
 
     def __init__(self, ids: Sequence[str] | None, problems: ProblemSource | None, pool: int, seed: int) -> None:
         self.ids = _chosen(problems, pool, seed) if ids is None else list(ids)
@@ -60,14 +58,13 @@ class Listed:
         """Number of completed passes."""
         return self._cursor // len(self.ids)
 
-    def next(self, allowed: Allowed | None = None) -> int:
-        """Return the position of the next allowed problem of the pass; if none is allowed, of the next problem."""
-        if allowed is None or not allowed.any():
-            return self._step()
-        place = self._step()
-        while not allowed[place]:
-            place = self._step()
-        return place
+    def draw(self, n: int, allowed: Collection[int]) -> list[Start]:
+        """Return starts at the next ``n`` problems of the passes whose positions are allowed; if none is, at any."""
+        within, found = set(allowed), list[Start]()
+        while len(found) < n:
+            if (place := self.next()) in within or not within:
+                found.append(self.start(place))
+        return found
 
     def start(self, place: int) -> Start:
         """Return a start at a problem, with a seed that no other start has."""
@@ -75,15 +72,8 @@ class Listed:
         word = np.random.SeedSequence([self._seed, self.drawn, 2]).generate_state(1, np.uint64)[0]
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})
 
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {"cursor": self._cursor, "drawn": self.drawn}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._cursor, self.drawn = int(state["cursor"]), int(state["drawn"])
-
-    def _step(self) -> int:
+    def next(self) -> int:
+        """Return the position of the next problem of the pass; a new pass starts at the end."""
         number, within = divmod(self._cursor, len(self.ids))
         self._cursor += 1
         if self._pass[0] != number:

@@ -5,8 +5,8 @@ Longer than most parts, since it reports figures and has a state for checkpoints
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.core.options.rules import FromRun
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
@@ -22,7 +23,7 @@ from .rates import Rates
 Share = Annotated[float, Rule(least=0, most=1)]
 
 
-class Mopps:
+class Mopps(SavedState):
     """Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
 
     The pass rate of a problem has a posterior Beta(alpha, beta), initially Beta(1, 1). For a step of B groups, the next
@@ -55,6 +56,8 @@ class Mopps:
         ConfigurationError: The environment has no problems to choose from, ``rates`` is not an evaluation of them, or
             ``low`` is above ``high``.
     """
+
+    saved = ("_list", "alpha", "beta", "_round", "_order", "_taken")
 
     @checked
     def __init__(
@@ -109,23 +112,6 @@ class Mopps:
     def figures(self) -> dict[str, float]:
         """See ``Tells``."""
         return {"expected": float(np.mean(self.alpha / (self.alpha + self.beta)))}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {
-            "list": self._list.state_dict(),
-            "alpha": self.alpha.tolist(),
-            "beta": self.beta.tolist(),
-            "round": self._round,
-            "order": self._order,
-            "taken": self._taken,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._list.load_state_dict(state["list"])
-        self.alpha, self.beta = np.array(state["alpha"]), np.array(state["beta"])
-        self._round, self._order, self._taken = int(state["round"]), list(state["order"]), int(state["taken"])
 
     def _next(self) -> int:
         if self._taken == len(self._order):

@@ -5,14 +5,14 @@ Longer than most parts, since it reports figures and has a state for checkpoints
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
@@ -23,7 +23,7 @@ def potential(rate: float) -> float:
     return 4 * rate * (1 - rate)
 
 
-class Potential:
+class Potential(SavedState):
     """Stages that add problems of decreasing potential, 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
@@ -43,6 +43,8 @@ class Potential:
     Raises:
         ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
+
+    saved = ("_list", "_rates", "_stage", "_observed", "_drawn", "_order")
 
     @checked
     def __init__(
@@ -76,18 +78,14 @@ class Potential:
 
     def draw(self, n: int) -> list[Start]:
         """See ``Sampler``."""
-        allowed = np.zeros(len(self._list), dtype=bool)
-        allowed[self._order[: self._size()]] = True
         self._drawn += n
-        return [self._list.start(self._list.next(allowed)) for _ in range(n)]
+        return self._list.draw(n, self._order[: self._size()])
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Measure, or count the steps of the stage."""
         self._observed += 1
         if self._stage == 0:
-            for outcome in outcomes:
-                if outcome.start.problem_id in self._list.place:
-                    self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+            self._rates.observe(outcomes, self._list.place)
             over = self._drawn >= len(self._list)
         else:
             over = self._drawn >= self._size() if self._steps is None else self._observed >= self._steps
@@ -100,24 +98,6 @@ class Potential:
         """See ``Tells``."""
         return {"stage": float(self._stage), "problems": float(self._size())}
 
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {
-            "list": self._list.state_dict(),
-            "rates": {} if self._stage else self._rates.state_dict(),
-            "order": self._order if self._stage else [],
-            "stage": self._stage,
-            "observed": self._observed,
-            "drawn": self._drawn,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._list.load_state_dict(state["list"])
-        self._rates.load_state_dict(state["rates"])
-        self._stage, self._observed, self._drawn = (int(state[name]) for name in ("stage", "observed", "drawn"))
-        self._order = list(state["order"]) or list(range(len(self._list)))
-
     def _size(self) -> int:
         """Return the number of problems in the stage, including those of earlier stages."""
         return len(self._list) if self._stage == 0 else -(-len(self._list) * self._stage // self._stages)
@@ -125,6 +105,7 @@ class Potential:
     def _ordered(self) -> list[int]:
         """Return all problems by decreasing potential; a problem that was never measured has potential 0."""
         rates = [self._rates.of(name) for name in self._list.ids]
+        self._rates = Rates()  # each later stage keeps this order
         sizes = np.array([-1.0 if rate is None else potential(rate) for rate in rates])
         return [int(place) for place in np.argsort(-sizes, kind="stable")]
 

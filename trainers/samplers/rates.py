@@ -6,11 +6,13 @@ sampler uses the rates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
+
+from .base import GroupResult
 
 
 class Rates:
@@ -33,12 +35,18 @@ class Rates:
         while sum(count for _, count in groups[1:]) >= self._least:
             del groups[0]
 
+    def observe(self, outcomes: Sequence[GroupResult], known: Collection[str]) -> None:
+        """Add the successes of the groups whose problem is known."""
+        for outcome in outcomes:
+            if outcome.start.problem_id in known:
+                self.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+
     def episodes(self, problem_id: str) -> int:
         """Return the number of episodes in the mean."""
         return sum(count for _, count in self._known.get(problem_id, ()))
 
     def of(self, problem_id: str) -> float | None:
-        """The mean; ``None`` of a problem that was never seen."""
+        """Return the mean; ``None`` for a problem that was never seen."""
         episodes = self.episodes(problem_id)
         return sum(total for total, _ in self._known[problem_id]) / episodes if episodes else None
 

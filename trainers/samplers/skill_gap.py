@@ -7,17 +7,18 @@ reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class SkillGap:
+class SkillGap(SavedState):
     """Draws kinds of problems in proportion to their failures, in cycles (EnvGen, arXiv 2403.12014).
 
     The share of a kind in the next cycle is proportional to 1 - success rate in the last cycle in which it was played;
@@ -36,6 +37,8 @@ class SkillGap:
     Raises:
         ConfigurationError: There are fewer than two kinds of problems.
     """
+
+    saved = ("_kinds", "_drawn", "_steps", "_success", "_seen")
 
     @checked
     def __init__(
@@ -83,23 +86,6 @@ class SkillGap:
     def figures(self) -> dict[str, float]:
         """See ``Tells``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {
-            "kinds": self._kinds.state_dict(),
-            "drawn": self._drawn,
-            "steps": self._steps,
-            "success": dict(self._success),
-            "seen": {name: list(seen) for name, seen in self._seen.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._kinds.load_state_dict(state["kinds"])
-        self._drawn, self._steps = int(state["drawn"]), int(state["steps"])
-        self._success = dict(state["success"])
-        self._seen = {name: list(seen) for name, seen in state["seen"].items()}
 
 
 SAMPLERS.register("skill_gap", SkillGap)

@@ -7,13 +7,14 @@ figures and has a state for checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 from .rates import Rates
@@ -22,7 +23,7 @@ _REDRAWS = 20
 """Maximum number of draws to find a problem that is not too easy."""
 
 
-class Stages:
+class Stages(SavedState):
     """One kind of problem after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
     Use it to train domains one after the other. The last stage lasts until the end of the run.
@@ -40,6 +41,8 @@ class Stages:
     Raises:
         ConfigurationError: There are fewer than two kinds of problems, or ``steps`` does not match the stages.
     """
+
+    saved = ("_kinds", "_steps", "_rates")
 
     @checked
     def __init__(
@@ -89,16 +92,6 @@ class Stages:
         """See ``Tells``."""
         shares = {f"share/{name}": float(name == self.kind) for name in self._kinds.names}
         return {"stage": self.stage + 1.0, **shares}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {"kinds": self._kinds.state_dict(), "steps": self._steps, "rates": self._rates.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._kinds.load_state_dict(state["kinds"])
-        self._steps = int(state["steps"])
-        self._rates.load_state_dict(state["rates"])
 
     def _next(self) -> Start:
         start = self._kinds.draw(self.kind)

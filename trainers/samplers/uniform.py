@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seed, checked
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 
 
-class Uniform:
+class Uniform(SavedState):
     """Draws the problems in repeated passes, each in a new random order, and gives every group a new seed.
 
     The draw at position ``n`` depends only on the seed and ``n``, so no problem repeats within a pass, independently of
@@ -26,6 +27,8 @@ class Uniform:
     Raises:
         ConfigurationError: The list of problems is empty, or the seed is negative.
     """
+
+    saved = ("_cursor",)
 
     @checked
     def __init__(self, ids: Sequence[str] | None = None, seed: Seed = 0) -> None:
@@ -43,14 +46,6 @@ class Uniform:
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Do nothing: the draws do not depend on results."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        return {"cursor": self._cursor}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._cursor = int(state["cursor"])
 
     def _seed_at(self, position: int) -> int:
         word = np.random.SeedSequence([self._seed, position]).generate_state(1, np.uint64)[0]

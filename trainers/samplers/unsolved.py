@@ -7,20 +7,18 @@ Longer than most parts, since it reports figures and has a state for checkpoints
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from rstar2_env.core.options.declare import Count, Seed, checked
 from rstar2_env.problems import ProblemSource
 
+from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates
 
 
-class Unsolved:
+class Unsolved(SavedState):
     """Uniform over the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3, stage 3).
 
     The paper plays 8 episodes of every problem once, between two stages: measure them with ``rstar2 eval`` and pass the
@@ -40,6 +38,8 @@ class Unsolved:
         ConfigurationError: The environment has no problems to choose from, or ``rates`` is not an evaluation of them.
     """
 
+    saved = ("_list", "_steps", "_solved", "_rates")
+
     @checked
     def __init__(
         self,
@@ -58,7 +58,8 @@ class Unsolved:
         self._solved: list[int] = []
         if rates:
             self._rates.read(rates, self._list.place)
-            self._solved, self._after = self._found(), 0
+            self._exclude()
+            self._after = 0
 
     @property
     def left(self) -> int:
@@ -67,42 +68,28 @@ class Unsolved:
 
     def draw(self, n: int) -> list[Start]:
         """See ``Sampler``."""
-        allowed = np.ones(len(self._list), dtype=bool)
-        allowed[self._solved] = False
-        return [self._list.start(self._list.next(allowed)) for _ in range(n)]
+        return self._list.draw(n, set(range(len(self._list))).difference(self._solved))
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Record results until problems are excluded."""
         self._steps += 1
         if self._steps > self._after:
             return
-        for outcome in outcomes:
-            if outcome.start.problem_id in self._list.place:
-                self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+        self._rates.observe(outcomes, self._list.place)
         if self._steps == self._after:
-            self._solved = self._found()
+            self._exclude()
 
     def figures(self) -> dict[str, float]:
         """See ``Tells``."""
         return {"problems": float(self.left)}
 
-    def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
-        rates = {} if self._steps >= self._after else self._rates.state_dict()
-        return {"list": self._list.state_dict(), "steps": self._steps, "solved": self._solved, "rates": rates}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
-        self._list.load_state_dict(state["list"])
-        self._rates.load_state_dict(state["rates"])
-        self._steps, self._solved = int(state["steps"]), list(state["solved"])
-
-    def _found(self) -> list[int]:
-        return [
+    def _exclude(self) -> None:
+        self._solved = [
             place
             for name, place in self._list.place.items()
             if self._rates.of(name) == 1.0 and self._rates.episodes(name) >= self._episodes
         ]
+        self._rates = Rates()  # problems are excluded only once
 
 
 SAMPLERS.register("unsolved", Unsolved)

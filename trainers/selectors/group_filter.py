@@ -10,7 +10,6 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 
-from .base import Reasons, Weighs, plain_reasons
 from .wrapped import WrappedSelector
 
 
@@ -41,14 +40,12 @@ class GroupFilter(WrappedSelector):
         """See ``Reasons``."""
         if not self._lets(group):
             return {at: self.word if episode.available else episode.end for at, episode in enumerate(group)}
-        if isinstance(self._inner, Reasons):
-            return self._inner.reasons(group, keep, chosen)
-        return plain_reasons(group, chosen, "unselected")
+        return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
         """See ``Weighs``: the numbers of the filter and, for a group that passes, of the other selector."""
         counted = [episode for episode in group if episode.available]
-        inner = self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) and self.passes(counted) else {}
+        inner = super().weighed(group, keep) if self.passes(counted) else {}
         own = self.looks_at(counted)
         return {at: {**inner.get(at, {}), **own} for at, episode in enumerate(group) if episode.available}
 

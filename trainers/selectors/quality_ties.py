@@ -10,7 +10,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 
-from .base import SELECTORS, Reasons, Weighs, all_equal, plain_reasons
+from .base import SELECTORS, all_equal, plain_reasons
 from .resample_on_correct import penalties, penalty
 from .wrapped import WrappedSelector
 
@@ -53,15 +53,13 @@ class QualityTieSelector(WrappedSelector):
         """See ``Reasons``: in an all-correct group, episodes with an intermediate ``penalty`` are excluded."""
         if tied([episode for episode in group if episode.available]):
             return plain_reasons(group, chosen, "penalty")
-        if isinstance(self._inner, Reasons):
-            return self._inner.reasons(group, keep, chosen)
-        return plain_reasons(group, chosen, "unselected")
+        return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
         """See ``Weighs``: for an all-correct group, the penalty with its parts."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
-            return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
+            return super().weighed(group, keep)
         return {at: penalties(one) for at, one in usable.items()}
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.core.episode import Group
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.parts import make_inner
 
 from ..samplers.base import GroupResult
-from .base import SELECTORS, AdaptsToResults, Selector
+from .base import SELECTORS, AdaptsToResults, Reasons, Selector, Weighs, plain_reasons
 
 
 @dataclass
@@ -33,6 +34,16 @@ class WrappedSelector(CheckedOptions):
         """
         super().__post_init__()
         self._inner = make_inner(SELECTORS, self.of)
+
+    def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
+        """See ``Reasons``; here, the reasons of the other selector."""
+        if isinstance(self._inner, Reasons):
+            return self._inner.reasons(group, keep, chosen)
+        return plain_reasons(group, chosen, "unselected")
+
+    def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
+        """See ``Weighs``; here, the numbers of the other selector."""
+        return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """See ``AdaptsToResults``."""

@@ -15,7 +15,7 @@ class Meeting:
         self.begun, self.expected = [], expected
         self.all_here = asyncio.Event()
 
-    async def episode(self, start, *, group, member):
+    async def episode(self, start, *, group, member, manner):
         self.begun.append((group, member))
         if len(self.begun) == self.expected:
             self.all_here.set()

@@ -1,0 +1,39 @@
+"""``SavedState``: base of parts whose state in a checkpoint is the value of some of their attributes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+class SavedState:
+    """A part with a state in checkpoints; a subclass names the attributes in ``saved``.
+
+    The value of such an attribute is JSON-compatible, a NumPy array, or an object with a state of its own. The keys of
+    the state are the names without their leading underscore.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ()
+    """Names of the attributes that are saved."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the values of the saved attributes, as JSON-compatible copies."""
+        return {name.removeprefix("_"): _plain(getattr(self, name)) for name in self.saved}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state that ``state_dict`` returned."""
+        for name in self.saved:
+            own, value = getattr(self, name), state[name.removeprefix("_")]
+            if hasattr(own, "load_state_dict"):
+                own.load_state_dict(value)
+            else:
+                setattr(self, name, np.array(value) if isinstance(own, np.ndarray) else copy.deepcopy(value))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "state_dict"):
+        return value.state_dict()
+    return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
