@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.saved_state import SavedState
 
 from ..ranks import Ranks
-from ..record.saved_state import SavedState
 from .base import ADVANTAGES, Advantages, sums_by_task
 
 

@@ -7,13 +7,14 @@ covered: the options of each stage and their references (``plan``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.files.config_file import read_mapping
-from rstar2_env.core.options.declare import Count, Seed, call_with_options
+from rstar2_env.core.options.declare import Count, Seed, call_with_options, typed_options
 from rstar2_env.core.options.rules import did_you_mean
 
 from ..hooks.criterion import Criterion, read_criterion
@@ -77,7 +78,7 @@ class Pipeline:
     name: str
     summary: str = ""
     paper: str = ""
-    seed: int = 0
+    seed: Seed = 0
     machine: Machine = field(default_factory=Machine)
     items: tuple[StageSpec | Rounds, ...] = ()
 
@@ -123,7 +124,7 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     over = dict(settings or {})
     top: dict[str, Any] = {name: over.pop(name) for name in ("seed", "machine") if name in over}
     items = tuple(_item(str(name), one, defaults, over, str(file)) for name, one in written.items())
-    made = Pipeline(file, "", items=items)
+    made = Pipeline(file, file.stem, items=items)
     names = [one.name for one in made.stages()] + [item.name for item in items if isinstance(item, Rounds)]
     for name in names:
         if names.count(name) > 1:
@@ -132,27 +133,9 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
         name = next(iter(over))
         near = did_you_mean(name, names)
         raise ConfigurationError(f"{file} has no stage {name!r} to set an option of.{near} It has: {', '.join(names)}.")
-    about: dict[str, Any] = {
-        name: found[name] for name in ("name", "summary", "paper", "seed", "machine") if name in found
-    }
-    together = merged({"name": file.stem, **about}, top)
-    read: Pipeline = _told(
-        str(file), lambda: call_with_options("pipeline", _pipeline, {**together, "file": file, "items": items})
-    )
-    return read
-
-
-def _pipeline(
-    *,
-    file: Path,
-    items: tuple[Any, ...],
-    name: str,
-    summary: str = "",
-    paper: str = "",
-    seed: Seed = 0,
-    machine: Machine | None = None,
-) -> Pipeline:
-    return Pipeline(file, name, summary, paper, seed, machine or Machine(), items)
+    about = {name: found[name] for name in ("name", "summary", "paper", "seed", "machine") if name in found}
+    with _naming(str(file)):
+        return replace(made, **typed_options("pipeline", Pipeline, merged(about, top)))
 
 
 def _item(
@@ -192,7 +175,8 @@ def _rounds(
         raise ConfigurationError(f'{where}: "stages" must be a mapping of names to the stages of a round.')
     if "rounds" not in written:
         raise ConfigurationError(f'{where}: "rounds" says how often its stages are repeated, at most.')
-    times = _told(where, lambda: call_with_options("rounds", _times, {"rounds": written["rounds"]}))
+    with _naming(where):
+        times: int = call_with_options("rounds", _times, {"rounds": written["rounds"]})
     stages = []
     for inside, one in inner.items():
         stage = _item(str(inside), one, defaults, settings, file)
@@ -201,7 +185,8 @@ def _rounds(
         stages.append(stage)
     if written.get("until") is None:
         return Rounds(name, times, tuple(stages))
-    criterion = _told(f"{where}, field 'until'", lambda: read_criterion(str(written["until"])))
+    with _naming(f"{where}, field 'until'"):
+        criterion = read_criterion(str(written["until"]))
     of, dot, figure = criterion.figure.partition(".")
     if not dot or of not in [one.name for one in stages]:
         known = ", ".join(one.name for one in stages)
@@ -224,10 +209,8 @@ def _settings(settings: dict[str, Any], name: str, where: str) -> Mapping[str, A
 
 
 def _kind(kind: str, where: str) -> None:
-    try:
+    with _naming(f"{where}, field 'kind'"):
         STAGES.get(kind)
-    except Rstar2Error as error:
-        raise ConfigurationError(f"{where}, field 'kind': {error}") from error
 
 
 def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str, what: str) -> None:
@@ -237,10 +220,12 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
             raise ConfigurationError(f"{where}: unknown field {name!r}.{near} {what} has: {', '.join(known)}.")
 
 
-def _told(where: str, make: Any) -> Any:
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Prepend the place in the file to the message of an error."""
     try:
-        return make()
-    except ConfigurationError as error:
+        yield
+    except Rstar2Error as error:
         raise ConfigurationError(f"{where}: {error}") from error
 
 

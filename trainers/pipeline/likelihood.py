@@ -4,17 +4,51 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.evaluation.play.policy_crew import load_policy, policy_options
 
 from ..base import needs_training_stack
+from .plan import plain_options
 
 T = TypeVar("T")
 _AT_ONCE = 64
+"""Maximum number of coroutines that ``Likelihood.each`` runs concurrently."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineStage(CheckedOptions):
+    """Base of the stages that generate or score with a model.
+
+    Attributes:
+        engine: The engine that generates and scores.
+        engine_options: Options of the engine.
+        model_options: Options for loading the model and for sampling, as in ``rstar2 eval``.
+    """
+
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    model_options: dict[str, Any] = field(default_factory=dict)
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``; the seed is recorded by the runner."""
+        found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
+        return {name: value for name, value in found.items() if name != "seed"}
+
+    def likelihood(self, model: str) -> Likelihood:
+        """Load a model that scores and samples lines.
+
+        Args:
+            model: Folder or hub name.
+        """
+        return Likelihood(
+            model, engine=self.engine, engine_options=self.engine_options, model_options=self.model_options
+        )
 
 
 class Likelihood:
@@ -48,7 +82,12 @@ class Likelihood:
             raise ConfigurationError(f"The engine {engine!r} does not score given tokens.", option="engine")
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """The log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
+        """Return the log-probability of every token of ``ids``, given ``prompt_ids`` and the tokens before it.
+
+        Args:
+            prompt_ids: Token ids of the prompt.
+            ids: Token ids to score after the prompt, at temperature 1.
+        """
         engine: Any = self.engine  # checked when it was opened
         logps: list[float] = await engine.score(prompt_ids, ids)
         return logps
@@ -68,7 +107,7 @@ class Likelihood:
         return self.chat.text(drawn.ids).partition("\n")[0]
 
     async def turns(self, messages: Sequence[Message]) -> list[list[float]]:
-        """Log-probabilities of the tokens of each turn of the policy in a conversation, end-of-turn tokens included."""
+        """Return the log-probabilities of the tokens of each assistant turn, including its end-of-turn token."""
         ids, mask = self.chat.conversation(messages)
         first = mask.index(1)
         logps = await self.score(ids[:first], ids[first:])
@@ -104,7 +143,7 @@ class Likelihood:
         return asyncio.run(every())
 
     def __enter__(self) -> Self:
-        """See the class."""
+        """Return the model itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import layout
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, load_policy, policy_options
@@ -20,12 +20,12 @@ from rstar2_env.problems import NAMED_SETS
 from ..base import needs_training_stack
 from .base import Work
 from .cost import SERVERS, Cost, CostInputs, servers_of
-from .plan import plain_options
+from .likelihood import EngineStage
 from .serve import IN_PROCESS, Serve, check_engine, check_whole, read_serve, words_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayingStage(CheckedOptions):
+class PlayingStage(EngineStage):
     """A stage in which a model plays problems, several times each.
 
     Attributes:
@@ -50,9 +50,6 @@ class PlayingStage(CheckedOptions):
     episodes: int | None = option(None, least=1)
     env: str = "rstar2/MathTool-v0"
     env_options: dict[str, Any] = field(default_factory=dict)
-    engine: str = "transformers"
-    engine_options: dict[str, Any] = field(default_factory=dict)
-    model_options: dict[str, Any] = field(default_factory=dict)
     serve: Serve | str | int | None = None
     seed: int | None = option(None, least=0)
 
@@ -63,10 +60,7 @@ class PlayingStage(CheckedOptions):
         """See ``Stage``."""
         if self._servers is not None:
             check_engine(self.engine, self.engine_options)
-        found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
-        for name in ("seed", "serve"):
-            found.pop(name)
-        return found
+        return {name: value for name, value in super().resolved().items() if name != "serve"}
 
     def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""

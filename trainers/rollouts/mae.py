@@ -14,8 +14,8 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.saved_state import SavedState
 
-from ..record.saved_state import SavedState
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, Rollout, at_once
 from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged

@@ -55,7 +55,7 @@ class RubricScaffold(CheckedOptions, Rollout):
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
-        items, shares = _rubric(start, play), self.shares(size, play.step)
+        shares, items = self.shares(size, play.step), _rubric(start, play)
 
         def prompt(member: int) -> str | None:
             # The same draw on any number of processes, unlike play.rng.

@@ -12,9 +12,9 @@ from typing import Annotated
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
+from rstar2_env.core.saved_state import SavedState
 from rstar2_env.problems import ProblemSource
 
-from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.saved_state import SavedState
 from rstar2_env.problems import ProblemSource
 
-from ..record.saved_state import SavedState
 from .base import Start
 
 _TRIES = 20

@@ -9,8 +9,8 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seed, checked
+from rstar2_env.core.saved_state import SavedState
 
-from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 
 

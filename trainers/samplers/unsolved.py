@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rstar2_env.core.options.declare import Count, Seed, checked
+from rstar2_env.core.saved_state import SavedState
 from rstar2_env.problems import ProblemSource
 
-from ..record.saved_state import SavedState
 from .base import SAMPLERS, GroupResult, Start
 from .listed import Listed
 from .rates import Rates

@@ -15,12 +15,12 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rewards.latent_action import ACT, log_likelihood
+from rstar2_env.trainers.pipeline import likelihood
 from rstar2_env.trainers.pipeline.base import Work
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.likelihood import Likelihood
 from rstar2_env.trainers.pipeline.places import find_pipeline
 from rstar2_env.trainers.pipeline.run import run_pipeline
-from rstar2_env.trainers.pipeline.stages import annotate
 from rstar2_env.trainers.pipeline.stages.annotate import Annotate
 from rstar2_env.trainers.pipeline.state import states_of
 
@@ -111,7 +111,7 @@ class Drawer:
 
 def test_a_state_holds_the_thoughts_before_it_and_figures_are_of_the_lines_after_their_latents(tmp_path, monkeypatch):
     drawer = Drawer()
-    monkeypatch.setattr(annotate, "Likelihood", lambda *args, **more: contextlib.nullcontext(drawer))
+    monkeypatch.setattr(likelihood, "Likelihood", lambda *args, **more: contextlib.nullcontext(drawer))
     monkeypatch.setattr(drawer, "each", lambda work, done: [asyncio.run(make()) for make in work], raising=False)
     problems = write(tmp_path / "p.jsonl", [{"id": "p", "question": "Q", "answer": "1", "solution": "a\n\n b\nc"}])
     figures = Annotate(problems=problems, model="m", instruction="Go on.\n").run(Work(tmp_path, seed=3))

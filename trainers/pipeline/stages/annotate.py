@@ -21,7 +21,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -30,16 +30,14 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
-from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.evaluation.play.policy_crew import policy_options
+from rstar2_env.core.options.declare import option
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.rewards.latent_action import ACT, latent_of, log_likelihood
 
 from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
-from ..likelihood import Likelihood
-from ..plan import plain_options
+from ..likelihood import EngineStage, Likelihood
 from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
@@ -52,7 +50,7 @@ INSTRUCTION = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Annotate(CheckedOptions):
+class Annotate(EngineStage):
     """Draw a latent before each line of an expert's solution (RA3, arXiv 2509.25810).
 
     Attributes:
@@ -76,9 +74,6 @@ class Annotate(CheckedOptions):
     instruction: str = INSTRUCTION
     temperature: float = option(1.0, least=0)
     max_thought_tokens: int = option(64, least=1)
-    engine: str = "transformers"
-    engine_options: dict[str, Any] = field(default_factory=dict)
-    model_options: dict[str, Any] = field(default_factory=dict)
     seed: int | None = option(None, least=0)
 
     inputs: ClassVar[Mapping[str, str]] = {"problems": "problems", "model": "model"}
@@ -86,12 +81,6 @@ class Annotate(CheckedOptions):
         "problems": Output("problems", PROBLEMS),
         "traces": Output("traces", TRACES),
     }
-
-    def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
-        found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
-        found.pop("seed")
-        return found
 
     def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
@@ -105,17 +94,7 @@ class Annotate(CheckedOptions):
             drawn.unlink(missing_ok=True)
         cut_broken_end(drawn)
         done = {record["number"]: record["lines"] for record in map(json.loads, whole_lines(drawn))}
-        opened = (
-            nullcontext()
-            if self.model is None
-            else Likelihood(
-                self.model,
-                engine=self.engine,
-                engine_options=self.engine_options,
-                model_options=self.model_options,
-            )
-        )
-        with opened as model:
+        with nullcontext() if self.model is None else self.likelihood(self.model) as model:
 
             async def one(number: int) -> None:
                 problem, lines = solutions[number]
@@ -132,15 +111,10 @@ class Annotate(CheckedOptions):
         made = (Problem(f"{problem.id}/{at}", line["state"], line["line"]) for problem, at, line in every)
         write_jsonl(made, work.folder / PROBLEMS, overwrite=True)
         lines = [line for _, _, line in every]
-        return {
-            "lines": float(len(lines)),
-            "thoughts": float(np.mean([line["latent"] != ACT for line in lines])),
-            **(
-                {}
-                if self.model is None
-                else {name: -float(np.mean([line[key] for line in lines])) for name, key in _NLL}
-            ),
-        }
+        thoughts = float(np.mean([line["latent"] != ACT for line in lines]))
+        nll = _NLL if self.model is not None else ()
+        scores = {name: -float(np.mean([line[key] for line in lines])) for name, key in nll}
+        return {"lines": float(len(lines)), "thoughts": thoughts, **scores}
 
     def _solutions(self) -> Iterator[tuple[Problem, list[str]]]:
         for problem in islice(iter(load_problems(self.problems)), self.count):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,22 +32,20 @@ import numpy as np
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.evaluation.play.policy_crew import policy_options
 from rstar2_env.traces.reading import read_traces
 
 from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
-from ..likelihood import Likelihood
-from ..plan import plain_options
+from ..likelihood import EngineStage
 from ..traces import write_traces
 
 FILE = "traces.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeepRight(CheckedOptions):
+class KeepRight(EngineStage):
     """Write correct episodes as traces, filtered by the perplexity of their turns (BFS-Prover-V2, arXiv 2509.06493).
 
     Attributes:
@@ -70,9 +68,6 @@ class KeepRight(CheckedOptions):
     drop_high: float = option(0.1, least=0, below=1)
     per_problem: int = option(1, least=1)
     alpha: float = option(0.5, least=0)
-    engine: str = "transformers"
-    engine_options: dict[str, Any] = field(default_factory=dict)
-    model_options: dict[str, Any] = field(default_factory=dict)
 
     inputs: ClassVar[Mapping[str, str]] = {"episodes": "episodes", "model": "model", "earlier": "traces"}
     outputs: ClassVar[Mapping[str, Output]] = {"traces": Output("traces", FILE)}
@@ -81,7 +76,7 @@ class KeepRight(CheckedOptions):
         """See ``Stage``."""
         if self.drop_low + self.drop_high >= 1:
             raise ConfigurationError("drop_low and drop_high leave nothing: together they must be less than 1.")
-        return {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
+        return super().resolved()
 
     def cost(self, about: CostInputs) -> Cost:
         """See ``Stage``."""
@@ -90,12 +85,7 @@ class KeepRight(CheckedOptions):
     def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         right = _right(Path(self.episodes))
-        with Likelihood(
-            self.model,
-            engine=self.engine,
-            engine_options=self.engine_options,
-            model_options=self.model_options,
-        ) as model:
+        with self.likelihood(self.model) as model:
             scored = model.each([partial(model.turns, messages) for _, messages in right], work.report)
         kept = best(right, scored, self.per_problem, self.alpha)
         perplexities = {place: [float(np.exp(-np.mean(turn))) for turn in scored[place]] for place in kept}
