@@ -1,8 +1,8 @@
 """``acereason``: one domain after the other, with growing budgets (AceReason-Nemotron, arXiv 2505.16400).
 
-GRPO without a KL term, on policy, with the mean over tokens. The kinds of the problems come in their order
-(``sampler.order=math+code``), for ``sampler.steps`` each; the budget grows from ``max_episode_tokens`` (8K in the
-paper) to four times as much, in four stages of equal length.
+GRPO without a KL term, on policy, with the mean over tokens. The kinds of problems are trained on in the order of
+``sampler.order`` (``math+code``), each for ``sampler.steps`` steps. The token budget grows in four stages of equal
+length from ``max_episode_tokens`` (8K in the paper) to four times that number.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,17 +1,17 @@
-"""``agentmath``: a bonus for calling tools in right answers, and budgets that grow with what is cut off (AgentMath).
+"""``agentmath``: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off (AgentMath).
 
-arXiv 2512.20745. R = correctness + [correct] min(0.1, 0.02 N) for N calls (the paper does not give the constants);
-groups without a difference are replaced; budgets go from 48K tokens and 48 calls to 72K and 72, and 96K and 96, when
-more than a tenth of the episodes are cut off. A turn of the policy counts as a call. The paper's rollouts also come in
-segments, two to four of an episode, which is left out: here an episode is played whole. 8 episodes of 64 problems,
-learning rate 1e-6.
+arXiv 2512.20745. The reward is correctness + min(0.1, 0.02 N) for a correct episode with N calls; the paper does not
+give these constants. A turn of the policy counts as a call. Groups with equal rewards are replaced. The budget starts
+at 48K tokens and 48 calls; it grows to 72K and 72, and then to 96K and 96, each time more than a tenth of the episodes
+are cut off. A step has 64 problems with 8 episodes each; the learning rate is 1e-6. Not covered: the paper divides an
+episode into two to four segments that are played in different steps; here, an episode is played in one step.
 """
 
 from ..base import TRAINERS, Recipe
 
 AGENTMATH = Recipe(
     name="agentmath",
-    summary="AgentMath: a bonus for tool calls in right answers, budgets that grow with what is cut off",
+    summary="AgentMath: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off",
     paper="arXiv 2512.20745",
     reward=("return", "tool_use"),
     selector="all:reject_equal=true",

@@ -1,15 +1,15 @@
-"""``agentrl``: turns of older weights among those of the newest, advantages normalized by task (arXiv 2510.04206).
+"""``agentrl``: samples some turns from older weights, and normalizes advantages per task (arXiv 2510.04206).
 
-The ratio of a token is to the log-probability with which it was drawn, by whichever weights; ``--set
-parts.rollout.stale=mask`` trains on the newest alone. For mixtures of environments with several turns. Collecting ahead
-(``rollout.max_staleness``) is the paper's asynchronous form, with servers.
+The ratio of a token uses the log-probability under the weights that sampled it, old or new. ``--set
+parts.rollout.stale=mask`` excludes turns of older weights from the loss. Use it for mixtures of environments with
+several turns. The paper's asynchronous rollouts are ``rollout.max_staleness`` with servers.
 """
 
 from ..base import TRAINERS, Recipe
 
 AGENTRL = Recipe(
     name="agentrl",
-    summary="AgentRL: turns of older weights among those of the newest, advantages normalized by task",
+    summary="AgentRL: some turns are sampled from older weights, and advantages are normalized per task",
     paper="arXiv 2510.04206",
     rollout="cross_policy",
     advantage="task_norm",

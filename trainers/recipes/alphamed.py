@@ -1,6 +1,7 @@
-"""``alphamed``: the letter of a multiple-choice question is reward enough (AlphaMed, arXiv 2505.17952).
+"""``alphamed``: GRPO on multiple-choice questions with the letter as the only reward (AlphaMed, arXiv 2505.17952).
 
-GRPO on 1 for the gold letter and 0 for any other, without distilled traces. For problems whose gold answer is a letter.
+The reward is 1 for the gold letter and 0 for any other answer; no distilled traces are needed. The gold answer of each
+problem must be a letter.
 """
 
 from ..base import TRAINERS, Recipe

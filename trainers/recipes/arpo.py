@@ -1,17 +1,18 @@
-"""``arpo``: episodes that branch off others after tool calls, where the policy was undecided (ARPO, arXiv 2507.19849).
+"""``arpo``: branches episodes after tool calls at which the policy was uncertain (ARPO, arXiv 2507.19849).
 
-16 episodes a problem, of which 8 are played from the start; 128 problems a step in 8 optimizer steps; no KL term. The
-reward is Tool-Star's: -1 for a broken format, else the score of the answer, and 0.1 more with two different tools. What
-branches share keeps the advantage of each (soft attribution); ``--set advantage.attribution=hard`` takes their mean.
-The paper branches where the entropy after a tool's answer has risen; the released code draws with the entropy before
-it, ``--set parts.rollout=entropy_branching:decide=draw,of=before``.
+Each problem has 16 episodes; 8 of them are played from the start. A step has 128 problems in 8 optimizer steps, and no
+KL term. The reward is Tool-Star's: -1 for a broken format, else the score of the answer, plus 0.1 if two different
+tools were used. Tokens that branches share are trained on with the advantage of each branch (soft attribution);
+``--set advantage.attribution=hard`` uses the mean of these advantages. The paper branches if the entropy is higher
+after a tool's answer; the released code draws with the entropy before the answer:
+``--set parts.rollout=entropy_branching:decide=draw,of=before``.
 """
 
 from ..base import TRAINERS, Recipe
 
 ARPO = Recipe(
     name="arpo",
-    summary="ARPO: episodes that branch off others after tool calls, where the policy was undecided",
+    summary="ARPO: episodes branch off others after tool calls at which the policy was uncertain",
     paper="arXiv 2507.19849",
     rollout="entropy_branching",
     reward=("tool_hierarchy",),

@@ -1,14 +1,15 @@
-"""``carft``: GRPO, and right answers of a group drawn together in the model's last layer (CARFT, arXiv 2508.15868).
+"""``carft``: GRPO with a term that moves the embeddings of right answers together (CARFT, arXiv 2508.15868).
 
-Where a group has an expert's answer (``Episode.source``), the right ones are drawn to that one. The paper trains with a
-critic, and has a head of its own for the embeddings; this is the contrastive term together with a group advantage.
+The embedding of an answer comes from the model's last layer. If a group has an expert's answer (``Episode.source``),
+the other right answers are moved towards that answer. The paper trains with a critic and computes embeddings with an
+extra head; here, its contrastive term is combined with group advantages.
 """
 
 from ..base import TRAINERS, Recipe
 
 CARFT = Recipe(
     name="carft",
-    summary="CARFT: GRPO with a contrastive term that tells right chains of thought from wrong ones",
+    summary="CARFT: GRPO with a contrastive term on the embeddings of right and wrong answers",
     paper="arXiv 2508.15868",
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2", "carft"),

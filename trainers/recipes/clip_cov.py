@@ -1,15 +1,15 @@
-"""``clip_cov``: tokens that drive the entropy down are left out (Clip-Cov, arXiv 2505.22617).
+"""``clip_cov``: excludes some of the tokens that lower the entropy most (Clip-Cov, arXiv 2505.22617).
 
-Two in ten thousand tokens are drawn of those whose covariance of log-probability and advantage is between 1 and 5, and
-do not train; the rest is PPO, clipped at 0.2. Token-level mean, no KL term. One forward pass more a step. The groups of
-a rollout are divided into four optimizer steps.
+Among the tokens whose covariance of log-probability and advantage is between 1 and 5, two in ten thousand of all tokens
+are drawn and excluded from the loss. The loss is PPO clipped at 0.2, as a mean over tokens, without a KL term. Each
+step needs one more forward pass. The groups of a rollout are divided into four optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe
 
 CLIP_COV = Recipe(
     name="clip_cov",
-    summary="Clip-Cov: a few of the tokens that drive the entropy down do not train",
+    summary="Clip-Cov: some of the tokens that lower the entropy most are excluded from the loss",
     paper="arXiv 2505.22617",
     loss=("clip_cov",),
     defaults={"optim": {"minibatches": 4}},

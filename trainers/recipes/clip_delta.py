@@ -1,16 +1,17 @@
-"""``clip_delta``: bounded step scores in addition to the outcome: repetition earns nothing (arXiv 2410.15115).
+"""``clip_delta``: adds bounded scores of the steps to the outcome, so that repetition earns nothing (arXiv 2410.15115).
 
-On Designing Effective RL Reward at Training Time for LLM Reasoning: 1 for a right answer, and the scores of its steps,
-clipped first and then as differences. The paper's scores are a process reward model's (``--set
-reward.process.of=./mine.py:scores``), here by default the share of a turn's calls that succeed; it trains by PPO
-with a critic, here groups are compared. ``--set reward.process.bound=clip`` or ``delta`` is one bound alone.
+From "On Designing Effective RL Reward at Training Time for LLM Reasoning". The reward is 1 for a right answer plus the
+scores of its steps, which are first clipped and then replaced by their differences. In the paper, a process reward
+model computes the scores (``--set reward.process.of=./mine.py:scores``); here, the default score is the share of a
+turn's calls that succeed. The paper trains with PPO and a critic; here, episodes are compared within their group.
+``--set reward.process.bound=clip`` (or ``delta``) applies only one of the bounds.
 """
 
 from ..base import TRAINERS, Recipe
 
 CLIP_DELTA = Recipe(
     name="clip_delta",
-    summary="Clip and Delta: scores of steps in addition to the outcome; repeated steps earn nothing",
+    summary="Clip and Delta: bounded scores of the steps in addition to the outcome; repeated steps earn nothing",
     paper="arXiv 2410.15115",
     reward=("outcome", "process:bound=both"),
     selector="all:reject_equal=true",

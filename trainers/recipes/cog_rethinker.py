@@ -1,15 +1,16 @@
-"""``cog_rethinker``: DAPO that helps where no episode is right (Cog-Rethinker, arXiv 2510.15979).
+"""``cog_rethinker``: DAPO with help for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
 
-Problems that a group does not solve are decomposed, with solved ones as examples, and then reflected upon; what is
-right with help is learnt by supervision under the question alone (``sft``), while its group is rejected as in DAPO.
-``loss.sft.coef`` is the paper's lambda; its value and the rounds of refill are ours.
+The policy is asked to decompose such a problem, with solved problems as examples, and then to reflect on wrong answers.
+Right answers that were found with help are trained on by supervision under the question alone (``sft``); the group
+itself is rejected, as in DAPO. ``loss.sft.coef`` is the paper's lambda. Its value and the number of refill rounds are
+this package's choices.
 """
 
 from ..base import TRAINERS, Recipe
 
 COG_RETHINKER = Recipe(
     name="cog_rethinker",
-    summary="Cog-Rethinker: decompose and reflect on unsolved problems, and learn them without the help",
+    summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without the help",
     paper="arXiv 2510.15979",
     rollout="decompose",
     reward=("return", "overlong"),

@@ -1,14 +1,15 @@
-"""``dapo``: clip-higher, dynamic sampling, token-level mean, soft punishment of overlong answers (arXiv 2503.14476).
+"""``dapo``: clip-higher, dynamic sampling, token-level mean, soft penalty on overlong answers (DAPO, arXiv 2503.14476).
 
-Groups that are all right or all wrong are replaced by fresh ones, for nine rounds after the first, as in the released
-code; what is there then trains. The punishment grows over the last fifth of ``max_episode_tokens``. No KL term.
+Groups whose answers are all right or all wrong are replaced, in at most nine further rounds, as in the released code;
+the step then trains on the groups that it has. The penalty grows over the last fifth of ``max_episode_tokens``. There
+is no KL term.
 """
 
 from ..base import TRAINERS, Recipe
 
 DAPO = Recipe(
     name="dapo",
-    summary="DAPO: clip-higher, dynamic sampling, token-level mean, soft punishment of overlong answers",
+    summary="DAPO: clip-higher, dynamic sampling, token-level mean, soft penalty on overlong answers",
     paper="arXiv 2503.14476",
     reward=("return", "overlong"),
     selector="all:reject_equal=true,equal=correct",

@@ -1,15 +1,15 @@
-"""``drive``: GRPO on all problems, then on ever fewer of the hardest (DRIVE, arXiv 2511.06307).
+"""``drive``: GRPO on all problems, then on a shrinking set of the hardest (DRIVE, arXiv 2511.06307).
 
-The first stage plays every problem once; the second narrows. The paper has groups of 8 in the first and 64 in the
-second, which are two runs here: ``--set sampler=hard_focus:rates=FOLDER --group-size 64`` begins with the second, with
-the pass rates of an evaluation.
+The first stage plays every problem once; the second stage narrows the set. The paper uses groups of 8 in the first
+stage and of 64 in the second, which are two runs here. For the second run, ``--set sampler=hard_focus:rates=FOLDER
+--group-size 64`` starts with the pass rates of an evaluation.
 """
 
 from ..base import TRAINERS, Recipe
 
 DRIVE = Recipe(
     name="drive",
-    summary="DRIVE: GRPO on all problems, then on ever fewer of the hardest",
+    summary="DRIVE: GRPO on all problems, then on a shrinking set of the hardest",
     paper="arXiv 2511.06307",
     selector="all:reject_equal=true",
     sampler="hard_focus",

@@ -1,15 +1,15 @@
-"""``dro``: a policy gradient that is held by the square of the log-ratio (DRO, arXiv 2405.19107).
+"""``dro``: a policy gradient with a penalty on the squared log-ratio (DRO, arXiv 2405.19107).
 
-In the form of Tinker and verl: the advantage of the group in place of a learned value, and what sampled the answer in
-place of a reference model. Token-level mean. The groups of a rollout are divided into four optimizer steps: with one,
-only what the engine computes otherwise is pulled back.
+In the form of Tinker and verl: the group's advantage replaces the learned value, and the sampling policy replaces the
+reference model. The loss is a mean over tokens. The groups of a rollout are divided into four optimizer steps; in a
+single step, the penalty would only reduce the difference between engine and trainer.
 """
 
 from ..base import TRAINERS, Recipe
 
 DRO = Recipe(
     name="dro",
-    summary="DRO: a policy gradient held by the square of the log-ratio, without clipping",
+    summary="DRO: a policy gradient with a penalty on the squared log-ratio, without clipping",
     paper="arXiv 2405.19107",
     advantage="group_mean",
     loss=("dro",),

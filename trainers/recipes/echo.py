@@ -1,14 +1,15 @@
-"""``echo``: GRPO, and cross-entropy on what the tools answered (ECHO, arXiv 2605.24517).
+"""``echo``: GRPO with a cross-entropy term on the answers of tools (ECHO, arXiv 2605.24517).
 
-Answers of tools are in every rollout, so groups whose rewards are all equal, which teach GRPO nothing, are kept. The
-weight of the cross-entropy is 0.1; ``--set loss.echo.tools=false`` learns what games and puzzles show too.
+Every rollout contains answers of tools, so groups with equal rewards, which have no gradient in GRPO, are kept. The
+weight of the cross-entropy is 0.1. ``--set loss.echo.tools=false`` also trains on the observations of games and
+puzzles.
 """
 
 from ..base import TRAINERS, Recipe
 
 ECHO = Recipe(
     name="echo",
-    summary="ECHO: GRPO that also learns to foresee what its tools answer",
+    summary="ECHO: GRPO that also learns to predict the answers of its tools",
     paper="arXiv 2605.24517",
     loss=("ppo_clip", "echo"),
 )

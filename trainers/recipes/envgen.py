@@ -1,15 +1,15 @@
-"""``envgen``: kinds of problems in proportion to how often they fail, cycle by cycle (EnvGen, arXiv 2403.12014).
+"""``envgen``: draws kinds of problems in proportion to their failure rate, in cycles (EnvGen, arXiv 2403.12014).
 
-The problems must be of several kinds, one a skill: a mixture, or a file with a field that names them (``sampler.by``).
-The paper adapts with a language model, which writes environments, and trains with PPO; this adapts the shares of the
-environments that there are, and trains with GRPO.
+The problems must have several kinds, one for each skill: a mixture, or a file with a field that names the kind
+(``sampler.by``). In the paper, a language model writes new environments, and PPO trains the policy. Here, the shares of
+existing environments are adapted, and GRPO trains the policy.
 """
 
 from ..base import TRAINERS, Recipe
 
 ENVGEN = Recipe(
     name="envgen",
-    summary="EnvGen: kinds of problems in proportion to how often they fail, cycle by cycle",
+    summary="EnvGen: kinds of problems are drawn in proportion to their failure rate, in cycles",
     paper="arXiv 2403.12014",
     selector="all:reject_equal=true",
     sampler="skill_gap",

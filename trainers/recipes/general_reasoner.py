@@ -1,7 +1,8 @@
-"""``general_reasoner``: a model compares answers with the gold ones (General-Reasoner, arXiv 2505.14652).
+"""``general_reasoner``: a model compares answers with the gold answers (General-Reasoner, arXiv 2505.14652).
 
-GRPO on a judge's verdict (``rollout.judge``), less 0.05 for each token by which the answer is longer or shorter than
-the gold one, up to 10, and -0.5 without an answer. The authors' verifier is a model of 1.5B that they trained for it.
+The reward is the verdict of a judge (``rollout.judge``), minus 0.05 for each token by which the answer is longer or
+shorter than the gold answer, for up to 10 tokens; it is -0.5 without an answer. The authors trained their own verifier,
+a model with 1.5B parameters.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,14 +1,14 @@
-"""``gigpo``: episodes against their group, turns against those from the same state (GiGPO, arXiv 2505.10978).
+"""``gigpo``: compares episodes within their group, and turns that start in the same state (GiGPO, arXiv 2505.10978).
 
-For environments of many turns in which states recur. Groups of 8 and a KL term of 0.01, as in the paper. Groups of
-equal rewards stay, since their turns may differ.
+Use it for environments with many turns in which states recur. The groups have 8 episodes, and the KL term has the
+weight 0.01, as in the paper. Groups with equal rewards are kept, since their turns may differ.
 """
 
 from ..base import TRAINERS, Recipe
 
 GIGPO = Recipe(
     name="gigpo",
-    summary="GiGPO: advantages of episodes in their group, and of turns among those from the same state",
+    summary="GiGPO: advantages of episodes within their group, and of turns among those from the same state",
     paper="arXiv 2505.10978",
     advantage="gigpo",
     loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.01"),

@@ -1,7 +1,8 @@
-"""``gmpo``: the geometric mean of the tokens' ratios (GMPO, arXiv 2507.20673).
+"""``gmpo``: uses the geometric mean of the tokens' ratios (GMPO, arXiv 2507.20673).
 
-Log-ratios are clipped token by token at 0.4 on one side each, and averaged over the answer. Every answer weighs the
-same, no KL term. The groups of a rollout are divided into four optimizer steps: with one, all ratios are 1.
+Log-ratios are clipped per token at 0.4, on the side given by the sign of the advantage, and averaged over the answer.
+Every answer has the same weight; there is no KL term. The groups of a rollout are divided into four optimizer steps; in
+a single step all ratios would be 1.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,8 @@
-"""``grpo``: group-relative policy optimisation (arXiv 2402.03300) on every episode that was played.
+"""``grpo``: group-relative policy optimization (arXiv 2402.03300) on every episode that was played.
 
-Clipping, token-level mean and optimizer are those of ``grpo_roc``, so that the two differ only in the selection. Groups
-whose rewards are all equal are left out of the loss, as in ``grpo_roc``; ``selector="all:reject_equal=false"``
-keeps their tokens in the mean. The paper takes the mean over each answer first, and adds a KL term with 0.04:
+Clipping, token-level mean and optimizer are as in ``grpo_roc``, so that the two recipes differ only in the selection.
+Groups with equal rewards are excluded from the loss, as in ``grpo_roc``; ``selector="all:reject_equal=false"`` keeps
+their tokens in the mean. The paper averages over each answer first, and adds a KL term with the weight 0.04:
 ``--set aggregation=seq_mean --set loss.kl.coef=0.04``.
 """
 

@@ -1,9 +1,10 @@
 """``grpo_roc``: GRPO with Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2).
 
-Twice as many episodes are played as are trained on. From each group, failures are drawn uniformly, and successes with a
-preference for few tool errors and a clean answer format, so that a right answer reached through failing calls is
-reinforced less often. The reward depends on the answer alone. Token-level mean, clipping 0.2 and 0.28, no KL term.
-``selector.mode=rank`` selects as the released code does; ``rollout.refill`` replaces groups all right or all wrong.
+Twice as many episodes are played as are trained on. From each group, failures are drawn uniformly; successes are drawn
+with a preference for few tool errors and a clean answer format. A right answer that was reached through failing calls
+is therefore reinforced less often. The reward depends only on the answer. The loss is a mean over tokens, clipped at
+0.2 and 0.28, without a KL term. ``selector.mode=rank`` selects as the released code does. ``rollout.refill`` replaces
+groups whose answers are all right or all wrong.
 """
 
 from ..base import TRAINERS, Recipe

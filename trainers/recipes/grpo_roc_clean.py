@@ -1,8 +1,8 @@
 """``grpo_roc_clean``: GRPO-RoC (arXiv 2508.20722) with a penalty on the tokens of turns whose calls fail.
 
-Our own, for policies that are to stop making failing calls: of the right episodes those with the fewest defects train
-(``roc`` by rank), and in every episode that trains, the advantage of a turn with a failed or malformed call is lower by
-1 (``call_penalty``, NeMo-RL's, added instead of set). The reward is that of the environment.
+This recipe is our own, for policies that must stop making failing calls. Among the right episodes, those with the
+fewest defects are trained on (``roc`` by rank). In every selected episode, the advantage of a turn with a failed or
+malformed call is lowered by 1 (NeMo-RL's ``call_penalty``, but added instead of set). The reward is the environment's.
 """
 
 from ..base import TRAINERS, Recipe

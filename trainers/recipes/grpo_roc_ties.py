@@ -1,7 +1,8 @@
-"""``grpo_roc_ties``: GRPO-RoC (arXiv 2508.20722) that goes on teaching clean calls where every answer is right.
+"""``grpo_roc_ties``: GRPO-RoC (arXiv 2508.20722) that also trains on clean calls if every answer is right.
 
-Our own, for environments that a policy comes to solve: groups that are all right are kept if their calls differ, and
-the cleaner episodes of them get the higher advantage (``quality_ties``). All other groups are those of ``grpo_roc``.
+This recipe is our own, for environments that the policy learns to solve. A group whose answers are all right is kept if
+the calls of its episodes differ in quality; its cleaner episodes get the higher advantage (``quality_ties``). All other
+groups are treated as in ``grpo_roc``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,15 +1,15 @@
-"""``grpo_tcr``: wrong answers cost less the more turns were tried (Demystifying Agentic RL, arXiv 2510.11701).
+"""``grpo_tcr``: a smaller penalty for wrong answers after more turns (Demystifying Agentic RL, arXiv 2510.11701).
 
-GRPO-TCR: clip-higher, the mean over tokens, the overlong punishment of DAPO, no KL term, and a reward of 1 for a right
-answer and of min(-0.6, -1 + 0.1 (turns - 2) / 2) for a wrong one. 16 episodes of 64 problems in four minibatches, 16
-turns at most, a limit of 20,480 tokens.
+GRPO-TCR combines clip-higher, the mean over tokens and DAPO's overlong penalty, without a KL term. The reward is 1 for
+a right answer and min(-0.6, -1 + 0.1 (turns - 2) / 2) for a wrong one. A step has 64 problems with 16 episodes each, in
+four minibatches. An episode has at most 16 turns and 20,480 tokens.
 """
 
 from ..base import TRAINERS, Recipe
 
 GRPO_TCR = Recipe(
     name="grpo_tcr",
-    summary="GRPO-TCR: clip-higher, overlong punishment, and wrong answers that cost less after more turns",
+    summary="GRPO-TCR: clip-higher, overlong penalty, and a smaller penalty for wrong answers after more turns",
     paper="arXiv 2510.11701",
     reward=("outcome", "wrong_by_turns", "overlong"),
     selector="all:reject_equal=true,equal=correct",

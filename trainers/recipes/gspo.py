@@ -1,8 +1,8 @@
 """``gspo``: ratios and clipping of whole answers (GSPO, arXiv 2507.18071, section 4).
 
-The ratio of an answer is the geometric mean of its tokens' ratios, so its bounds are far narrower than those of a
-token: 3e-4 and 4e-4. Every answer weighs the same. The groups of a rollout are divided into four optimizer steps: after
-the first of them the ratios are no longer 1. Nothing is left out of the mean, and there is no KL term.
+The ratio of an answer is the geometric mean of its tokens' ratios, so its bounds, 3e-4 and 4e-4, are far narrower than
+those of a token. Every answer has the same weight. The groups of a rollout are divided into four optimizer steps; after
+the first of them the ratios differ from 1. Groups with equal rewards remain in the mean, and there is no KL term.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,14 +1,15 @@
-"""``gvpo``: least squares between rewards and what the policy's change implies (GVPO, arXiv 2504.19599).
+"""``gvpo``: a least-squares fit of implied rewards to the actual rewards (GVPO, arXiv 2504.19599).
 
-Both less the group's mean, with beta 0.1 as in the authors' code. The mean is over answers. One forward pass more a
-step. The groups of a rollout are divided into four optimizer steps: with one, it is a policy gradient.
+The implied reward of an answer is beta times its log-ratio, with beta 0.1 as in the authors' code. Both rewards are
+centred on the group's mean, and the loss is a mean over answers. Each step needs one more forward pass. The groups of a
+rollout are divided into four optimizer steps; in a single step the loss would be a policy gradient.
 """
 
 from ..base import TRAINERS, Recipe
 
 GVPO = Recipe(
     name="gvpo",
-    summary="GVPO: fit what the policy's change implies to the rewards of a group",
+    summary="GVPO: fit the rewards that the policy's change implies to the rewards of a group",
     paper="arXiv 2504.19599",
     advantage="group_mean",
     loss=("gvpo",),

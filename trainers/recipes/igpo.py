@@ -1,15 +1,15 @@
-"""``igpo``: every turn earns what it adds to the probability of the gold answer (IGPO, arXiv 2510.14967).
+"""``igpo``: rewards each turn for the increase of the gold answer's probability (IGPO, arXiv 2510.14967).
 
-For environments whose problems have a gold answer. The text that goes before it is that of the ``rstar2`` dialect;
-``--set advantage.lead="..."`` says how another policy would give it. Groups whose rewards are all equal are kept: their
-turns still differ. Clipping 0.2 on both sides.
+Use it for environments whose problems have a gold answer. The text before the answer is that of the ``rstar2`` dialect;
+set another one with ``--set advantage.lead="..."``. Groups with equal rewards are kept, since their turns differ.
+Ratios are clipped at 0.2 on both sides.
 """
 
 from ..base import TRAINERS, Recipe
 
 IGPO = Recipe(
     name="igpo",
-    summary="IGPO: a reward for each turn, the gain in the probability of the gold answer",
+    summary="IGPO: a reward for each turn, the increase of the gold answer's probability",
     paper="arXiv 2510.14967",
     advantage="igpo",
     loss=("ppo_clip:low=0.2,high=0.2",),

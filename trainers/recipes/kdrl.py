@@ -1,7 +1,7 @@
-"""``kdrl``: GRPO, and wrong answers drawn to a teacher (KDRL, arXiv 2506.02208).
+"""``kdrl``: GRPO with distillation of wrong answers from a teacher (KDRL, arXiv 2506.02208).
 
-The weight of the distillation falls from 5e-3 by 5e-5 a step to 1e-3. Name the teacher, whose tokenizer must be the
-policy's: ``model.teacher=FOLDER``.
+The weight of the distillation falls from 5e-3 to 1e-3, by 5e-5 per step. Set the teacher with ``model.teacher=FOLDER``;
+it must have the policy's tokenizer.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,15 +1,15 @@
-"""``kl_cov``: tokens that drive the entropy down are held (KL-Cov, arXiv 2505.22617).
+"""``kl_cov``: a KL penalty on the tokens that lower the entropy most (KL-Cov, arXiv 2505.22617).
 
-The two in ten thousand tokens with the largest covariance of log-probability and advantage are pulled back to what they
-were; nothing is clipped. Token-level mean. One forward pass more a step. The groups of a rollout are divided into four
-optimizer steps: in the first, nothing has moved yet.
+The penalty keeps the two in ten thousand tokens with the largest covariance of log-probability and advantage close to
+their old probabilities; nothing is clipped. The loss is a mean over tokens. Each step needs one more forward pass. The
+groups of a rollout are divided into four optimizer steps; in the first of them the penalty is 0.
 """
 
 from ..base import TRAINERS, Recipe
 
 KL_COV = Recipe(
     name="kl_cov",
-    summary="KL-Cov: the tokens that drive the entropy down are held where they were",
+    summary="KL-Cov: a KL penalty on the tokens that lower the entropy most",
     paper="arXiv 2505.22617",
     loss=("ppo_clip:low=none,high=none", "kl_cov"),
     defaults={"optim": {"minibatches": 4}},

@@ -1,7 +1,7 @@
 """``laser``: a bonus for right answers within a length that depends on the difficulty (LASER-D, arXiv 2505.15612).
 
-``--set reward.laser.mode=fixed`` is LASER with one target, and ``mode=de`` LASER-DE, which lets long wrong answers be.
-Temperature 0.6, clipping 0.2 and 0.28, a KL term of 1e-3.
+``--set reward.laser.mode=fixed`` is LASER, with one length for all problems. ``mode=de`` is LASER-DE, which does not
+penalize long wrong answers. Temperature 0.6, clipping at 0.2 and 0.28, a KL term with the weight 1e-3.
 """
 
 from ..base import TRAINERS, Recipe

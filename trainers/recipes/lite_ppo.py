@@ -1,8 +1,8 @@
-"""``lite_ppo``: two techniques over plain PPO without a critic (Lite PPO, arXiv 2508.08221, section 5).
+"""``lite_ppo``: two techniques added to plain PPO without a critic (Lite PPO, arXiv 2508.08221, section 5).
 
-The advantage is centred on the group's mean and divided by the batch's standard deviation; the loss is a mean over
-tokens. The deviation is that of the raw rewards; ``advantage.of=centred`` takes that of the centred ones, as the paper
-can be read too. Clipping 0.2 on both sides, no KL term.
+The advantage is the reward minus the group's mean, divided by the batch's standard deviation; the loss is a mean over
+tokens. The deviation is that of the raw rewards; ``advantage.of=centred`` uses that of the centred rewards, since the
+paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,9 @@
-"""``mae``: a policy poses problems, solves them, and judges both (Multi-Agent Evolve, arXiv 2510.23595).
+"""``mae``: a policy proposes problems, solves them, and judges both (Multi-Agent Evolve, arXiv 2510.23595).
 
-Task-relative REINFORCE++: rewards less the mean of their role in the batch, over its deviation. A group of eight is one
-round: a proposer, its judge, three solvers and their judges. ``parts.rollout.judge=environment`` lets an environment
-that can be given problems grade the solvers in place of the judges.
+Task-relative REINFORCE++: the advantage is the reward minus the mean of its role in the batch, divided by the role's
+deviation. A group of eight is one round: a proposer, its judge, three solvers and their judges. With
+``parts.rollout.judge=environment``, the environment grades the solvers instead of the judges, if its ``reset`` accepts
+problems.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,13 +1,13 @@
-"""``maxrl``: an advantage over the pass rate, which maximizes the likelihood of a success (arXiv 2602.02710).
+"""``maxrl``: advantages divided by the pass rate, to maximize the likelihood of success (MaxRL, arXiv 2602.02710).
 
-Nothing but the advantage differs from ``grpo``. The larger the groups, the closer it comes to the likelihood.
+Only the advantage differs from ``grpo``. The larger the groups are, the closer the objective is to the likelihood.
 """
 
 from ..base import TRAINERS, Recipe
 
 MAXRL = Recipe(
     name="maxrl",
-    summary="MaxRL: the reward less the group's mean, over the mean; rare successes weigh more",
+    summary="MaxRL: the reward minus the group's mean, divided by the mean; rare successes have more weight",
     paper="arXiv 2602.02710",
     selector="all:reject_equal=true",
     advantage="maxrl",

@@ -1,7 +1,7 @@
-"""``mt_r1_zero``: translation by rules: the format, and a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
+"""``mt_r1_zero``: translation with rules for the format and for a metric (MT-R1-Zero, arXiv 2504.10160).
 
-GRPO on +1 or -1 for the format and 2 or -1.5 for the metric. For problems whose gold answer is a text; ``--set
-reward.metric_threshold.metric=./mine.py:comet`` takes another metric than BLEU.
+GRPO on +1 or -1 for the format, and 2 or -1.5 for a metric above or below a threshold. The gold answer of each problem
+must be a text. ``--set reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another metric.
 """
 
 from ..base import TRAINERS, Recipe

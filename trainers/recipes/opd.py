@@ -1,14 +1,14 @@
-"""``opd``: on-policy distillation, without a reward in the loss (MiniLLM, arXiv 2306.08543; Tinker; prime-rl).
+"""``opd``: on-policy distillation from a teacher, without a reward (MiniLLM, arXiv 2306.08543; Tinker; prime-rl).
 
-The policy plays, and every token that it wrote is drawn to what the teacher would have written there. One episode of a
-problem is enough. Name the teacher, whose tokenizer must be the policy's: ``model.teacher=FOLDER``.
+The policy plays the episodes, and the loss moves each of its tokens towards the teacher's distribution at that place.
+One episode per problem is enough. Set the teacher with ``model.teacher=FOLDER``; it must have the policy's tokenizer.
 """
 
 from ..base import TRAINERS, Recipe
 
 OPD = Recipe(
     name="opd",
-    summary="OPD: a teacher's signal at every token that the policy drew, without a reward",
+    summary="OPD: distillation from a teacher at every token that the policy sampled, without a reward",
     paper="arXiv 2306.08543",
     selector="all",
     advantage="reinforce:baseline=none",

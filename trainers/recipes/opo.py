@@ -1,6 +1,7 @@
-"""``opo``: exactly on policy, with the baseline of least variance (OPO, arXiv 2505.23585).
+"""``opo``: exactly on policy, with the minimum-variance baseline (OPO, arXiv 2505.23585).
 
-One update a rollout, no clip, no KL term, no entropy bonus; an answer is one action, so its tokens are summed.
+One update per rollout, without a clip, a KL term or an entropy bonus. An answer is one action, so the log-probabilities
+of its tokens are summed.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,16 +1,16 @@
-"""``opsd``: the policy is its own teacher, which is told the answer (On-Policy Self-Distillation, arXiv 2601.18734).
+"""``opsd``: distillation from the policy itself, given the answer (On-Policy Self-Distillation, arXiv 2601.18734).
 
-The teacher is the model that the run begins with, as in the paper; it reads the user's message and then
-``model.teacher_prompt``. Where problems bring a solution, ``{solution}`` says more than ``{answer}``. The signal of a
-token is bounded, since tokens of style part most between the two; the paper clips the divergence over the whole
-vocabulary, and leaves the number open.
+The teacher is the run's initial model, as in the paper. Its prompt is the user's message followed by
+``model.teacher_prompt``. In that text, ``{answer}`` is replaced by the gold answer, and ``{solution}`` by the problem's
+solution if it has one. The signal of a token is bounded, since tokens of style differ most between the two models. The
+paper clips the divergence over the whole vocabulary, but does not state the bound.
 """
 
 from ..base import TRAINERS, Recipe
 
 OPSD = Recipe(
     name="opsd",
-    summary="OPSD: the policy distils from itself, which is told the answer",
+    summary="OPSD: the policy is distilled from itself, with the answer in the teacher's prompt",
     paper="arXiv 2601.18734",
     selector="all",
     advantage="reinforce:baseline=none",

@@ -1,8 +1,8 @@
-"""``otb``: REINFORCE with the baseline of least variance at each token (OTB, arXiv 2602.07078).
+"""``otb``: REINFORCE with the minimum-variance baseline at each token (OTB, arXiv 2602.07078).
 
-The theory is about the plain policy gradient, summed over the tokens of an episode and averaged over episodes, with one
-update a rollout; so there is no ratio, and the loss is divided by a constant. Groups of 4 are enough, as the paper
-finds, where a mean over the group takes 32: ``--set group_size=4``.
+The theory covers the plain policy gradient, summed over the tokens of an episode and averaged over episodes, with one
+update per rollout. Therefore there is no ratio, and the loss is divided by a constant. The paper finds that groups of 4
+suffice where a group mean needs 32: ``--set group_size=4``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,15 +1,15 @@
-"""``pta_grpo``: plans that lead further episodes to right answers are rewarded (PTA-GRPO, arXiv 2510.01833).
+"""``pta_grpo``: rewards plans by the results of further episodes (PTA-GRPO, arXiv 2510.01833).
 
-The outcome, the format, and the share of right ones among four further episodes from the end of the plan, which the
-policy writes between ``<plan>`` and ``</plan>``: ask for it in the environment's prompt, and teach it by a cold start
-as the paper does. Episodes without a plan have the first two alone.
+The reward consists of the outcome, the format, and the share of right answers among four further episodes that continue
+from the end of the plan. The policy writes its plan between ``<plan>`` and ``</plan>``: request it in the environment's
+prompt, and teach it by a cold start, as in the paper. For episodes without a plan, only outcome and format count.
 """
 
 from ..base import TRAINERS, Recipe
 
 PTA_GRPO = Recipe(
     name="pta_grpo",
-    summary="PTA-GRPO: plans are worth what further episodes achieve with them",
+    summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",

@@ -1,15 +1,15 @@
-"""``r1_ci``: GRPO in stages of falling potential for improvement (R1-Code-Interpreter, arXiv 2505.21668).
+"""``r1_ci``: GRPO in stages by the potential of the problems (R1-Code-Interpreter, arXiv 2505.21668).
 
-Four stages, each of which adds a quarter of the problems, by falling 4 p (1 - p). The pass rates p are those of a first
-pass, or of an evaluation (``sampler.rates=FOLDER``; the paper plays 20 episodes of each problem). At most 8 calls of a
-tool in the paper: ``--set env.max_turns=9``.
+There are four stages. Each adds a quarter of the problems, in descending order of 4 p (1 - p). The pass rate p comes
+from a first pass over the problems, or from an evaluation (``sampler.rates=FOLDER``; the paper plays 20 episodes of
+each problem). The paper allows 8 tool calls per episode: ``--set env.max_turns=9``.
 """
 
 from ..base import TRAINERS, Recipe
 
 R1_CI = Recipe(
     name="r1_ci",
-    summary="R1-Code-Interpreter: GRPO in stages, from the problems with the highest potential on",
+    summary="R1-Code-Interpreter: GRPO in stages, starting with the problems of the largest potential",
     paper="arXiv 2505.21668",
     selector="all:reject_equal=true",
     sampler="potential",

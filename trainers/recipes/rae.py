@@ -1,7 +1,7 @@
-"""``rae``: the plain policy gradient, with a running mean for each role (RAE of SPIRAL, arXiv 2506.24119).
+"""``rae``: the plain policy gradient with a running mean reward per role (RAE of SPIRAL, arXiv 2506.24119).
 
-A role is the task that an environment names on ``reset``. It needs no groups; an episode is one action, so its tokens
-are summed.
+The role of an episode is the task that the environment names on ``reset``. No groups are needed. An episode is one
+action, so the log-probabilities of its tokens are summed.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,6 +1,6 @@
 """``reinforce``: the plain policy gradient with the mean reward of the batch as baseline (Williams 1992).
 
-It needs no group: the baseline is that of all episodes of the step. ``reinforce_pp`` divides by the deviation too.
+It needs no groups, since the baseline covers all episodes of the step. ``reinforce_pp`` also divides by the deviation.
 """
 
 from ..base import TRAINERS, Recipe

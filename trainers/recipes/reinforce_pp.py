@@ -1,8 +1,8 @@
 """``reinforce_pp``: returns of tokens, normalized over the batch (REINFORCE++, arXiv 2501.03262).
 
-It needs no groups. ``--set advantage.baseline=group`` is REINFORCE++-baseline, which does. The paper's KL penalty on
-the reward is left out, as rewards are verified; ``--set loss.kl.coef=1e-3 --set loss.kl.estimator=k2`` adds that of its
-second form.
+It needs no groups, except with ``--set advantage.baseline=group``, which is REINFORCE++-baseline. The paper's KL
+penalty on the reward is omitted, since rewards are verified; ``--set loss.kl.coef=1e-3 --set loss.kl.estimator=k2``
+adds the KL term of the paper's second form.
 """
 
 from ..base import TRAINERS, Recipe

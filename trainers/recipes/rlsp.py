@@ -1,8 +1,8 @@
-"""``rlsp``: rewards exploration in addition to the outcome, to lengthen reasoning (RLSP, arXiv 2502.06773).
+"""``rlsp``: rewards exploration in addition to the outcome, for longer reasoning (RLSP, arXiv 2502.06773).
 
-The environment's return, and a penalty that shrinks as the reasoning grows; a KL term of 0.05. With a judge: ``--set
-reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper trains with PPO and a critic; here the group
-is the baseline.
+The reward is the environment's return plus a penalty that becomes smaller as the reasoning becomes longer; the KL term
+has the weight 0.05. With a judge: ``--set reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper
+trains with PPO and a critic; here, the baseline is the group's mean.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,15 +1,15 @@
-"""``rover``: values of the uniform policy as the policy's logits (ROVER, arXiv 2509.24981).
+"""``rover``: uses the log-probabilities as values of the uniform policy (ROVER, arXiv 2509.24981).
 
-The advantage is the reward less the group's mean (``--set advantage=group_norm`` divides by the deviation, as the
-authors do on math). The rollout is divided into four optimizer steps, sampled at 0.6. Equal rewards train too: the
-values of what follows still move. No clipping, no KL term.
+The advantage is the reward minus the group's mean; ``--set advantage=group_norm`` also divides by the deviation, as the
+authors do for mathematics. Temperature 0.6; the rollout is divided into four optimizer steps. Groups with equal rewards
+are kept, since the values of later tokens still change. There is no clipping and no KL term.
 """
 
 from ..base import TRAINERS, Recipe
 
 ROVER = Recipe(
     name="rover",
-    summary="ROVER: regression towards the values of the uniform policy, for many different right answers",
+    summary="ROVER: regression towards the values of the uniform policy, for diverse right answers",
     paper="arXiv 2509.24981",
     advantage="group_mean",
     loss=("rover",),

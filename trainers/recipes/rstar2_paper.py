@@ -1,8 +1,13 @@
-"""``rstar2_paper``: the training of rStar2-Agent as its paper states it, in all three stages (arXiv 2508.20722).
+"""``rstar2_paper``: the training of rStar2-Agent as in its paper, with all three stages (arXiv 2508.20722).
 
-Sections 4.3 and 5.1: 510 steps of 512 problems, 32 episodes of each, of which 16 train; 8K tokens and 10 turns for 300
-steps, 12K tokens for 85 more, then 15 turns, a fresh optimizer, and no problem whose latest 8 episodes are all right.
-No refill, no KL term. The paper measures before stage 3 what is solved: as a run of its own, that is
+Sections 4.3 and 5.1: 510 steps of 512 problems with 32 episodes each, of which 16 are trained on. There is no refill
+and no KL term. The stages are:
+
+1. 300 steps with 8K tokens and 10 turns per episode.
+2. 85 steps with 12K tokens.
+3. 125 steps with 15 turns, a new optimizer, and without problems whose latest 8 episodes were all right.
+
+Before stage 3, the paper measures which problems are solved. To do this in a separate run, use
 configs/paper_stage3.toml with ``sampler=unsolved:rates=FOLDER``.
 """
 
@@ -10,7 +15,7 @@ from ..base import TRAINERS, Recipe
 
 RSTAR2_PAPER = Recipe(
     name="rstar2_paper",
-    summary="rStar2-Agent as in the paper: GRPO-RoC in three stages of 510 steps, at full size",
+    summary="rStar2-Agent as in the paper: GRPO-RoC at full size, 510 steps in three stages",
     paper="arXiv 2508.20722",
     selector="roc:mode=sample",
     sampler="unsolved:after=385,episodes=8",

@@ -1,8 +1,9 @@
-"""``rstar2_released``: the released code of rStar2-Agent where it differs from the paper (arXiv 2508.20722).
+"""``rstar2_released``: rStar2-Agent as in its released code, which differs from the paper (arXiv 2508.20722).
 
-github.com/microsoft/rStar, 2025-09: right answers are ranked by their penalty instead of drawn, the dual clip is at 3,
-episodes end after 5 turns, a tool's output is cut at 256 characters, evaluation is greedy; 200 steps of 128 problems.
-It finds tool errors by text, and fails every answer in one turn by its format, which is not done here.
+github.com/microsoft/rStar, 2025-09: right answers are ranked by their penalty instead of drawn, and the dual clip is 3.
+An episode ends after 5 turns, and a tool's output is cut at 256 characters. Evaluation is greedy. The run has 200 steps
+of 128 problems. Not covered: the released code finds tool errors by searching text, and counts the format of every
+answer in a single turn as wrong.
 """
 
 from ..base import TRAINERS, Recipe

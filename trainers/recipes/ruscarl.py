@@ -1,15 +1,15 @@
-"""``ruscarl``: rubrics as reward, and as help that decays (RuscaRL, arXiv 2508.16949).
+"""``ruscarl``: rubrics as the reward, and as help that decreases over the run (RuscaRL, arXiv 2508.16949).
 
-A judge (``rollout.judge``) says which points of a problem's rubric an answer meets. Early in the run most episodes of
-a group are told part of the rubric; all train under the question alone. KL to the reference 0.001, temperature 0.7.
-Needs problems with ``meta["rubric"]``.
+A judge (``rollout.judge``) decides which criteria of a problem's rubric an answer meets. Early in the run, most
+episodes of a group see a part of the rubric; all of them are trained on under the question alone. The KL term has the
+weight 0.001; temperature 0.7. The problems need ``meta["rubric"]``.
 """
 
 from ..base import TRAINERS, Recipe
 
 RUSCARL = Recipe(
     name="ruscarl",
-    summary="RuscaRL: rubrics as reward, and shown to part of a group, less and less",
+    summary="RuscaRL: rubrics as the reward, and as help for part of a group that decreases over the run",
     paper="arXiv 2508.16949",
     rollout="rubric_scaffold",
     reward=("rubric",),

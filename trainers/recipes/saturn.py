@@ -1,15 +1,15 @@
-"""``saturn``: GRPO on a ladder of ever harder instances (SATURN, arXiv 2505.16368).
+"""``saturn``: GRPO on levels of increasing difficulty (SATURN, arXiv 2505.16368).
 
-Groups of 8 at temperature 0.8, a KL term of 1e-3, a learning rate of 5e-7. The levels are the parts of a mixture, or
-the values of the field ``level``: ``--env rstar2/Saturn-v0 --set 'env.problems={"mix": [{"spec": "saturn:clauses=5"},
-{"spec": "saturn:clauses=6"}]}'`` is the ladder of the paper's model of 1.5B parameters.
+Groups of 8 at temperature 0.8, a KL term with the weight 1e-3, learning rate 5e-7. The levels are the parts of a
+mixture, or the values of the field ``level``. The levels of the paper's model with 1.5B parameters are ``--env
+rstar2/Saturn-v0 --set 'env.problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}'``.
 """
 
 from ..base import TRAINERS, Recipe
 
 SATURN = Recipe(
     name="saturn",
-    summary="SATURN: GRPO on a ladder of ever harder instances",
+    summary="SATURN: GRPO on levels of increasing difficulty",
     paper="arXiv 2505.16368",
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=1e-3"),

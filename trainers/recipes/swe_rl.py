@@ -1,14 +1,14 @@
-"""``swe_rl``: the similarity of patches as the reward, without running a test (SWE-RL, arXiv 2502.18449).
+"""``swe_rl``: the similarity of patches as the reward, without running tests (SWE-RL, arXiv 2502.18449).
 
-GRPO on the similarity of the policy's changed lines and those of the patch that solved the issue, -1 for one that
-cannot be read. For problems with ``meta["files"]``; see ``reward=diff_similarity``.
+GRPO on the similarity of the policy's changed lines to those of the gold patch; -1 for a patch that cannot be parsed.
+The problems need ``meta["files"]``; see ``reward=diff_similarity``.
 """
 
 from ..base import TRAINERS, Recipe
 
 SWE_RL = Recipe(
     name="swe_rl",
-    summary="SWE-RL: GRPO on the similarity of the policy's patch and the gold one",
+    summary="SWE-RL: GRPO on the similarity of the policy's patch to the gold patch",
     paper="arXiv 2502.18449",
     reward=("diff_similarity",),
     selector="all:reject_equal=true",

@@ -1,8 +1,8 @@
-"""``tool_star``: format first, then the answer, then several tools (Tool-Star, arXiv 2505.16410).
+"""``tool_star``: a reward for format, answer and the use of several tools, in this order (Tool-Star, arXiv 2505.16410).
 
-GRPO with a hierarchical reward: -1 for a broken format, else the score of the answer, and 0.1 more for one that used
-two different tools. For answers that are texts: ``--set reward.tool_hierarchy.score=f1``. The paper goes on with DPO on
-its own samples, which is not here.
+GRPO with a hierarchical reward: -1 for a broken format, else the score of the answer, plus 0.1 if the episode used two
+different tools. If answers are texts: ``--set reward.tool_hierarchy.score=f1``. Not covered: the paper's DPO phase on
+its own samples.
 """
 
 from ..base import TRAINERS, Recipe

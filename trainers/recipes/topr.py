@@ -1,15 +1,15 @@
-"""``topr``: wrong answers train by an importance weight of at most 1 (TOPR, arXiv 2503.14286).
+"""``topr``: gives wrong answers an importance weight of at most 1 (TOPR, arXiv 2503.14286).
 
-Correct answers train fully, as in supervised training; wrong answers only while the policy still gives them. An
-answer's log-probabilities are summed, here over a constant that only scales the step. No KL term. The groups of a
-rollout are divided into four optimizer steps; the paper trains offline too.
+Right answers have the weight 1, as in supervised training; the weight of a wrong answer falls to 0 as the policy stops
+giving it. The log-probabilities of an answer are summed; here the sum is divided by a constant, which only scales the
+step. There is no KL term. The groups of a rollout are divided into four optimizer steps; the paper also trains offline.
 """
 
 from ..base import TRAINERS, Recipe
 
 TOPR = Recipe(
     name="topr",
-    summary="TOPR: right answers train whole, wrong ones by an importance weight of at most 1",
+    summary="TOPR: right answers have the weight 1, wrong answers an importance weight of at most 1",
     paper="arXiv 2503.14286",
     advantage="group_mean",
     loss=("topr",),

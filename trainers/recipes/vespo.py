@@ -1,7 +1,8 @@
 """``vespo``: importance weights of whole answers, reshaped instead of clipped (VESPO, arXiv 2602.10693).
 
-The weight is a function of the product of an answer's ratios that is 1 at 1 and fades on both sides, with the released
-constants. Token-level mean, no KL term. The groups of a rollout are divided into four optimizer steps.
+The weight is a function of the product of an answer's ratios. It is 1 for a product of 1 and falls on both sides, with
+the constants of the released code. The loss is a mean over tokens, without a KL term. The groups of a rollout are
+divided into four optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe
