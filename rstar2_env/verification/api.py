@@ -18,7 +18,7 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, VerifyOptions
-from rstar2_env.verification.read.extract import gold_answer, joined_boxes, last_boxed
+from rstar2_env.verification.read.boxed import gold_answer, joined_boxes, last_boxed
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.workers.pool import WorkerReply, shared_pool
 

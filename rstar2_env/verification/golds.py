@@ -7,7 +7,7 @@ earn the reward. Reading is linear and evaluates nothing, so this needs no worke
 from __future__ import annotations
 
 from rstar2_env.verification.guards import too_large
-from rstar2_env.verification.read.extract import gold_answer
+from rstar2_env.verification.read.boxed import gold_answer
 
 
 def gold_fault(gold: str) -> str | None:

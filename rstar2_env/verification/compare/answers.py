@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rstar2_env.verification.compare.ends import is_infinite
-from rstar2_env.verification.compare.equality import Rules, place, same_expression
+from rstar2_env.verification.compare.equality import Rules, all_of, place, same_expression
 from rstar2_env.verification.compare.labels import (
     align_arguments,
     by_label,
@@ -52,7 +52,7 @@ from rstar2_env.verification.read.nodes import (
     Words,
     key,
     rename,
-    replace_symbol,
+    replace_symbols,
     symbols,
 )
 from rstar2_env.verification.read.normal import as_quantity
@@ -225,7 +225,7 @@ class Comparer:
                 return False
             answer = answer.args[0]
         elif len(names := symbols(answer)) == 1 and not symbols(gold):
-            steps = [replace_symbol(answer, min(names), Num(Fraction(at))) for at in range(3)]
+            steps = [replace_symbols(answer, {min(names): Num(Fraction(at))}) for at in range(3)]
             width = Apply("add", (steps[1], Apply("neg", (steps[0],))))
             if same_expression(Apply("abs", (width,)), modulus, Rules()) is not True:
                 return False
@@ -246,7 +246,7 @@ class Comparer:
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
             if [len(row) for row in gold.rows] == [len(row) for row in answer.rows]:
                 pairs = zip(gold.rows, answer.rows, strict=True)
-                return _all([self._ordered(one, other) for one, other in pairs])
+                return all_of([self._ordered(one, other) for one, other in pairs])
             if self.rules.strict:
                 return False
         one_sequence, other_sequence = as_sequence(gold), as_sequence(answer)
@@ -282,13 +282,7 @@ class Comparer:
     def _ordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool | None:
         if len(gold) != len(answer):
             return False
-        unknown = False
-        for one, other in zip(gold, answer, strict=True):
-            result = self.values(one, other)
-            if result is False:
-                return False
-            unknown = unknown or result is None
-        return None if unknown else True
+        return all_of(self.values(one, other) for one, other in zip(gold, answer, strict=True))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
         """Compare as multisets; an answer may repeat an element of a gold that repeats none."""
@@ -379,7 +373,3 @@ def _without_constant(node: Node) -> Node | None:
     inner = rest[0] if len(rest) == 1 else Apply("add", rest)
     names = symbols(inner)
     return inner if names and constants[0].name not in names and all(name[0].islower() for name in names) else None
-
-
-def _all(results: list[bool | None]) -> bool | None:
-    return False if False in results else None if None in results else True

@@ -35,10 +35,8 @@ from rstar2_env.verification.read.nodes import (
 from rstar2_env.verification.read.normal import as_quantity
 from rstar2_env.verification.values.ball import (
     Complex,
+    NoValueError,
     TooLargeError,
-    UndefinedError,
-    UnsupportedError,
-    VagueError,
     middle,
 )
 from rstar2_env.verification.values.evaluate import Evaluator
@@ -266,7 +264,7 @@ def _rational(node: Node) -> bool:
         value = Evaluator({}, _BITS, over_complex=_is_imaginary(node)).value(node)
     except TooLargeError:
         return True
-    except (UnsupportedError, UndefinedError, VagueError):
+    except NoValueError:
         return False
     if isinstance(value, Fraction | Complex):
         return isinstance(value, Fraction)

@@ -7,10 +7,8 @@ from fractions import Fraction
 from rstar2_env.verification.read.nodes import Apply, Const, Node, symbols
 from rstar2_env.verification.values.ball import (
     Complex,
+    NoValueError,
     TooLargeError,
-    UndefinedError,
-    UnsupportedError,
-    VagueError,
     approximate,
 )
 from rstar2_env.verification.values.evaluate import Evaluator
@@ -21,13 +19,7 @@ MINUS_INFINITY = Apply("neg", (INFINITY,))
 
 def is_infinite(node: Node) -> bool:
     """Whether a node is plus or minus infinity."""
-    match node:
-        case Const(name="oo"):
-            return True
-        case Apply(op="neg", args=(Const(name="oo"),)):
-            return True
-        case _:
-            return False
+    return node in (INFINITY, MINUS_INFINITY)
 
 
 def position(node: Node) -> float | None:
@@ -38,11 +30,8 @@ def position(node: Node) -> float | None:
         return None
     try:
         value = Evaluator({}, 64).value(node)
-    except (UnsupportedError, UndefinedError, VagueError, TooLargeError):
-        return None
-    if isinstance(value, Fraction):
-        try:
-            return float(value)
-        except OverflowError:
+        if isinstance(value, Complex):
             return None
-    return None if isinstance(value, Complex) else approximate(value)
+        return float(value) if isinstance(value, Fraction) else approximate(value)
+    except (NoValueError, TooLargeError, OverflowError):
+        return None

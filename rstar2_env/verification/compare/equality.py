@@ -14,9 +14,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, scaled, within
-from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, Sym, key, rebuild, symbols, walk
+from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk
 from rstar2_env.verification.values.ball import (
     Complex,
+    NoValueError,
     TooLargeError,
     UndefinedError,
     UnsupportedError,
@@ -42,6 +43,17 @@ from rstar2_env.verification.values.points import (
 
 Same = Callable[[Node, Node], bool | None]
 """Whether two expressions are equal; ``None`` if the comparison cannot tell."""
+
+
+def all_of(results: Iterable[bool | None]) -> bool | None:
+    """``False`` as soon as one result is ``False``; otherwise ``None`` if one is ``None``, else ``True``."""
+    unknown = False
+    for result in results:
+        if result is False:
+            return False
+        unknown = unknown or result is None
+    return None if unknown else True
+
 
 LOW_BITS = 64
 HIGH_BITS = 320
@@ -163,7 +175,7 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, setting: _Setting) -
     try:
         left = _rational(_value(gold, {}, HIGH_BITS, setting, False))
         right = _rational(_value(answer, {}, HIGH_BITS, setting, False))
-    except (UndefinedError, VagueError, UnsupportedError):
+    except NoValueError:
         return False
     if rules.tolerance is not None:
         return within(left, right, rules.tolerance)
@@ -181,7 +193,7 @@ def place(node: Node) -> float:
     try:
         value = _value(node, {name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS, _Setting(), False)
         return float(value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value))
-    except (UndefinedError, VagueError, UnsupportedError, TooLargeError, OverflowError):
+    except (NoValueError, TooLargeError, OverflowError):
         return 0.0
 
 
@@ -292,8 +304,7 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):
         pairs = [(value.real, value.imag) for value in (to_complex(left), to_complex(right))]
-        results = [_compare(one, other, prec) for one, other in zip(*pairs, strict=True)]
-        return False if False in results else None if None in results else True
+        return all_of(_compare(one, other, prec) for one, other in zip(*pairs, strict=True))
     one, other = to_ball(left), to_ball(right)
     difference = one - other
     if not contains_zero(difference):
@@ -312,7 +323,7 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):
             try:
                 value = Evaluator({}, LOW_BITS).value(part.args[-1])
-            except (UndefinedError, UnsupportedError, VagueError, TooLargeError):
+            except (NoValueError, TooLargeError):
                 continue
             size = abs(value) if isinstance(value, Fraction) else 0
             if size > _LARGE:
@@ -329,15 +340,6 @@ MOST_BITS = 40_000
 
 def _has(node: Node, wanted: Node) -> bool:
     return any(part == wanted for part in walk(node))
-
-
-def substitute(node: Node, point: Mapping[str, Fraction]) -> Node:
-    """A copy of the tree with numbers in place of variables."""
-
-    def change(part: Node) -> Node | None:
-        return Num(point[part.name]) if isinstance(part, Sym) and part.name in point else None
-
-    return rebuild(node, change)
 
 
 def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
@@ -366,7 +368,8 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
                 continue
             if positive and signs[0] != signs[1]:
                 return False
-            one, other = substitute(gold, point), substitute(answer, point)
+            values = {name: Num(value) for name, value in point.items()}
+            one, other = replace_symbols(gold, values), replace_symbols(answer, values)
             return same_expression(Apply("mul", (gold, other)), Apply("mul", (answer, one)), rules)
     return None
 

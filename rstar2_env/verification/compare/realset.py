@@ -6,10 +6,10 @@ Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a cond
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, is_infinite, position
+from rstar2_env.verification.compare.equality import Same, all_of
 from rstar2_env.verification.compare.structure import is_label
 from rstar2_env.verification.read.nodes import (
     Apply,
@@ -81,13 +81,9 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
             return _from_relation(node)
         case Builder(head=head, conditions=conditions):
             return _from_builder(head, conditions)
-        case Const(name="R"):
+        case Const(name="R") | Words(text="#R"):
             return RealSet(EVERYTHING)
-        case Const(name="empty"):
-            return RealSet(())
-        case Words(text="#R"):
-            return RealSet(EVERYTHING)
-        case Words(text="#empty"):
+        case Const(name="empty") | Words(text="#empty"):
             return RealSet(())
         case BracketGroup(open="", close=joint, items=items) if len(items) > 1:
             return _from_list(items, joint)
@@ -316,7 +312,7 @@ def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
     return tuple(piece for _, piece in result)
 
 
-def same_set(gold: RealSet, answer: RealSet, same: Callable[[Node, Node], bool | None]) -> bool | None:
+def same_set(gold: RealSet, answer: RealSet, same: Same) -> bool | None:
     """Whether two sets are equal; ``None`` when that cannot be decided.
 
     Args:
@@ -332,16 +328,10 @@ def same_set(gold: RealSet, answer: RealSet, same: Callable[[Node, Node], bool |
         return _match(list(one), list(other), same)
     if len(one) != len(other):
         return False
-    unknown = False
-    for left, right in zip(one, other, strict=True):
-        result = _same_piece(left, right, same)
-        if result is False:
-            return False
-        unknown = unknown or result is None
-    return None if unknown else True
+    return all_of(_same_piece(left, right, same) for left, right in zip(one, other, strict=True))
 
 
-def _match(one: list[Piece], other: list[Piece], same: Callable[[Node, Node], bool | None]) -> bool:
+def _match(one: list[Piece], other: list[Piece], same: Same) -> bool:
     for left in one:
         found = next((right for right in other if _same_piece(left, right, same)), None)
         if found is None:
@@ -350,11 +340,12 @@ def _match(one: list[Piece], other: list[Piece], same: Callable[[Node, Node], bo
     return True
 
 
-def _same_piece(left: Piece, right: Piece, same: Callable[[Node, Node], bool | None]) -> bool | None:
+def _same_piece(left: Piece, right: Piece, same: Same) -> bool | None:
     if left.low_closed != right.low_closed or left.high_closed != right.high_closed:
         return False
-    results: list[bool | None] = []
-    for one, other in ((left.low, right.low), (left.high, right.high)):
-        infinite = is_infinite(one) or is_infinite(other)
-        results.append(key(one) == key(other) if infinite else same(one, other))
-    return False if False in results else None if None in results else True
+    return all_of(
+        [
+            key(one) == key(other) if is_infinite(one) or is_infinite(other) else same(one, other)
+            for one, other in ((left.low, right.low), (left.high, right.high))
+        ]
+    )

@@ -19,7 +19,7 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
-    replace_symbol,
+    replace_symbols,
     symbols,
 )
 
@@ -85,13 +85,13 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
     if oriented is None or oriented[0] != "=":
         return False
     left = oriented[1]
-    at = [replace_symbol(left, name, Num(Fraction(point))) for point in range(3)]
+    at = [replace_symbols(left, {name: Num(Fraction(point))}) for point in range(3)]
     bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
     nothing = Num(Fraction(0))
     exact = Rules()
     if same_expression(bend, nothing, exact) is not True or same_expression(at[0], at[1], exact) is not False:
         return False
-    return same_expression(replace_symbol(left, name, value), nothing, exact) is True
+    return same_expression(replace_symbols(left, {name: value}), nothing, exact) is True
 
 
 def _same_chain(gold: Relation, answer: Relation, same_all: SameAll) -> bool | None:

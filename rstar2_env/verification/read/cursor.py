@@ -1,19 +1,18 @@
-"""A cursor over tokens, for every level of the grammar: look ahead, consume a token, enter a bracket."""
+"""A position in a sequence of tokens: look ahead, consume a token, test what the next tokens begin."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from fractions import Fraction
-
 from rstar2_env.verification.read.lexer import ReadError, Token
-from rstar2_env.verification.read.nodes import Apply, Node, Num
+
+END = Token("", "")
+"""The token that stands for the end of the text."""
 
 _STARTS = frozenset(
     {"num", "let", "const", "fn", "open", "cmd", "big", "accent", "minmax", "money", "begin", "dots", "bar"}
 )
 
 
-class Cursor(ABC):
+class Cursor:
     """A position in a sequence of tokens, with the bars, rows and integrals that are open there.
 
     Args:
@@ -22,7 +21,7 @@ class Cursor(ABC):
     """
 
     def __init__(self, tokens: list[Token], *, tight_division: bool) -> None:
-        self.tokens = _without_stops(tokens)
+        self.tokens = [*_without_stops(tokens), END, END, END]
         self.at = 0
         self.tight_division = tight_division
         self.open_bars = 0
@@ -31,90 +30,54 @@ class Cursor(ABC):
         self.no_mid = False
         self.integral = False
 
-    # Levels of the grammar that subclasses implement.
-    @abstractmethod
-    def items(self, closers: tuple[str, ...] | None) -> Node:
-        """Read a list of items."""
+    def peek(self, ahead: int = 0) -> Token:
+        """Return the token up to two places after the next one, without consuming it; ``END`` after the last."""
+        return self.tokens[self.at + ahead]
 
-    @abstractmethod
-    def item_list(self, closers: tuple[str, ...] | None, separators: set[str] | None = None) -> list[Node]:
-        """Read the items of a list."""
+    def is_next(self, kind: str, *texts: str, ahead: int = 0) -> bool:
+        """Return whether a token is of a kind, and is one of ``texts`` if any are given.
 
-    @abstractmethod
-    def item(self) -> Node:
-        """Read one item with its condition."""
+        Args:
+            kind: The kind.
+            *texts: Its allowed texts; none allows every text.
+            ahead: 0 for the next token, 1 for the token after it.
+        """
+        token = self.tokens[self.at + ahead]
+        return token.kind == kind and (not texts or token.text in texts)
 
-    @abstractmethod
-    def chain(self) -> Node:
-        """Read a chain of relations."""
-
-    @abstractmethod
-    def sum(self) -> Node:
-        """Read a sum."""
-
-    @abstractmethod
-    def term(self) -> Node:
-        """Read a product."""
-
-    @abstractmethod
-    def factor(self) -> Node:
-        """Read a factor."""
-
-    @abstractmethod
-    def postfix(self, node: Node) -> Node:
-        """Read what is attached to an atom."""
-
-    @abstractmethod
-    def atom(self) -> Node:
-        """Read an atom."""
-
-    @abstractmethod
-    def power(self, base: Node) -> Node:
-        """Read an exponent whose ``^`` has been consumed."""
-
-    def peek(self, ahead: int = 0) -> Token | None:
-        """The next token (or the one ``ahead`` places after it), not consumed; ``None`` at the end."""
-        at = self.at + ahead
-        return self.tokens[at] if at < len(self.tokens) else None
+    def take(self, kind: str, *texts: str) -> Token | None:
+        """Consume and return the next token if ``is_next`` holds for it; otherwise return ``None``."""
+        token = self.tokens[self.at]
+        if token.kind != kind or (texts and token.text not in texts):
+            return None
+        self.at += 1
+        return token
 
     def next(self) -> Token:
-        """Consume the next token and return it."""
+        """Consume the next token and return it.
+
+        Raises:
+            ReadError: There is no further token.
+        """
         token = self.peek()
-        if token is None:
+        if token is END:
             raise ReadError("the text ends too early")
         self.at += 1
         return token
 
-    def starts_factor(self) -> bool:
-        """Whether the next token can begin a factor, so that a factor before it is multiplied by it."""
-        token = self.peek()
-        if token is None or token.kind not in _STARTS:
-            return False
-        if token.kind == "bar":
-            return self.open_bars == 0 and not self.no_mid
-        if token.kind == "num":
-            before = self.tokens[self.at - 1] if self.at else None
-            # "3 4" is not a product; "x 2" and "(1) 2" are.
-            return before is None or before.kind != "num"
-        return not (self.integral and self.at_differential())
-
     def close(self, closers: tuple[str, ...]) -> str:
-        """Consume the closing bracket that is required here."""
+        """Consume the closing bracket that is required here, and return it.
+
+        Raises:
+            ReadError: The next token is not one of ``closers``.
+        """
         token = self.next()
         if token.text not in closers:
             raise ReadError(f"expected one of {closers}, found {token.text!r}")
         return token.text
 
-    def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read the items of a bracket, in which no outer bar, row or integral counts as open."""
-        saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
-        self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
-        node = self.items(closers)
-        self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = saved
-        return node
-
     def raw_script(self) -> str:
-        """A subscript as text, without spaces and braces."""
+        """Consume a subscript and return it as text, without spaces and braces."""
         token = self.next()
         if token.kind != "open":
             return token.text
@@ -126,64 +89,31 @@ class Cursor(ABC):
                 parts.append(inner.text)
         return "".join(parts)
 
-    def argument(self, *, split: bool = False) -> Node:
-        r"""Read the argument of a command: a group, or one token. ``split`` takes one digit of ``\frac12``."""
+    def starts_factor(self) -> bool:
+        """Return whether the next token can begin a factor, so that a factor before it is multiplied by it."""
         token = self.peek()
-        if token is None:
-            raise ReadError("an argument is missing")
-        if token.kind == "open" and token.text == "{":
-            self.next()
-            node = self.fresh(("}",))
-            self.close(("}",))
-            return node
-        if token.kind == "num" and split and len(token.text) > 1 and token.text.isdigit():
-            # The token is split in place, so that reading it again gives the same result.
-            self.tokens[self.at : self.at + 1] = [Token("num", token.text[0]), Token("num", token.text[1:])]
-            token = self.tokens[self.at]
+        if token.kind not in _STARTS:
+            return False
+        if token.kind == "bar":
+            return self.open_bars == 0 and not self.no_mid
         if token.kind == "num":
-            self.next()
-            return Num(Fraction(token.text), len(token.text.split(".")[1]) if "." in token.text else None)
-        if token.kind == "op" and token.text == "-":
-            self.next()
-            return Apply("neg", (self.argument(split=split),))
-        return self.atom()
-
-    def script(self) -> Node:
-        """Read an exponent: a group, or a signed atom, as people write ``10^-3``."""
-        token = self.peek()
-        if token is not None and token.kind == "op" and token.text in ("-", "+"):
-            self.next()
-            inner = self.script()
-            return Apply("neg", (inner,)) if token.text == "-" else inner
-        node = self.argument()
-        after = self.peek()
-        if after is not None and after.kind == "op" and after.text == "^":  # a tower binds from the right
-            self.next()
-            return self.power(node)
-        return node
+            # "3 4" is not a product; "x 2" and "(1) 2" are.
+            return self.at == 0 or self.tokens[self.at - 1].kind != "num"
+        return not (self.integral and self.at_differential())
 
     def at_differential(self) -> bool:
-        """Whether the next tokens are the ``dx`` of an integral."""
-        token, after = self.peek(), self.peek(1)
-        return (
-            token is not None
-            and token.kind == "let"
-            and token.text == "d"
-            and after is not None
-            and after.kind == "let"
-        )
+        """Return whether the next tokens are the ``dx`` of an integral."""
+        return self.is_next("let", "d") and self.is_next("let", ahead=1)
 
 
 def _without_stops(tokens: list[Token]) -> list[Token]:
     """Drop punctuation that ends a sentence or quotes a word; punctuation inside an answer makes it prose."""
     kept: list[Token] = []
     for index, token in enumerate(tokens):
-        if token.kind == "skip":
-            continue
         if token.kind == "stop":
-            after = tokens[index + 1] if index + 1 < len(tokens) else None
-            if token.text in "\"`'" or after is None or after.kind in ("stop", "close", "sep", "end", "row"):
-                continue
-            raise ReadError("sentences")
-        kept.append(token)
+            after = tokens[index + 1].kind if index + 1 < len(tokens) else "end"
+            if token.text not in "\"`'" and after not in ("stop", "close", "sep", "end", "row"):
+                raise ReadError("sentences")
+        elif token.kind != "skip":
+            kept.append(token)
     return kept

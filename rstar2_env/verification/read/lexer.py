@@ -18,10 +18,13 @@ class ReadError(Exception):
 
 @dataclass(slots=True)
 class Token:
-    """A token: its kind, its text, and whether white space came before it.
+    """A token.
 
-    Kinds: num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin, end, big, cmd, deg, pct,
-    money, dots, colon, mid, accent, prime.
+    Attributes:
+        kind: One of num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin, end, big, cmd,
+            deg, pct, pmod, money, dots, colon, mid, accent, minmax, prime, stop, skip.
+        text: The text, or the name that the tree uses for it.
+        spaced: Whether white space came before it.
     """
 
     kind: str
@@ -42,7 +45,18 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_RELATION_TEXT = {"<=": "<=", ">=": ">=", "!=": "!=", "==": "=", "<>": "!=", "->": "->", "=": "=", "<": "<", ">": ">"}
+_RESPELLED = {"==": "=", "<>": "!=", "**": "^"}
+_ESCAPED = {
+    **{"{": ("open", "\\{"), "}": ("close", "\\}"), "%": ("pct", "%"), "\\": ("row", "\\\\"), "|": ("bar", "||")},
+    **{char: ("text", char) for char in "&_#"},
+}
+"""Kind and text of a character after a backslash."""
+
+_OTHER = {char: kind for kind, chars in {"sep": ",;", "money": "€£¥₹¢", "stop": '.?"`'}.items() for char in chars} | {
+    "|": "bar", ":": "colon", "&": "amp", "'": "prime", "%": "pct"
+}  # fmt: skip
+"""Kind of a character that stands for itself. A ``stop`` ends a sentence or quotes a word."""
+
 _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
 _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)?")
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
@@ -113,55 +127,21 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
         if kind == "cmd":
             at = _command(value, text, at, tokens, spaced)
         elif kind == "escaped":
-            _escaped(value, tokens, spaced)
+            if value in _ESCAPED:
+                tokens.append(Token(*_ESCAPED[value], spaced))
+            elif value not in " '`\"^":
+                raise ReadError(f"cannot read \\{value}")
         elif kind == "run":
-            _run(value, text, at, tokens, spaced, prose)
-        elif kind == "rel":
-            tokens.append(Token("rel", _RELATION_TEXT[value], spaced))
-        elif kind == "op":
-            tokens.append(Token("op", "^" if value == "**" else value, spaced))
+            bracket = text[at : at + 1] in ("(", "{")
+            before = tokens[-1] if tokens else None
+            tokens += _run(value, before, spaced=spaced, bracket=bracket, prose=prose)
         elif kind == "other":
-            _other(value, tokens, spaced)
+            if value not in _OTHER:
+                raise ReadError(f"cannot read {value!r}")
+            tokens.append(Token(_OTHER[value], value, spaced))
         else:
-            tokens.append(Token(kind or "", value, spaced))
+            tokens.append(Token(kind or "", _RESPELLED.get(value, value), spaced))
         spaced = False
-
-
-def _escaped(value: str, tokens: list[Token], spaced: bool) -> None:
-    if value in "{}":
-        tokens.append(Token("open" if value == "{" else "close", "\\" + value, spaced))
-    elif value == "%":
-        tokens.append(Token("pct", "%", spaced))
-    elif value == "\\":
-        tokens.append(Token("row", "\\\\", spaced))
-    elif value == "|":
-        tokens.append(Token("bar", "||", spaced))
-    elif value in "&_#":
-        tokens.append(Token("text", value, spaced))
-    elif value not in " '`\"^":
-        raise ReadError(f"cannot read \\{value}")
-
-
-def _other(value: str, tokens: list[Token], spaced: bool) -> None:
-    if value in ",;":
-        tokens.append(Token("sep", value, spaced))
-    elif value == "|":
-        tokens.append(Token("bar", "|", spaced))
-    elif value == ":":
-        tokens.append(Token("colon", ":", spaced))
-    elif value == "&":
-        tokens.append(Token("amp", "&", spaced))
-    elif value == "'":
-        tokens.append(Token("prime", "'", spaced))
-    elif value == "%":
-        tokens.append(Token("pct", "%", spaced))
-    elif value in "€£¥₹¢":
-        tokens.append(Token("money", value, spaced))
-    elif value in '.?"`':
-        # Punctuation: the end of a sentence, or quotes around a word.
-        tokens.append(Token("stop", value, spaced))
-    else:
-        raise ReadError(f"cannot read {value!r}")
 
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
@@ -184,30 +164,12 @@ def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -
         return end
     if name in ("boxed", "fbox"):
         return at  # its braces are an ordinary group
-    tokens.append(_command_token(name, spaced))
+    tokens.append(Token(*_COMMANDS.get(name, ("let", f"\\{name}")), spaced))
     return at
 
 
-def _command_token(name: str, spaced: bool) -> Token:
-    if name in names.FUNCTIONS:
-        return Token("fn", names.FUNCTIONS[name], spaced)
-    if name in names.RELATIONS:
-        return Token("rel", names.RELATIONS[name], spaced)
-    if name in names.BIG:
-        return Token("big", names.BIG[name], spaced)
-    if name in names.SET_OPERATIONS:
-        return Token("set", names.SET_OPERATIONS[name], spaced)
-    if name in names.ACCENTS:
-        return Token("accent", name, spaced)
-    simple = _SIMPLE_COMMANDS.get(name)
-    if simple is not None:
-        return Token(*simple, spaced)
-    if name in names.GREEK:
-        return Token("let", name, spaced)
-    return Token("let", f"\\{name}", spaced)  # an unknown name is a name
-
-
-_SIMPLE_COMMANDS = {
+_COMMANDS = {
+    **{name: ("let", name) for name in names.GREEK},
     "frac": ("cmd", "frac"),
     "sqrt": ("cmd", "sqrt"), "binom": ("cmd", "binom"), "dbinom": ("cmd", "binom"), "tbinom": ("cmd", "binom"),
     "cdot": ("op", "*"), "times": ("op", "*"), "ast": ("op", "*"), "bullet": ("op", "*"), "pm": ("op", "pm"),
@@ -221,7 +183,13 @@ _SIMPLE_COMMANDS = {
     "exists": ("text", "exists"), "lnot": ("text", "not"), "wedge": ("op", "wedge"), "vee": ("sep", "or"),
     "lor": ("sep", "or"), "qed": ("stop", "."), "checkmark": ("text", "yes"), "left": ("skip", ""),
     "big": ("skip", ""), "Pr": ("let", "P"), "I": ("let", "I"), "oplus": ("op", "oplus"), "otimes": ("op", "otimes"),
+    **{name: ("accent", name) for name in names.ACCENTS},
+    **{name: ("set", operation) for name, operation in names.SET_OPERATIONS.items()},
+    **{name: ("big", kind) for name, kind in names.BIG.items()},
+    **{name: ("rel", relation) for name, relation in names.RELATIONS.items()},
+    **{name: ("fn", function) for name, function in names.FUNCTIONS.items()},
 }  # fmt: skip
+"""Kind and text of the token of a LaTeX command. Any other command is a variable of that name."""
 
 
 def _group(text: str, at: int) -> tuple[str, int]:
@@ -269,7 +237,10 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
         tokens.append(Token("text" if unit or content[:1] == "~" else "let", inner, spaced))
     elif command == "mathbf" or (command == "mathrm" and len(inner) == 2 and inner.isupper()):
         for char in inner:
-            tokens.append(Token("let", char, spaced)) if char.isalpha() else _lex_part(char, tokens, prose=False)
+            if char.isalpha():
+                tokens.append(Token("let", char, spaced))
+            else:
+                _lex_part(char, tokens, prose=False)
     else:
         # "stuffed goats and" ends one item and begins another.
         match = _JOINED_TEXT.fullmatch(inner)
@@ -295,57 +266,47 @@ def _ends_value(tokens: list[Token]) -> bool:
     return bool(tokens) and tokens[-1].kind in ("num", "close", "const", "deg")
 
 
-def _run(value: str, text: str, at: int, tokens: list[Token], spaced: bool, prose: bool) -> None:
-    """Read a run of letters outside of any command."""
+def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose: bool) -> list[Token]:
+    """Read a run of letters outside of any command.
+
+    Args:
+        value: The letters.
+        before: The token before them, if any.
+        spaced: Whether white space came before them.
+        bracket: Whether an opening bracket comes right after them.
+        prose: Whether they are outside of the dollars of a text with dollars.
+    """
     lower = value.lower()
     if max(value) > _LAST_LATIN and value not in names.GREEK:  # another script: words, or a word between two values
         joint = names.JOINTS.get(value)
-        tokens.append(Token("sep", joint, spaced) if joint else Token("text", value, spaced))
-        return
-    if spaced and tokens and len(value) > 1 and _is_unit_word(value, tokens[-1]):
-        tokens.append(Token("text", value, spaced))
-        return
-    if lower in _ORDINALS and not spaced and tokens and tokens[-1].kind == "num":
-        return  # "15th" is 15
-    if value[:2] == "or" and len(value) == 3 and value[2].isupper() and tokens and tokens[-1].kind in ("num", "close"):
-        tokens.append(Token("sep", "or", spaced))  # "W(x)=1orW(x)=-1"
-        value = value[2]
-    if lower in ("and", "or") and len(value) > 1:
-        tokens.append(Token("sep", lower, spaced))
-        return
-    before_bracket = at < len(text) and text[at] in "({"
+        return [Token("sep", joint, spaced) if joint else Token("text", value, spaced)]
+    if before is not None:
+        if spaced and len(value) > 1 and _is_unit_word(value, before):
+            return [Token("text", value, spaced)]
+        if not spaced and lower in _ORDINALS and before.kind == "num":
+            return []  # "15th" is 15
+        if value[:2] == "or" and len(value) == 3 and value[2].isupper() and before.kind in ("num", "close"):
+            return [Token("sep", "or", spaced), Token("let", value[2], spaced)]  # "W(x)=1orW(x)=-1"
+    if lower in ("and", "or"):
+        return [Token("sep", lower, spaced)]
     if value == "sqrt":
-        tokens.append(Token("cmd", "sqrt", spaced))
-        return
-    if value in names.FUNCTIONS and (before_bracket or value not in names.BRACKETED_FUNCTIONS):
-        tokens.append(Token("fn", names.FUNCTIONS[value], spaced))
-        return
-    if value in ("max", "min") and before_bracket:
-        tokens.append(Token("minmax", value, spaced))
-        return
+        return [Token("cmd", "sqrt", spaced)]
+    if value in names.FUNCTIONS and (bracket or value not in names.BRACKETED_FUNCTIONS):
+        return [Token("fn", names.FUNCTIONS[value], spaced)]
+    if value in ("max", "min") and bracket:
+        return [Token("minmax", value, spaced)]
     if lower in names.CONSTANTS and not prose:
-        tokens.append(Token("const", names.CONSTANTS[lower], spaced))
-        return
-    if len(value) == 1 and not (prose and lower in "ai" and not before_bracket):
-        tokens.append(Token("let", value, spaced))
-        return
+        return [Token("const", names.CONSTANTS[lower], spaced)]
+    if len(value) == 1 and not (prose and lower in "ai" and not bracket):
+        return [Token("let", value, spaced)]
     if prose or names.is_word(value):
-        tokens.append(Token("text", value, spaced))
-        return
+        return [Token("text", value, spaced)]
     if value in names.GREEK:
-        tokens.append(Token("let", value, spaced))
-        return
-    short = names.short_function(value)
-    if short is not None:
+        return [Token("let", value, spaced)]
+    if (short := names.short_function(value)) is not None:
         head, rest = short
-        if head == "pi":
-            tokens.append(Token("const", "pi", spaced))
-        else:
-            tokens.append(Token("cmd", "sqrt", spaced) if head == "sqrt" else Token("fn", head, spaced))
-        tokens.extend(Token("let", char) for char in rest)
-        return
+        kind = {"pi": "const", "sqrt": "cmd"}.get(head, "fn")
+        return [Token(kind, head, spaced), *(Token("let", char) for char in rest)]
     if not value.isascii():
-        tokens.append(Token("text", value, spaced))
-        return
-    for index, char in enumerate(value):
-        tokens.append(Token("let", char, spaced and index == 0))
+        return [Token("text", value, spaced)]
+    return [Token("let", char, spaced and index == 0) for index, char in enumerate(value)]

@@ -6,9 +6,10 @@ covered: how text becomes a tree (``parser``), values (``evaluate``), and equali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +146,8 @@ def symbols(node: Node) -> frozenset[str]:
     """Names of the free variables."""
     if isinstance(node, Sym):
         return frozenset((node.name,))
-    if isinstance(node, Big):
-        free: frozenset[str] = frozenset().union(*(symbols(part) for part in children(node)))
-        return free - {node.variable}
-    return frozenset().union(*(symbols(child) for child in children(node)))
+    free: frozenset[str] = frozenset().union(*map(symbols, children(node)))
+    return free - {node.variable} if isinstance(node, Big) else free
 
 
 def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
@@ -156,51 +155,32 @@ def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
     new = change(node)
     if new is not None:
         return new
-    match node:
-        case Apply(op=op, args=args):
-            return Apply(op, tuple(rebuild(arg, change) for arg in args))
-        case BracketGroup(open=opening, close=closing, items=items):
-            return BracketGroup(opening, closing, tuple(rebuild(item, change) for item in items))
-        case Relation(ops=ops, sides=sides):
-            return Relation(ops, tuple(rebuild(side, change) for side in sides))
-        case Big(kind=kind, variable=variable, lower=lower, upper=upper, body=body):
-            low = None if lower is None else rebuild(lower, change)
-            high = None if upper is None else rebuild(upper, change)
-            return Big(kind, variable, low, high, rebuild(body, change))
-        case Matrix(rows=rows):
-            return Matrix(tuple(tuple(rebuild(entry, change) for entry in row) for row in rows))
-        case Builder(head=head, conditions=conditions):
-            return Builder(rebuild(head, change), tuple(rebuild(condition, change) for condition in conditions))
-        case Quantity(value=inner, unit=unit):
-            return Quantity(rebuild(inner, change), unit)
-        case Given(body=inner, condition=condition):
-            return Given(rebuild(inner, change), condition)
-        case _:
-            return node
+    if not children(node):
+        return node
+    fields: list[Any] = [_rebuilt(getattr(node, name), change) for name in node.__slots__]
+    return type(node)(*fields)
 
 
-def rename(node: Node, names: dict[str, str]) -> Node:
-    """A copy with variables renamed."""
-
-    def change(part: Node) -> Node | None:
-        return Sym(names[part.name]) if isinstance(part, Sym) and part.name in names else None
-
-    return rebuild(node, change)
+def _rebuilt(value: Any, change: Callable[[Node], Node | None]) -> Any:
+    """A field of a node, with its nodes rebuilt."""
+    if isinstance(value, tuple):
+        return tuple(_rebuilt(part, change) for part in value)
+    return value if value is None or isinstance(value, str) else rebuild(value, change)
 
 
-def replace_symbol(node: Node, name: str, value: Node) -> Node:
-    """A copy with an expression in place of a variable.
+def replace_symbols(node: Node, values: Mapping[str, Node]) -> Node:
+    """A copy with expressions in place of variables.
 
     Args:
         node: The tree.
-        name: Name of the variable.
-        value: The expression.
+        values: The expression for each variable to replace, by the variable's name.
     """
+    return rebuild(node, lambda part: values.get(part.name) if isinstance(part, Sym) else None)
 
-    def change(part: Node) -> Node | None:
-        return value if isinstance(part, Sym) and part.name == name else None
 
-    return rebuild(node, change)
+def rename(node: Node, names: Mapping[str, str]) -> Node:
+    """A copy with variables renamed; ``names`` maps the old names to the new ones."""
+    return replace_symbols(node, {old: Sym(new) for old, new in names.items()})
 
 
 def key(node: Node) -> str:

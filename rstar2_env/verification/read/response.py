@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from rstar2_env.verification.read.extract import gold_answer, last_boxed, strip_dollars
+from rstar2_env.verification.read.boxed import gold_answer, last_boxed, strip_dollars
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000

@@ -45,10 +45,6 @@ class Arithmetic:
         """Sum of two values."""
         return _both(operator.add, left, right)
 
-    def negative(self, value: Value) -> Value:
-        """The value with its sign changed."""
-        return -value
-
     def multiply(self, left: Value, right: Value) -> Value:
         """Product of two values."""
         return _both(operator.mul, left, right)

@@ -26,15 +26,19 @@ MAX_ARGUMENT = 1 << 24
 _TINY = -(1 << 60)
 
 
-class UndefinedError(Exception):
+class NoValueError(Exception):
+    """The expression could not be evaluated; a subclass says why."""
+
+
+class UndefinedError(NoValueError):
     """There is no value: a division by zero, a root outside its domain."""
 
 
-class UnsupportedError(Exception):
-    """The expression contains something that has no value here."""
+class UnsupportedError(NoValueError):
+    """The expression contains something that this package cannot evaluate, such as an integral."""
 
 
-class VagueError(Exception):
+class VagueError(NoValueError):
     """The ball is too wide to decide; more precision may help."""
 
 

@@ -7,21 +7,39 @@ covered: integrals, limits, infinite sums, unknown functions: ``UnsupportedError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import reduce
+from itertools import pairwise
 
 from flint import acb, arb, ctx
 
-from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    Big,
+    BracketGroup,
+    Const,
+    Matrix,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    symbols,
+)
 from rstar2_env.verification.values import functions
+from rstar2_env.verification.values.arithmetic import Arithmetic
 from rstar2_env.verification.values.ball import (
     TooLargeError,
     UndefinedError,
     UnsupportedError,
+    VagueError,
     Value,
+    bounded,
+    magnitude,
+    sign,
     to_complex,
 )
-from rstar2_env.verification.values.operations import HANDLERS, Operands
 
 MAX_TERMS = 400
 """Longest finite sum or product that is added up."""
@@ -29,8 +47,14 @@ MAX_TERMS = 400
 MAX_STEPS = 60_000
 """Most nodes that one evaluation visits, sums unrolled."""
 
+MAX_FACTORIAL = 5_000
+"""Largest argument of a factorial or binomial."""
 
-class Evaluator(Operands):
+_ANY_SIZE = 10**400
+"""Largest whole number in a greatest common divisor, a remainder or a numeral."""
+
+
+class Evaluator(Arithmetic):
     """Evaluates trees at one point.
 
     Args:
@@ -86,6 +110,15 @@ class Evaluator(Operands):
             case _:
                 raise UnsupportedError(type(node).__name__)
 
+    def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
+        """Evaluate a tree whose value must be an integer of absolute value at most ``limit``."""
+        value = self.value(node)
+        if not isinstance(value, Fraction) or value.denominator != 1:
+            raise UndefinedError
+        if abs(value.numerator) > limit:
+            raise TooLargeError
+        return value.numerator
+
     def _constant(self, name: str) -> Value:
         if name == "pi":
             return arb.pi()
@@ -98,15 +131,9 @@ class Evaluator(Operands):
         raise UnsupportedError(name)
 
     def _apply(self, op: str, args: tuple[Node, ...]) -> Value:
-        handler = HANDLERS.get(op)
-        if handler is not None:
-            return handler(self, args)
-        if op in functions.REAL:
-            return self._function(op, args)
-        raise UnsupportedError(op)
-
-    def _function(self, op: str, args: tuple[Node, ...]) -> Value:
-        if len(args) != 1:
+        if op in HANDLERS:
+            return HANDLERS[op](self, args)
+        if op not in functions.REAL or len(args) != 1:
             raise UnsupportedError(op)
         argument = self.value(args[0])
         if isinstance(argument, acb):
@@ -140,3 +167,165 @@ class Evaluator(Operands):
             if saved is not None:
                 self._point[node.variable] = saved
         return total
+
+
+def _quotient(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    if len(args) != 2:
+        raise UnsupportedError("ratio of three")
+    return calc.divide(calc.value(args[0]), calc.value(args[1]))
+
+
+def _power(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    base, exponent = args
+    if isinstance(base, Const) and base.name == "e" and not calc.over_complex:
+        real = calc.value(exponent)
+        if not isinstance(real, Fraction) or real.denominator != 1:
+            return functions.exp(real)
+    left, right = calc.value(base), calc.value(exponent)
+    broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
+    if broken and symbols(exponent) and not calc.over_complex:
+        raise UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is not a value of a sequence
+    return calc.power(left, right)
+
+
+def _factorial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    number = calc.whole(args[0])
+    if number < 0:
+        raise UndefinedError
+    return bounded(Fraction(math.factorial(number)))
+
+
+def _double_factorial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    number = calc.whole(args[0])
+    if number < -1:
+        raise UndefinedError
+    return bounded(Fraction(math.prod(range(number, 0, -2))))
+
+
+def _binomial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    top, bottom = calc.whole(args[0]), calc.whole(args[1])
+    if top < 0:
+        raise UndefinedError
+    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0))
+
+
+def _degrees(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    value = calc.value(args[0])
+    if not calc.degrees:
+        return value
+    return calc.multiply(calc.multiply(value, Fraction(1, 180)), calc.value(Const("pi")))
+
+
+def _by_cases(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    for value, condition in zip(args[::2], args[1::2], strict=True):
+        if _holds(calc, condition):
+            return calc.value(value)
+    raise UndefinedError
+
+
+def _holds(calc: Evaluator, condition: Node) -> bool:
+    """Whether a condition of a case holds at this point."""
+    match condition:
+        case Const(name="else"):
+            return True
+        case BracketGroup(close=joint, items=items):
+            results = [_holds(calc, item) for item in items]
+            return any(results) if joint == "or" else all(results)
+        case Relation(ops=ops, sides=sides):
+            values = [calc.value(side) for side in sides]
+            return all(_stands(calc, op, *pair) for op, pair in zip(ops, pairwise(values), strict=True))
+        case _:
+            raise UnsupportedError("condition")
+
+
+def _stands(calc: Evaluator, op: str, left: Value, right: Value) -> bool:
+    difference = calc.add(left, -right)
+    if isinstance(difference, acb):
+        raise UndefinedError
+    direction = sign(difference)
+    if direction is None:
+        raise VagueError
+    wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}.get(op)
+    if wanted is None:
+        raise UnsupportedError(op)
+    return direction in wanted
+
+
+def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    top = calc.value(Apply("ln", args[:1]))
+    if len(args) == 2:
+        return calc.divide(top, calc.value(Apply("ln", args[1:])))
+    if len(args) == 1 and calc.decimal_log:
+        return calc.divide(top, functions.REAL["ln"](Fraction(10)))
+    return top
+
+
+def _remainder(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    divisor = calc.whole(args[1], _ANY_SIZE)
+    if divisor <= 0:
+        raise UndefinedError
+    return Fraction(calc.whole(args[0], _ANY_SIZE) % divisor)
+
+
+def _in_base(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    digits, base = calc.whole(args[0], _ANY_SIZE), calc.whole(args[1])
+    try:
+        return Fraction(int(str(digits), base))
+    except ValueError:
+        raise UndefinedError from None
+
+
+def _part(take: Callable[[acb], Value]) -> Handler:
+    return lambda calc, args: take(to_complex(calc.value(args[0])))
+
+
+def _determinant(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    matrix = args[0]
+    if not isinstance(matrix, Matrix) or not 1 <= len(matrix.rows) == len(matrix.rows[0]) <= 4:
+        raise UnsupportedError("det")
+    return _minor(calc, [[calc.value(entry) for entry in row] for row in matrix.rows])
+
+
+def _minor(calc: Evaluator, rows: list[list[Value]]) -> Value:
+    if len(rows) == 1:
+        return rows[0][0]
+    total: Value = Fraction(0)
+    for column, entry in enumerate(rows[0]):
+        part = calc.multiply(entry, _minor(calc, [row[:column] + row[column + 1 :] for row in rows[1:]]))
+        total = calc.add(total, -part if column % 2 else part)
+    return total
+
+
+Handler = Callable[[Evaluator, tuple[Node, ...]], Value]
+"""Evaluates an operation from its arguments, which are trees."""
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("add", "mixed"), lambda calc, args: reduce(calc.add, map(calc.value, args))),
+    "mul": lambda calc, args: reduce(calc.multiply, map(calc.value, args)),
+    "neg": lambda calc, args: -calc.value(args[0]),
+    **dict.fromkeys(("div", "ratio"), _quotient),
+    "pow": _power,
+    "root": lambda calc, args: calc.root(calc.value(args[0]), calc.value(args[1])),
+    "abs": lambda calc, args: magnitude(calc.value(args[0])),
+    "fact": _factorial,
+    "fact2": _double_factorial,
+    "binom": _binomial,
+    "deg": _degrees,
+    "rad": lambda calc, args: calc.value(args[0]),
+    "cases": _by_cases,
+    "log": _logarithm,
+    "lg": lambda calc, args: _logarithm(calc, (args[0], Num(Fraction(10)))),
+    "floor": lambda calc, args: functions.floor(calc.value(args[0])),
+    "ceil": lambda calc, args: -functions.floor(-calc.value(args[0])),
+    "gcd": lambda calc, args: Fraction(math.gcd(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
+    "lcm": lambda calc, args: Fraction(math.lcm(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
+    "mod": _remainder,
+    "base": _in_base,
+    "max": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], 1),
+    "min": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], -1),
+    "Re": _part(lambda value: value.real),
+    "Im": _part(lambda value: value.imag),
+    "conj": _part(acb.conjugate),
+    "det": _determinant,
+}
+"""How to evaluate each operation except the elementary functions of one value (see ``functions``)."""

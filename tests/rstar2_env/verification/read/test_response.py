@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rstar2_env.verification import extract_answer, verify, verify_response
-from rstar2_env.verification.read.extract import gold_answer, joined_boxes
+from rstar2_env.verification.read.boxed import gold_answer, joined_boxes
 
 
 @pytest.mark.parametrize(
