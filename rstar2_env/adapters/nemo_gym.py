@@ -231,7 +231,7 @@ class NemoGymEnv(ForeignEnv):
         full_reward: Return from which an episode counts as solved.
     """
 
-    held: ClassVar[tuple[str, ...]] = ("_opener",)
+    held: ClassVar[tuple[str, ...]] = ("_client",)
 
     @checked
     def __init__(

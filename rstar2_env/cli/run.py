@@ -63,7 +63,7 @@ def run_command(
         from rstar2_env.cli._tables import print_table, print_text
 
         plan, table = import_trainers("pipeline.plan"), import_trainers("pipeline.table")
-        shown = table.plan_table(run.PipelineRun(plan.Plan(read, folder)), begin=from_, until=until)
+        shown = table.plan_table(run.PipelineRun(plan.PipelinePlan(read, folder)), begin=from_, until=until)
         print_table(table.STAGES, shown.stages, title=f"{read.name} in {folder}")
         print_table(table.COSTS, shown.costs, title="estimated costs")
         for line in shown.notes:

@@ -114,7 +114,7 @@ def test_an_environment_may_go_on_after_a_text(tmp_path):
 
 
 def test_an_unlimited_source_needs_a_number_of_episodes():
-    with pytest.raises(ConfigurationError, match="how many episodes"):
+    with pytest.raises(ConfigurationError, match="episodes="):
         play(env="rstar2/Countdown-v0")
 
 

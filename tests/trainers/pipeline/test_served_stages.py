@@ -213,7 +213,7 @@ def test_every_machine_of_a_slurm_job_serves(
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     said = list[str]()
     stage = evaluation(model, problems, devices="3", nodes=2, host="{node}")
-    with pytest.raises(ConfigurationError, match="inside a Slurm job"):
+    with pytest.raises(ConfigurationError, match="SLURM_JOB_NODELIST"):
         stage.run(Work(tmp_path / "stage"))
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     assert isinstance(stage.serve, Serve)

@@ -12,6 +12,7 @@ from small_run import SmallPlayer
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.losses.reinforce import ReinforceLoss
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.step.collector import Collector
 from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
@@ -65,7 +66,7 @@ def test_it_prescribes_what_its_source_does(name):
     assert config.parts.aggregation.name == expected["mean"]
     (term,) = make_parts(config, shares_weights=True).terms
     if expected["clip"] is None:
-        assert type(term).__name__ == "Reinforce"
+        assert isinstance(term, ReinforceLoss)
     else:
         assert (term.low, term.high, term.level) == expected["clip"]
     rollout = config.rollout

@@ -59,6 +59,11 @@ SOCKET_PAIRS = {1: "SOCK_STREAM", 5: "SOCK_SEQPACKET"}
 SOCKET_FLAGS = 0o2000000 | 0o4000
 """SOCK_CLOEXEC and SOCK_NONBLOCK."""
 
+MMAP_KIND = 0x0F | 0x20
+"""MAP_TYPE and MAP_ANONYMOUS: the flags of mmap that say what is mapped."""
+SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDATE | MAP_ANONYMOUS"}
+"""Refused, as memfd_create is: memory that belongs to no process, which only a control group counts."""
+
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
 """Complete sets of flags. Other flags would create a thread with its own descriptors, another parent, another exit
 signal, or new namespaces."""

@@ -20,7 +20,7 @@ _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _IOCTL_DEV = 1 << 15
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 """Rights on files by version of the interface; version 5 adds ioctl on devices."""
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/full", "/dev/urandom")  # not /dev/zero: mapping it makes shared anonymous memory
 _NET_TCP = 3
 _SCOPES = 3
 

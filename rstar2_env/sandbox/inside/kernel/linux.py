@@ -282,7 +282,7 @@ class Pausing:
     def __init__(self, flags: int) -> None:
         if _libc is None:
             raise OSError(0, "clone exists only on Linux")
-        self._stack = mmap.mmap(-1, _STACK_BYTES)
+        self._stack = mmap.mmap(-1, _STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not for the children
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
         top = ctypes.c_void_p(base + _STACK_BYTES - 64)
         self._arguments = (ctypes.cast(_libc.pause, ctypes.c_void_p), top, flags | CLONE_VM | int(signal.SIGCHLD), None)

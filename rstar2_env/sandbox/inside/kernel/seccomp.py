@@ -2,7 +2,8 @@
 
 Covered: the allow-lists of ``syscalls`` and ``commands``; all other calls are refused. ``clone`` only creates threads
 and children, ``clone3`` returns ENOSYS (with EPERM, creating threads would fail), sockets exist only as connected
-pairs, and the limit on core dumps cannot be changed. Not covered: files and memory (other layers).
+pairs, memory is shared only through files, and the limit on core dumps cannot be changed. Not covered: files and
+memory (other layers).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _X32_BIT = 0x40000000
 
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 _AND = 0x54
-_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD = 0, 4, 16, 24, 32
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD, _AT_FOURTH = 0, 4, 16, 24, 32, 40
 
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NO_SUCH_CALL = _ERRNO | errno.ENOSYS
@@ -128,6 +129,8 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
         special["fcntl"]: _allow_values(_AT_SECOND, commands.FCNTL, _REFUSE),
         special["prctl"]: _allow_values(_AT_FIRST, commands.PRCTL, _INVALID),
         special["prlimit64"]: _keep_core_limit(),
+        # Its pages stay in the kernel after a process has dropped them (MADV_DONTNEED); the watch cannot see them.
+        special["mmap"]: _refuse_values(_AT_FOURTH, commands.SHARED_ANONYMOUS, but=~commands.MMAP_KIND),
     }
     if machine == "x86_64":
         decided[special["arch_prctl"]] = _allow_values(_AT_FIRST, commands.ARCH_PRCTL, _INVALID)
@@ -146,18 +149,21 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
 
 
-def _refuse_values(argument: int, values: Iterable[int]) -> list[Instruction]:
-    """Refuse a call if the lower half of an argument has one of these values."""
+def _refuse_values(argument: int, values: Iterable[int], but: int = 0) -> list[Instruction]:
+    """Refuse a call if the lower half of an argument, without the bits ``but``, has one of these values."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
-    return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW)]
+    return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
     """Allow a call if the lower half of an argument, without the bits ``but``, has one of these values."""
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
-    mask = [(_AND, 0, 0, ~but & 0xFFFFFFFF)] if but else []
-    return [(_LOAD, 0, 0, argument), *mask, *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
+    return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _without(bits: int) -> list[Instruction]:
+    return [(_AND, 0, 0, ~bits & 0xFFFFFFFF)] if bits else []
 
 
 def _keep_core_limit() -> list[Instruction]:

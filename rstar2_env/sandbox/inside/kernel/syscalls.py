@@ -108,6 +108,7 @@ SPECIAL = {
     "ioctl": (16, 29),
     "fcntl": (72, 25),
     "prlimit64": (302, 261),
+    "mmap": (9, 222),
 }
 """Calls whose arguments decide (see ``seccomp``)."""
 SETTING_LIMITS = "setrlimit 160 164"

@@ -21,10 +21,16 @@ POINTERS = (0x7FFF_0000_1000, 0x1_0000_0000, 0x1000)
 
 
 def answer(
-    steps: list[Instruction], architecture: int, number: int, first: int = 0, second: int = 0, third: int = 0
+    steps: list[Instruction],
+    architecture: int,
+    number: int,
+    first: int = 0,
+    second: int = 0,
+    third: int = 0,
+    fourth: int = 0,
 ) -> int:
     """Interpret the filter for one system call."""
-    data = {0: number, 4: architecture, 16: first, 24: second, 32: third & 0xFFFFFFFF, 36: third >> 32}
+    data = {0: number, 4: architecture, 16: first, 24: second, 32: third & 0xFFFFFFFF, 36: third >> 32, 40: fourth}
     at, value = 0, 0
     while True:
         code, if_true, if_false, operand = steps[at]
@@ -129,6 +135,16 @@ def test_the_limit_on_core_dumps_is_read_and_not_set(machine: str, needs: Needs)
     assert answer(steps, MACHINES[machine], prlimit, second=OPEN_FILES, third=POINTERS[0]) == ALLOW
     assert answer(steps, MACHINES[machine], setrlimit, first=CORE) == PERM
     assert answer(steps, MACHINES[machine], setrlimit, first=OPEN_FILES) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_memory_is_shared_through_files_alone(machine: str) -> None:
+    steps, mmap = build(machine), syscalls.SPECIAL["mmap"][0 if machine == "x86_64" else 1]
+    shared, private, validated, anonymous, populated = 0x01, 0x02, 0x03, 0x20, 0x8000
+    for refused in (shared | anonymous, validated | anonymous, shared | anonymous | populated):
+        assert answer(steps, MACHINES[machine], mmap, fourth=refused) == PERM
+    for allowed in (shared, private, private | anonymous, private | anonymous | populated, shared | populated):
+        assert answer(steps, MACHINES[machine], mmap, fourth=allowed) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)
