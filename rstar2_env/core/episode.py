@@ -269,28 +269,12 @@ class Episode:
     def record(self) -> dict[str, Any]:
         """Return the episode as JSON-compatible values, without token ids; ``from_record`` reads it back."""
         return {
-            "group": self.group,
-            "seed": self.seed,
-            "problem_id": self.problem_id,
+            **{name: getattr(self, name) for name in (*_READERS, *_LATER)},
             "messages": [message.record() for message in self.messages],
-            "reward": self.reward,
-            "end": self.end,
-            "turns": self.turns,
             "statuses": [str(status) for status in self.statuses],
             "injected": [str(status) for status in self.injected],
-            "answer": self.answer,
-            "correct": self.correct,
-            "answer_tags": self.answer_tags,
-            "policy_tokens": self.policy_tokens,
-            "policy_version": self.policy_version,
-            "error": self.error,
             "steps": [turn.record(shown) for turn, shown in zip(self.steps, _shown(self.messages), strict=False)],
-            "rewards": self.rewards,
-            "task": self.task,
-            "source": self.source,
             "parent": None if self.parent is None else list(self.parent),
-            "usage": self.usage,
-            "shown": self.shown,
         }
 
     @classmethod

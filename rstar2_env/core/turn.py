@@ -49,14 +49,8 @@ class Turn:
         Args:
             shown: Text of the message before the turn; an observation equal to it is left out.
         """
-        record: dict[str, Any] = {
-            "start": self.start,
-            "stop": self.stop,
-            "reward": self.reward,
-            "statuses": [str(status) for status in self.statuses],
-            "version": self.version,
-            "info": self.info,
-        }
+        record = {name: getattr(self, name) for name in _READERS}
+        record["statuses"] = [str(status) for status in self.statuses]
         if self.observation != shown:
             record["observation"] = self.observation
         if self.entropy is not None:

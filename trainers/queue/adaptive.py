@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import Engine
-from rstar2_env.rollout.scheduling.in_flight import InFlight
+from rstar2_env.rollout.scheduling.adaptive_in_flight import InFlight
 from rstar2_env.rollout.scheduling.loads import Loads, loads_of
 
 from .desk import Desk

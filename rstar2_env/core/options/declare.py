@@ -19,21 +19,21 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args, overload
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.options.rules import (
     NO_RULE,
     Rule,
     did_you_mean,
-    fitness,
     is_mapping,
     is_record,
+    is_valid,
     members,
     refusal,
     says_nothing,
 )
-from rstar2_env.core.options.targets import RULE, Options, Parameter, of_record, options_of
+from rstar2_env.core.options.targets import RULE, Options, Parameter, options_of
 from rstar2_env.core.options.text import UnreadableError, Written, read, read_loosely
 
 __all__ = [
@@ -67,36 +67,13 @@ Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
 _MANY_NAMES = 30
 
 
-@overload
-def option(
-    default: T,
-    *,
-    least: float | None = ...,
-    most: float | None = ...,
-    above: float | None = ...,
-    below: float | None = ...,
-    choices: Sequence[Any] = ...,
-    unit: str = ...,
-    finite: bool = ...,
-    repr: bool = ...,
-) -> T: ...
-
-
-@overload
-def option(
-    *,
-    factory: Callable[[], T],
-    least: float | None = ...,
-    most: float | None = ...,
-    choices: Sequence[Any] = ...,
-    repr: bool = ...,
-) -> T: ...
+_ABSENT: Any = dataclasses.MISSING
 
 
 def option(
-    default: Any = dataclasses.MISSING,
+    default: T = _ABSENT,
     *,
-    factory: Any = dataclasses.MISSING,
+    factory: Callable[[], T] = _ABSENT,
     least: float | None = None,
     most: float | None = None,
     above: float | None = None,
@@ -105,8 +82,8 @@ def option(
     unit: str = "",
     finite: bool = True,
     repr: bool = True,
-) -> Any:
-    """Declare a field of a record of options, with its constraints.
+) -> T:
+    """Declare a field of a record of options, with its constraints and either a default or a factory.
 
     Args:
         default: The default, which is always valid.
@@ -121,7 +98,8 @@ def option(
         repr: Whether the record's ``repr`` shows it.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
-    return dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
+    field: Any = dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
+    return cast(T, field)
 
 
 class CheckedOptions:
@@ -150,11 +128,12 @@ def check_options(record: Any, prefix: str = "") -> None:
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
     """
-    for name, parameter in of_record(type(record)).parameters.items():
+    known = options_of(type(record)).parameters
+    for name in (field.name for field in dataclasses.fields(record) if field.init):
         given = getattr(record, name)
-        if given is parameter.default:
+        if given is known[name].default:
             continue
-        value = _fitted(prefix + name, given, parameter)
+        value = _fitted(prefix + name, given, known[name])
         if value is not given:
             object.__setattr__(record, name, value)
 
@@ -171,8 +150,7 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
     Raises:
         ConfigurationError: The value is invalid.
     """
-    fits = fitness(hint, rule)
-    if fits is not None and not fits(value):
+    if not is_valid(value, hint, rule):
         raise ConfigurationError(refusal(name, hint, rule, value))
 
 
@@ -304,18 +282,14 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
         try:
             value = read(value, hint, lambda kind, found: _record(name, kind, found))
         except UnreadableError:
-            raise ConfigurationError(_refusal(name, parameter, value)) from None
+            raise ConfigurationError(refusal(name, hint, parameter.rule, value)) from None
     if isinstance(value, Mapping):
         value = _nested(name, value, hint, passed_on=passed_on)
     elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
         value = tuple(value)
     if not parameter.admits(value):
-        raise ConfigurationError(_refusal(name, parameter, value))
+        raise ConfigurationError(refusal(name, hint, parameter.rule, value))
     return value
-
-
-def _refusal(name: str, parameter: Parameter, value: Any) -> str:
-    return refusal(name, parameter.hint, parameter.rule, value)
 
 
 def _kinds(hint: Any) -> list[Any]:
@@ -334,7 +308,7 @@ def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) 
     if mapping and any(isinstance(one, (Written, Mapping)) for one in value.values()):
         inner = next(get_args(member)[1:] for member in members(hint) if is_mapping(member))
         known = inner and not says_nothing(inner[0])
-        each = Parameter(name, inner[0], NO_RULE, False, None, fitness(inner[0])) if known else None
+        each = Parameter(name, inner[0], NO_RULE, False, None) if known else None
         return {key: _fitted(f"{name}.{key}", one, each, passed_on=passed_on) for key, one in value.items()}
     return value
 

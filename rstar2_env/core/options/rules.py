@@ -20,7 +20,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-Fits = Callable[[Any], bool]
 _PLAIN = (str, bytes, bool, int, float, list, tuple, dict, set, type(None))
 _LONGEST = 100
 
@@ -132,89 +131,63 @@ def is_record(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def fitness(hint: Any, rule: Rule = NO_RULE) -> Fits | None:
-    """Return a function that tests whether a value is valid; ``None`` if every value is valid."""
+def is_valid(value: Any, hint: Any, rule: Rule = NO_RULE) -> bool:
+    """Whether a value is valid for an annotation and a rule."""
     hint, rule = unannotated(hint, rule)
-    if says_nothing(hint):
-        return _of_anything(rule)
     alternatives = members(hint)
     if len(alternatives) > 1:
-        tests = [fitness(member, rule if member is not type(None) else NO_RULE) for member in alternatives]
-        several = [test for test in tests if test is not None]
-        if len(several) < len(tests):
-            return None
-        return lambda value: any(test(value) for test in several)
+        return any(is_valid(value, member, NO_RULE if member is type(None) else rule) for member in alternatives)
     if hint is None or hint is type(None):
-        return lambda value: value is None
-    if rule.choices:
-        return lambda value: _among(value, rule.choices)
-    if get_origin(hint) is Literal:
-        return lambda value: _among(value, get_args(hint))
-    return _of_container(hint, rule) or _of_type(hint, rule)
-
-
-def _of_anything(rule: Rule) -> Fits | None:
-    if rule.choices:
-        return lambda value: _among(value, rule.choices)
-    return None if rule == NO_RULE else _of_type(float, rule)
-
-
-def _of_container(hint: Any, rule: Rule) -> Fits | None:
+        return value is None
+    if rule.choices or get_origin(hint) is Literal:
+        return _among(value, rule.choices or get_args(hint))
+    if says_nothing(hint):
+        return rule == NO_RULE or _has_type(value, float, rule)
     inner = get_args(hint)
     if is_list(hint):
-        tests: list[Fits | None] = [fitness(item) for item in inner if item is not Ellipsis]
-        if (get_origin(hint) or hint) is tuple and inner and Ellipsis not in inner:
-            return lambda value: (
-                _is_list(value)
-                and len(value) == len(tests)
-                and all(test is None or test(item) for test, item in zip(tests, value, strict=True))
-            )
-        each = tests[0] if tests else None
-        lazy = (get_origin(hint) or hint) is Iterable
-        return lambda value: (
-            (_is_list(value) and rule.holds(len(value)) and (each is None or all(map(each, value))))
-            or (lazy and isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, Sequence)))
-        )
+        return _is_valid_list(value, get_origin(hint) or hint, inner, rule)
     if is_mapping(hint):
-        of_value = fitness(inner[1]) if len(inner) == 2 else None
-        return lambda value: isinstance(value, Mapping) and (of_value is None or all(map(of_value, value.values())))
-    return None
+        every = value.values() if len(inner) == 2 and isinstance(value, Mapping) else ()
+        return isinstance(value, Mapping) and all(is_valid(one, inner[1]) for one in every)
+    return _has_type(value, hint, rule)
 
 
-def _of_type(hint: Any, rule: Rule) -> Fits | None:
+def _is_valid_list(value: Any, kind: Any, inner: Sequence[Any], rule: Rule) -> bool:
+    if not isinstance(value, (Sequence, Set)) or isinstance(value, (str, bytes)):
+        return kind is Iterable and isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+    if kind is tuple and inner and Ellipsis not in inner:
+        return len(value) == len(inner) and all(map(is_valid, value, inner))
+    return rule.holds(len(value)) and all(is_valid(item, inner[0]) for item in value if inner)
+
+
+def _has_type(value: Any, hint: Any, rule: Rule) -> bool:
     if hint is bool:
-        return lambda value: isinstance(value, bool)
+        return isinstance(value, bool)
     if hint is int:
-        return lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and rule.holds(value)
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and rule.holds(value)
     if hint is float:
-        return lambda value: (
+        return (
             isinstance(value, numbers.Real)
             and not isinstance(value, bool)
             and (math.isfinite(value) if rule.finite else not math.isnan(value))
             and rule.holds(value)
         )
     if hint is str:
-        return lambda value: isinstance(value, str) and rule.holds(len(value))
+        return isinstance(value, str) and rule.holds(len(value))
     kind = get_origin(hint) or hint
     if kind is Callable:
-        return callable
-    if kind is type:
-        return lambda value: isinstance(value, type)
-    if isinstance(kind, type) and issubclass(kind, (os.PathLike, enum.Enum)):
-        return lambda value: isinstance(value, kind)
+        return callable(value)
     if not isinstance(kind, type):
-        return None
+        return True
+    if issubclass(kind, (type, os.PathLike, enum.Enum)):
+        return isinstance(value, kind)
     # Refuse only values that cannot be meant; the code that receives an object reports better what it requires.
     plain = () if getattr(kind, "_is_protocol", False) else tuple(item for item in _PLAIN if issubclass(item, kind))
-    return lambda value: not isinstance(value, _PLAIN) or isinstance(value, plain)
+    return not isinstance(value, _PLAIN) or isinstance(value, plain)
 
 
 def _among(value: Any, choices: Iterable[Any]) -> bool:
     return any(value == choice and isinstance(value, bool) is isinstance(choice, bool) for choice in choices)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
 
 
 def in_words(hint: Any, rule: Rule = NO_RULE) -> str:

@@ -18,15 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rstar2_env.core.options.rules import NO_RULE, Fits, FromRun, Rule, fitness, unannotated
+from rstar2_env.core.options.rules import NO_RULE, FromRun, Rule, is_valid, unannotated
 
 RULE = "rule"
 """Key of a field's rule in its metadata."""
 MORE_OPTIONS = "more_options"
 """Name of a class method that returns further functions or classes whose options the class accepts too."""
 
-
-_RECORDS: WeakKeyDictionary[type[Any], Options] = WeakKeyDictionary()
 _FOUND: WeakKeyDictionary[Callable[..., Any], Options] = WeakKeyDictionary()
 
 
@@ -40,7 +38,6 @@ class Parameter:
         rule: Constraints beyond the annotation.
         required: Whether it has no default.
         default: Its default, if it has one.
-        fits: Tests whether a value is valid; ``None`` if every value is valid.
         from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if there is none.
     """
 
@@ -49,12 +46,11 @@ class Parameter:
     rule: Rule
     required: bool
     default: Any
-    fits: Fits | None
     from_run: str = ""
 
     def admits(self, value: Any) -> bool:
         """Whether a value is valid for the option; its default always is."""
-        return self.fits is None or value is self.default or self.fits(value)
+        return value is self.default or is_valid(value, self.hint, self.rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def _find(target: Callable[..., Any]) -> Options:
     for kind in target.__mro__:
         if "__init__" not in vars(kind) or kind is object:
             continue
-        one = of_record(kind) if _is_record(kind) else _of_function(vars(kind)["__init__"], bound=True)
+        one = _of_record(kind) if _is_record(kind) else _of_function(vars(kind)["__init__"], bound=True)
         found = {**found, **{name: one.parameters[name] for name in one.parameters if name not in found}}
         open_ended = one.open
         if not open_ended:
@@ -106,14 +102,8 @@ def _is_record(kind: type) -> bool:
     return made is not None and bool(made.init)
 
 
-def of_record(kind: type[Any]) -> Options:
+def _of_record(kind: type[Any]) -> Options:
     """Return the options of a dataclass: its fields."""
-    if kind not in _RECORDS:
-        _RECORDS[kind] = _read_record(kind)
-    return _RECORDS[kind]
-
-
-def _read_record(kind: type[Any]) -> Options:
     found: dict[str, Parameter] = {}
     scopes = {name: owner for owner in reversed(kind.__mro__) for name in vars(owner).get("__annotations__", ())}
     for field in dataclasses.fields(kind):
@@ -145,7 +135,7 @@ def _parameter(name: str, hint: Any, rule: Rule, required: bool, default: Any) -
     notes = getattr(hint, "__metadata__", ())
     from_run = next((note.option for note in notes if isinstance(note, FromRun)), "")
     hint, rule = unannotated(hint, rule)
-    return Parameter(name, hint, rule, required, default, fitness(hint, rule), from_run)
+    return Parameter(name, hint, rule, required, default, from_run)
 
 
 def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:

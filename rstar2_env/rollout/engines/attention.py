@@ -74,54 +74,43 @@ class TokenRun:
 
 
 class Pack:
-    """Assigns the tokens of a pass to sequences: first those of sequences with few tokens, then ``pieces``.
+    """Assigns the tokens of a pass to sequences: first the sequences with one new token each, then ``pieces``.
 
     Args:
-        slots: For sequences with few tokens: the slot of each token.
-        positions: For the same tokens: the position in the sequence.
-        order: For the same tokens: the number among the new tokens of the sequence.
+        slots: The slot of each sequence with one new token.
+        positions: The position of the new token in each of these sequences.
         pieces: Runs of tokens of the other sequences.
         device: Device of the model.
     """
 
     def __init__(
-        self,
-        slots: Sequence[int],
-        positions: Sequence[int],
-        order: Sequence[int],
-        pieces: Sequence[TokenRun],
-        device: torch.device,
+        self, slots: Sequence[int], positions: Sequence[int], pieces: Sequence[TokenRun], device: torch.device
     ) -> None:
-        self.few = len(slots)
+        self.single = len(slots)
         self.pieces = pieces
         self._device = device
-        self._masks: dict[tuple[torch.dtype, int], Tensor] = {}
+        self._masks: dict[torch.dtype, Tensor] = {}
         self._causal: dict[tuple[torch.dtype, int, int, int], Tensor] = {}
         self._kept_scores = 0
-        if not self.few:
+        if not self.single:
             return
         self.rows, self.width = max(slots) + 1, max(positions) + 1
-        self.each = max(order) + 1
         self._positions = torch.tensor(positions, device=device)
-        # If the tokens fill the whole grid of rows and tokens in order, they need not be moved.
-        self.dense = self.few == self.rows * self.each
-        self.spots = torch.tensor(
-            [slot * self.each + number for slot, number in zip(slots, order, strict=True)], device=device
-        )
+        # If the tokens fill all rows in order, they need not be moved.
+        self.dense = self.single == self.rows
+        self.slots = torch.tensor(slots, device=device)
 
-    def mask(self, dtype: torch.dtype, groups: int) -> Tensor:
-        """Mask added to the scores of the first tokens: (rows, 1, query heads of a group times tokens or 1, width)."""
-        key = (dtype, groups)
-        if key not in self._masks:
+    def mask(self, dtype: torch.dtype) -> Tensor:
+        """Mask added to the scores of the first tokens: (rows, 1, 1, width)."""
+        if dtype not in self._masks:
             device, positions = self._device, self._positions
             if not self.dense:
                 # A row without a token attends to its first column; the result is not used.
-                positions = positions.new_zeros(self.rows * self.each).index_copy_(0, self.spots, positions)
+                positions = positions.new_zeros(self.rows).index_copy_(0, self.slots, positions)
             hidden = torch.arange(self.width, device=device) > positions[:, None]
             mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
-            mask = mask.view(self.rows, 1, self.each, self.width)
-            self._masks[key] = mask if self.each == 1 else mask.repeat(1, 1, groups, 1)
-        return self._masks[key]
+            self._masks[dtype] = mask.view(self.rows, 1, 1, self.width)
+        return self._masks[dtype]
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
         """Mask added to the scores of the last tokens of a sequence: (query heads of a group times new, seen).
@@ -189,33 +178,28 @@ def packed_attention(
     pack: Pack = _pass.pack
     tokens = query[0].transpose(0, 1)
     found = []
-    if pack.few:
-        found.append(_of_few(pack, tokens[: pack.few], key, value, scaling))
+    if pack.single:
+        found.append(_of_single(pack, tokens[: pack.single], key, value, scaling))
     for piece in pack.pieces:
         found.extend(_of_piece(pack, piece, tokens[piece.start : piece.start + piece.count], key, value, scaling))
     return (found[0] if len(found) == 1 else torch.cat(found))[None], None
 
 
-def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
-    """Attention of rows with few tokens, all at once; query and result are (tokens, query heads, head size)."""
+def _of_single(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+    """Attention of rows with one new token, all at once; query and result are (tokens, query heads, head size)."""
     _, query_heads, size = query.shape
-    heads, rows, each = key.shape[1], pack.rows, pack.each
-    groups = query_heads // heads
+    heads, rows = key.shape[1], pack.rows
     if not pack.dense:
-        query = query.new_zeros(rows * each, query_heads, size).index_copy_(0, pack.spots, query)
-    query = query.reshape(rows, each, heads, groups, size)
-    query = query[:, 0] if each == 1 else query.permute(0, 2, 3, 1, 4).reshape(rows, heads, groups * each, size)
+        query = query.new_zeros(rows, query_heads, size).index_copy_(0, pack.slots, query)
     found = scaled_dot_product_attention(
-        query,
+        query.reshape(rows, heads, query_heads // heads, size),
         key[:rows, :, : pack.width],
         value[:rows, :, : pack.width],
-        attn_mask=pack.mask(query.dtype, groups),
+        attn_mask=pack.mask(query.dtype),
         scale=scaling,
     )
-    if each > 1:
-        found = found.view(rows, heads, groups, each, -1).permute(0, 3, 1, 2, 4)
-    found = found.reshape(rows * each, query_heads, value.shape[-1])
-    return found if pack.dense else found.index_select(0, pack.spots)
+    found = found.reshape(rows, query_heads, value.shape[-1])
+    return found if pack.dense else found.index_select(0, pack.slots)
 
 
 def _of_piece(

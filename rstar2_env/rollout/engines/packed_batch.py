@@ -24,8 +24,8 @@ from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.attention import Pack, TokenRun, count_alone, packed
 from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, PrefixPool, key_of
 from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.sampling import draw_next
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
+from rstar2_env.rollout.engines.token_sampler import draw_next
 
 MAX_DEAD = 0.25
 """Share of slots that attention reads unnecessarily above which compacting the others costs less."""
@@ -266,7 +266,7 @@ class PackedBatch:
             if stop == len(request):
                 wanted.append(len(ids) - 1)
         self._cache.write_to(held, where, device)
-        with packed(self._model, Pack(slots, positions, [0] * len(slots), pieces, device)):
+        with packed(self._model, Pack(slots, positions, pieces, device)):
             output = self._model(
                 input_ids=torch.tensor([ids], device=device),
                 position_ids=torch.tensor([where], device=device),

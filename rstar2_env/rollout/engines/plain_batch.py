@@ -17,7 +17,7 @@ from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.packed_batch import Finish
 from rstar2_env.rollout.engines.prefix import PrefixPool, key_of
 from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.sampling import draw_next
+from rstar2_env.rollout.engines.token_sampler import draw_next
 
 MAX_DEAD = 0.25
 """Share of ended rows above which computing them costs more than copying the others."""

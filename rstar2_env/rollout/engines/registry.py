@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, Literal, TypeAlias
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -18,30 +20,9 @@ from rstar2_env.core.options.declare import call_with_options, typed_options
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.rollout.engine import Engine
 
-
-class MakeEngine(Protocol):
-    """Creates an engine for a policy."""
-
-    def __call__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        max_rows: int,
-        seed: int,
-        options: Mapping[str, Any],
-    ) -> Engine:
-        """Return a new engine.
-
-        Args:
-            model: The policy's module.
-            tokenizer: Its tokenizer.
-            max_rows: Maximum number of requests in flight.
-            seed: Seeds the draws of requests without a seed of their own.
-            options: The engine's options.
-        """
-        ...
-
+MakeEngine: TypeAlias = Callable[..., Engine]
+"""Creates an engine for a policy: ``make(model, tokenizer, max_rows=, seed=, options=)``, as for ``make_engine``, with
+the engine's options as one mapping."""
 
 _PATIENCE_S = 10.0
 """Seconds that an engine waits for its server if a scheduler can use another engine."""
@@ -128,14 +109,7 @@ def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: i
         most_rows: Upper limit of ``max_rows``.
     """
 
-    def make(
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        max_rows: int,
-        seed: int,
-        options: Mapping[str, Any],
-    ) -> Engine:
+    def make(model: Any, tokenizer: Any, *, max_rows: int, seed: int, options: Mapping[str, Any]) -> Engine:
         rows = max_rows if most_rows is None else min(max_rows, most_rows)
         given = {"model": model, "tokenizer": tokenizer, "max_rows": rows, "seed": seed}
         return _with(name, takes(), given, options)
@@ -143,26 +117,11 @@ def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: i
     return make
 
 
-def _transformers_takes() -> Callable[..., Any]:
-    from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
-
-    return TransformersEngine
+_transformers_takes = partial(resolve_name, "rstar2_env.rollout.engines.transformers_engine:TransformersEngine")
+_vllm_takes = partial(resolve_name, "rstar2_env.rollout.engines.vllm_engine:VllmEngine")
 
 
-def _vllm_takes() -> Callable[..., Any]:
-    from rstar2_env.rollout.engines.vllm_engine import VllmEngine
-
-    return VllmEngine
-
-
-def _vllm_server(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    max_rows: int,
-    seed: int,
-    options: Mapping[str, Any],
-) -> Engine:
+def _vllm_server(model: Any, tokenizer: Any, *, max_rows: int, seed: int, options: Mapping[str, Any]) -> Engine:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.scheduling.scheduler import Scheduler
 

@@ -32,7 +32,7 @@ from rstar2_env.rollout.engine import (
 )
 from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
 from rstar2_env.rollout.engines.transports.make import make_transport
-from rstar2_env.rollout.engines.transports.servers import CombinedServers, EngineServers
+from rstar2_env.rollout.engines.transports.servers import EngineLink, EngineServers
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS
 from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES
 from rstar2_env.rollout.engines.vllm_server_facts import (
@@ -137,7 +137,7 @@ class VllmServerEngine:
         self._fleet = Fleet(self._http, servers, self._readmit, patience_s=patience_s)
         self._ready = asyncio.Event()
         self._ready.set()
-        self._servers = EngineServers(self._http, self._fleet, self._ready, self._renew)
+        self._link = EngineLink(self._http, self._fleet, self._ready, self._renew)
 
     @property
     def takes(self) -> Takes:
@@ -198,7 +198,7 @@ class VllmServerEngine:
             # Another process of the run sends them.
             self._version, self._renewed = version, True
         else:
-            self._transport.send(version, weights, self._servers)
+            self.update_together([self], version, weights)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
         """Whether one weight sync can update all these engines (``fleet``)."""
@@ -206,8 +206,8 @@ class VllmServerEngine:
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
         """Send weights to the servers of several engines at once; see ``update_weights``."""
-        every = [engine._servers for engine in engines if isinstance(engine, VllmServerEngine)]
-        self._transport.send(version, weights, CombinedServers(every))
+        links = [engine._link for engine in engines if isinstance(engine, VllmServerEngine)]
+        self._transport.send(version, weights, EngineServers(links))
 
     def capacity(self) -> int:
         """Total number of tokens that fit into the servers' KV caches.

@@ -10,7 +10,7 @@ from small_run import SmallPlayer, collector
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import EngineStats
-from rstar2_env.rollout.scheduling.in_flight import InFlight
+from rstar2_env.rollout.scheduling.adaptive_in_flight import InFlight
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.queue.adaptive import Adaptive, adaptive
 

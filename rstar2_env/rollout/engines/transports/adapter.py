@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.base import Takes, Transport, TransportSettings
 from rstar2_env.rollout.engines.transports.servers import EngineServers
 from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
@@ -33,7 +33,7 @@ class Adapter:
     tensors: Iterable[tuple[str, Tensor]]
 
 
-class AdapterTransport:
+class AdapterTransport(Transport):
     """Sends adapters through a folder.
 
     Args:
@@ -50,8 +50,8 @@ class AdapterTransport:
             raise ConfigurationError(
                 "transport='adapter' needs weights_dir=, a folder that the servers see under the same path."
             )
-        self._setting = setting
-        self._kept = StoredWeights(setting, setting.folder, "adapter")
+        super().__init__(setting)
+        self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes)
         self._loaded: list[str] = []
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
@@ -99,10 +99,6 @@ class AdapterTransport:
     def served_as(self, model: str, version: int) -> str:
         """See ``Transport``: the adapter of that version."""
         return self._kept.path(version).name
-
-    def close(self) -> None:
-        """Remove the adapter from the folder."""
-        self._kept.remove()
 
     @staticmethod
     def _drop(name: str, up: list[Server], servers: EngineServers) -> None:

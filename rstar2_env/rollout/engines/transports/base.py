@@ -1,14 +1,16 @@
-"""``Transport``: the protocol for sending new weights to the servers of an engine."""
+"""``Transport``: the base class of ways to send new weights to the servers of an engine."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 Takes = Literal["weights", "adapter"]
@@ -37,15 +39,23 @@ class TransportSettings:
     timeout_s: float = 600.0
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """A way of sending weights to servers.
+
+    Args:
+        setting: Settings of the engine.
 
     Attributes:
         takes: The argument of ``update_weights``: all ``weights`` with adapters merged, or only the ``adapter``.
     """
 
-    takes: ClassVar[Takes]
+    takes: ClassVar[Takes] = "weights"
 
+    def __init__(self, setting: TransportSettings) -> None:
+        self._setting = setting
+        self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder, self.takes)
+
+    @abstractmethod
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """Send weights to all servers at once; called in the trainer's thread.
 
@@ -57,20 +67,23 @@ class Transport(Protocol):
         Raises:
             ServiceError: A server refused them, or no server answers; with a ``cause``, another attempt may succeed.
         """
-        ...
 
+    @abstractmethod
     async def restore(self, server: Server) -> None:
         """Send the newest weights to a server that has come back; called in the loop of the servers' client.
 
         Raises:
             ServiceError: The weights are not available.
         """
-        ...
 
     def served_as(self, model: str, version: int) -> str:
-        """Return the model name for requests to a version of the weights, given the name of the served model."""
-        ...
+        """Return the model name for requests to a version of the weights, given the name of the served model.
+
+        By default the weights of the served model itself change, so this is its name.
+        """
+        return model
 
     def close(self) -> None:
         """Remove the weights that were stored for servers that restart."""
-        ...
+        if self._kept is not None:
+            self._kept.remove()

@@ -7,27 +7,18 @@ machine.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.base import Transport
 from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights, reload_from
+from rstar2_env.rollout.engines.transports.stored_weights import reload_from
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
 
-class FolderTransport:
-    """Sends weights through a folder.
-
-    Args:
-        setting: Settings of the engine.
-    """
-
-    takes: ClassVar[Takes] = "weights"
-
-    def __init__(self, setting: TransportSettings) -> None:
-        self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder)
+class FolderTransport(Transport):
+    """Sends weights through a folder."""
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``; requests continue with the old weights while the new ones are written.
@@ -55,12 +46,3 @@ class FolderTransport:
         """See ``Transport``."""
         if self._kept is not None:
             await self._kept.reload(server)
-
-    def served_as(self, model: str, version: int) -> str:
-        """See ``Transport``: the weights of the served model itself change."""
-        return model
-
-    def close(self) -> None:
-        """Remove the weights."""
-        if self._kept is not None:
-            self._kept.remove()

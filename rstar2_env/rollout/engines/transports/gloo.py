@@ -59,14 +59,15 @@ class GlooGroup:
         self._group: Any = gloo(PrefixStore("rstar2-weights", self._store), rank, size, options)
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any] | None = None) -> None:
-        """Broadcast the trainer's tensor; returns when this member has finished.
+        """Broadcast the trainer's tensor; return when this member has finished, and the tensor may be overwritten.
 
         Args:
             tensor: The tensor.
-            receiving: See ``TrainerGroup``; only the trainer passes it.
+            receiving: The servers' requests to receive the tensor, passed only by the trainer. If one of them ends
+                with an error before the tensor has arrived, a member failed, and the others may wait forever.
 
         Raises:
-            RuntimeError: A member is lost.
+            RuntimeError: A member is lost, or has failed.
         """
         options = BroadcastOptions()
         options.rootRank = 0

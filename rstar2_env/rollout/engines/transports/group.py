@@ -17,19 +17,18 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from itertools import accumulate
-from typing import Any, ClassVar, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.base import Transport, TransportSettings
 from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
 from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
 from rstar2_env.rollout.engines.transports.nccl import NcclGroup
 from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
@@ -37,42 +36,19 @@ _JOIN_S = 120.0
 """Seconds that the members of a new group wait for one another."""
 
 
-class TrainerGroup(Protocol):
-    """The trainer's end of a process group."""
-
-    def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """Send a tensor to all members; returns when it may be overwritten.
-
-        Args:
-            tensor: The tensor, on the group's device.
-            receiving: If it is done before the tensor has arrived, a member failed, and the others may wait forever.
-
-        Raises:
-            RuntimeError: A member is lost, or has failed.
-        """
-        ...
-
-    def close(self) -> None:
-        """Leave the group."""
-        ...
-
-
-class GroupTransport:
+class GroupTransport(Transport):
     """Sends weights in a process group.
 
     Args:
         setting: Settings of the engine.
     """
 
-    takes: ClassVar[Takes] = "weights"
-
     def __init__(self, setting: TransportSettings) -> None:
-        self._setting = setting
-        self._group: TrainerGroup | None = None
+        super().__init__(setting)
+        self._group: GlooGroup | NcclGroup | None = None
         self._members: list[tuple[str, int]] = []
         self._sent: int | None = None
         self._cut = False
-        self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder)
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``."""
@@ -112,15 +88,10 @@ class GroupTransport:
             return
         raise ServiceError("This server has stale weights; it will be updated at the next weight sync.")
 
-    def served_as(self, model: str, version: int) -> str:
-        """See ``Transport``: the weights of the served model itself change."""
-        return model
-
     def close(self) -> None:
         """Leave the group, and remove the weights."""
         self._leave()
-        if self._kept is not None:
-            self._kept.remove()
+        super().close()
 
     def _deliver(
         self, version: int, weights: Iterable[tuple[str, Tensor]], members: list[Server], servers: EngineServers

@@ -36,7 +36,7 @@ class NcclGroup:
         self._own = trainer_init({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """See ``TrainerGroup``. Detects an error of a member, for which NCCL itself would wait forever."""
+        """See ``GlooGroup.broadcast``. Detects an error of a member, for which NCCL itself would wait forever."""
         stream = torch.cuda.current_stream()
         self._own.broadcast(tensor, src=0, stream=stream)
         sent = torch.cuda.Event()

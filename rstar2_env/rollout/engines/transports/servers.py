@@ -1,80 +1,96 @@
-"""``EngineServers``: access to the servers of an engine from the trainer's thread, for transports."""
+"""``EngineServers``: access to the servers of one or more engines from the trainer's thread, for transports."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from rstar2_env.core.blocking import all_ended
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
 
 
-class EngineServers:
-    """The servers of one engine, whose requests can be paused.
+@dataclass(frozen=True)
+class EngineLink:
+    """Access to the servers of one engine.
 
-    Args:
-        http: The HTTP client.
+    Attributes:
+        http: The HTTP client; ``fleet``, ``ready`` and ``renew`` are used only in its event loop.
         fleet: The servers.
         ready: Set while requests may be sent.
         renew: Called with the new version after a weight sync, before requests are resumed.
     """
 
-    def __init__(self, http: HttpClient, fleet: Fleet, ready: asyncio.Event, renew: Callable[[int], None]) -> None:
-        self._http, self._fleet, self._ready, self._renew = http, fleet, ready, renew
+    http: HttpClient
+    fleet: Fleet
+    ready: asyncio.Event
+    renew: Callable[[int], None]
+
+    async def pause(self) -> None:
+        """Hold back new requests."""
+        self.ready.clear()
+        self.fleet.watch()
+
+    async def resume(self, version: int | None) -> None:
+        """Send requests again, with a new version of the weights unless ``version`` is ``None``."""
+        if version is not None:
+            self.renew(version)
+        self.ready.set()
+
+
+class EngineServers:
+    """The servers of one or more engines, whose requests can be paused, for one weight sync.
+
+    Args:
+        links: Access to the servers of each engine.
+    """
+
+    def __init__(self, links: Sequence[EngineLink]) -> None:
+        self._links = list(links)
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
         """Pause new requests within the block; without an error, they use the new version afterwards."""
-
-        async def hold() -> None:
-            self._ready.clear()
-            self._fleet.watch()
-
-        async def let_go(done: bool) -> None:
-            if done:
-                self._renew(version)
-            self._ready.set()
-
-        self._http.run_now(hold())
-        done = False
+        done = None
         try:
+            for link in self._links:
+                link.http.run_now(link.pause())
             yield
-            done = True
+            done = version
         finally:
-            self._http.run_now(let_go(done))
+            for link in self._links:
+                link.http.run_now(link.resume(done))
 
     def every(self) -> list[Server]:
-        """All servers."""
-        return self._fleet.servers
+        """Return all servers."""
+        return [server for link in self._links for server in link.fleet.servers]
 
     def up(self) -> list[Server]:
-        """Return the servers that may get requests; waits until there is one.
+        """Return the servers that may get requests; if there is none, wait for one of the first engine.
 
         Raises:
             ServiceError: There was none for ``patience_s``.
         """
+        first = self._links[0]
+        if not (found := [server for server in self.every() if server.up]):
+            first.http.run_now(first.fleet.any_up())
+            found = first.fleet.up
+        return found
 
-        async def found() -> list[Server]:
-            await self._fleet.any_up()
-            return self._fleet.up
-
-        return self._http.run_now(found())
-
-    def alive(self, *, wait: bool = True) -> list[Server]:
-        """Return the servers that answer, including those that wait for weights.
-
-        Args:
-            wait: Wait until there is one.
+    def alive(self) -> list[Server]:
+        """Return the servers that answer, including those that wait for weights; if none answers, wait for one.
 
         Raises:
-            ServiceError: There was none for ``patience_s``.
+            ServiceError: No server of the first engine answered for ``patience_s``.
         """
-        return self._http.run_now(self._fleet.alive(wait=wait))
+        found = [server for link in self._links for server in link.http.run_now(link.fleet.alive(wait=False))]
+        first = self._links[0]
+        return found or first.http.run_now(first.fleet.alive(wait=True))
 
     def post(
         self,
@@ -100,24 +116,22 @@ class EngineServers:
         """
 
         async def one(server: Server) -> bool:
+            link = self._link(server)
             sent = body(server) if callable(body) else body
             try:
-                await self._http.ask("POST", server.base, path, sent, timeout_s=timeout_s, retries=retries)
+                ask = link.http.ask("POST", server.base, path, sent, timeout_s=timeout_s, retries=retries)
+                await link.http.run(ask)
             except ServiceError as error:
                 if error.cause != "lost":
                     raise refused(error) from error
-                self._fleet.lost(server, str(error))
+                link.fleet.lost(server, str(error))
                 return False
             return True
 
-        async def every() -> list[Server]:
-            outcomes = await asyncio.gather(*map(one, servers), return_exceptions=True)
-            for outcome in outcomes:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-            return [server for server, done in zip(servers, outcomes, strict=True) if done]
+        async def each() -> list[Server]:
+            return [server for server, done in zip(servers, await all_ended(map(one, servers)), strict=True) if done]
 
-        return self._http.start(every())
+        return self._links[0].http.start(each())
 
     def get(self, server: Server, path: str) -> Any:
         """Send a GET request to one server, and return its answer.
@@ -125,96 +139,21 @@ class EngineServers:
         Raises:
             ServiceError: The server did not answer.
         """
-        return self._http.run_now(self._http.ask("GET", server.base, path))
+        http = self._link(server).http
+        return http.run_now(http.ask("GET", server.base, path))
 
     def exclude(self, servers: Sequence[Server], why: str) -> None:
         """Exclude servers until they have received weights."""
 
-        async def lose() -> None:
-            for server in servers:
-                self._fleet.lost(server, why)
+        async def lose(server: Server, link: EngineLink) -> None:
+            link.fleet.lost(server, why)
 
-        self._http.run_now(lose())
+        for server in servers:
+            link = self._link(server)
+            link.http.run_now(lose(server, link))
 
-
-class CombinedServers(EngineServers):
-    """The servers of several engines, for one weight sync.
-
-    Args:
-        parts: The servers of each engine.
-    """
-
-    def __init__(self, parts: Sequence[EngineServers]) -> None:
-        self._parts = list(parts)
-
-    @contextmanager
-    def paused(self, version: int) -> Iterator[None]:
-        """See ``EngineServers``."""
-        with ExitStack() as all_held:
-            for part in self._parts:
-                all_held.enter_context(part.paused(version))
-            yield
-
-    def every(self) -> list[Server]:
-        """See ``EngineServers``."""
-        return [server for part in self._parts for server in part.every()]
-
-    def up(self) -> list[Server]:
-        """See ``EngineServers``; waits for the first engine's servers if no other has one."""
-        return [server for server in self.every() if server.up] or self._parts[0].up()
-
-    def alive(self, *, wait: bool = True) -> list[Server]:
-        """See ``EngineServers``; waits for the first engine's servers if no other has one."""
-        found = [server for part in self._parts for server in part.alive(wait=False)]
-        return found if found or not wait else self._parts[0].alive()
-
-    def post(
-        self,
-        servers: Sequence[Server],
-        path: str,
-        body: Callable[[Server], Any] | Any = None,
-        *,
-        timeout_s: float | None = None,
-        retries: int | None = None,
-    ) -> Future[list[Server]]:
-        """See ``EngineServers``."""
-        asked = [
-            part.post([one for one in servers if one in part.every()], path, body, timeout_s=timeout_s, retries=retries)
-            for part in self._parts
-        ]
-        return _joined(asked)
-
-    def get(self, server: Server, path: str) -> Any:
-        """See ``EngineServers``."""
-        return next(part for part in self._parts if server in part.every()).get(server, path)
-
-    def exclude(self, servers: Sequence[Server], why: str) -> None:
-        """See ``EngineServers``."""
-        for part in self._parts:
-            part.exclude([one for one in servers if one in part.every()], why)
-
-
-def _joined(asked: Sequence[Future[list[Server]]]) -> Future[list[Server]]:
-    """Combine futures: return a future of all results together, or of the first error."""
-    whole: Future[list[Server]] = Future()
-    lock = threading.Lock()
-    left = len(asked)
-
-    def one_done(future: Future[list[Server]]) -> None:
-        nonlocal left
-        with lock:
-            left -= 1
-            if whole.done():
-                return
-            error = future.exception()
-            if error is not None:
-                whole.set_exception(error)
-            elif not left:
-                whole.set_result([server for one in asked for server in one.result()])
-
-    for future in asked:
-        future.add_done_callback(one_done)
-    return whole
+    def _link(self, server: Server) -> EngineLink:
+        return next(link for link in self._links if server in link.fleet.servers)
 
 
 def refused(error: ServiceError) -> ServiceError:

@@ -6,13 +6,16 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.base import TransportSettings
 from rstar2_env.rollout.engines.transports.buckets import writing
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout.engines.transports.base import TransportSettings
 
 
 class StoredWeights:
@@ -24,7 +27,7 @@ class StoredWeights:
         kind: Prefix of the names of the subfolders.
     """
 
-    def __init__(self, setting: TransportSettings, folder: Path, kind: str = "weights") -> None:
+    def __init__(self, setting: TransportSettings, folder: Path, kind: str) -> None:
         self._setting, self._at, self._kind = setting, folder, kind
         self._written: Path | None = None
 

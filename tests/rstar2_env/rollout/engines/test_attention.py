@@ -25,13 +25,13 @@ def test_every_token_attends_to_its_own_sequence_up_to_itself(
     monkeypatch.setattr(attention_module, "MOST_SCORES", most_scores)
     torch.manual_seed(0)
     cache = torch.randn(2, 5, 2, 20, 8)
-    # Two rows with one token, one with three (slot 3), and two pieces, of which one begins its sequence.
-    slots, positions, order = [0, 2, 3, 3, 3], [4, 11, 6, 7, 8], [0, 0, 0, 1, 2]
-    pieces = [TokenRun(1, 5, 7, 6), TokenRun(4, 12, 5, 0)]
-    query = torch.randn(1, heads, 17, 8)
-    with packed(tiny_qwen3(), Pack(slots, positions, order, pieces, CPU)):
+    # Three rows with one token, and two pieces; the second piece begins its sequence.
+    slots, positions = [0, 2, 3], [4, 11, 8]
+    pieces = [TokenRun(1, 3, 7, 6), TokenRun(4, 10, 5, 0)]
+    query = torch.randn(1, heads, 15, 8)
+    with packed(tiny_qwen3(), Pack(slots, positions, pieces, CPU)):
         found, _ = packed_attention(torch.nn.Module(), query, cache[0], cache[1], None, scaling=0.3)
-    assert found.shape == (1, 17, heads, 8)
+    assert found.shape == (1, 15, heads, 8)
     where = [*zip(slots, positions, strict=True), *((1, 6 + n) for n in range(7)), *((4, n) for n in range(5))]
     module: Any = SimpleNamespace(num_key_value_groups=heads // 2, is_causal=True)
     for token, (slot, position) in enumerate(where):

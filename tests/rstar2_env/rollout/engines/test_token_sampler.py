@@ -7,7 +7,7 @@ import math
 import torch
 
 from rstar2_env.rollout import SamplingParams
-from rstar2_env.rollout.engines.sampling import TokenSampler
+from rstar2_env.rollout.engines.token_sampler import TokenSampler
 
 CPU = torch.device("cpu")
 LOWEST, HIGHEST = 0.0, math.nextafter(1.0, 0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import EngineStats
-from rstar2_env.rollout.scheduling.in_flight import GrowthRules, InFlight
+from rstar2_env.rollout.scheduling.adaptive_in_flight import GrowthRules, InFlight
 
 
 def load(usage: float, waiting: int = 0, preemptions: int = 0) -> EngineStats:
