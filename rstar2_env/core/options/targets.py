@@ -85,7 +85,7 @@ def _find(target: Callable[..., Any]) -> Options:
         if "__init__" not in vars(kind) or kind is object:
             continue
         one = _of_record(kind) if _is_record(kind) else _of_function(vars(kind)["__init__"], bound=True)
-        found = {**found, **{name: one.parameters[name] for name in one.parameters if name not in found}}
+        found = {**found, **one.parameters, **found}  # own options override those of bases
         open_ended = one.open
         if not open_ended:
             break
@@ -93,7 +93,7 @@ def _find(target: Callable[..., Any]) -> Options:
         if not found:
             return _of_function(target)
     for more in getattr(target, MORE_OPTIONS, tuple)():
-        found = {**found, **options_of(more).parameters}
+        found = {**found, **options_of(more).parameters, **found}
     return Options(found, open_ended)
 
 
