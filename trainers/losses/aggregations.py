@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.rules import FromRun, Rule
 
+from ..ranks import Ranks
 from .base import AGGREGATIONS, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from ..ranks import Ranks
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
 from .kl import Kl
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ use methods of the given tensors and do not import torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -19,13 +19,9 @@ from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.core.row import FloatArray as FloatArray
 from rstar2_env.core.row import IntArray as IntArray
 
+from ..ranks import Ranks
 from .batch_tokens import BatchTokens
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..ranks import Ranks
+from .tokens import RatioAnchor, Tensor, Tokens
 
 LossInput = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
 """Inputs that a part of the loss may need and that cost an extra pass or memory."""
@@ -62,6 +58,26 @@ class Term(Protocol):
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the loss of each token, (B, T); values off the mask, or off the environment's tokens, are ignored."""
         ...
+
+
+class Anchored:
+    """Base of a policy gradient term whose option ``anchor`` is the denominator of its ratio.
+
+    With ``anchor="sampled"`` the ratio contains the correction, so the correction does not multiply the term.
+    """
+
+    anchor: RatioAnchor
+    policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[LossInput]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
 
 
 class Aggregation(Protocol):

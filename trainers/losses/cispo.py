@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, LossInput
-from .tokens import RatioAnchor, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .base import LOSSES, Anchored, Figures
+from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
-class Cispo(CheckedOptions):
+class Cispo(Anchored, CheckedOptions):
     """-sg(clip(ratio, 1 - low, 1 + high)) A log pi: CISPO (MiniMax-M1, arXiv 2506.13585, equations 4 and 5).
 
     Clipping the surrogate drops the gradient of rare tokens, which move most in the first update on them. This term
@@ -35,18 +31,6 @@ class Cispo(CheckedOptions):
     high: float = option(4.0, least=0)
     anchor: RatioAnchor = "old"
 
-    policy_gradient: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
-
-    @property
-    def corrected(self) -> bool:
-        """See ``Term``."""
-        return self.anchor == "old"
-
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
         weight = self._ratio(tokens).clamp(self._least, 1 + self.high)
@@ -54,9 +38,9 @@ class Cispo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the shares of the policy's tokens whose weight is at a bound."""
-        ratio, count = self._ratio(tokens), tokens.mask.sum()
-        bounded = {"clip/low": ratio < self._least, "clip/high": ratio > 1 + self.high}
-        return {name: ((where & tokens.mask).sum(), count) for name, where in bounded.items()}
+        ratio = self._ratio(tokens)
+        low, high = ratio < self._least, ratio > 1 + self.high
+        return {"clip/low": tokens.sum_and_count(low), "clip/high": tokens.sum_and_count(high)}
 
     @property
     def _least(self) -> float:

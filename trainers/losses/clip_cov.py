@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
+from ..ranks import Ranks
 from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
 from .covariance import covariances
 from .ppo_clip import PpoClip
-from .tokens import LARGEST_LOG, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..ranks import Ranks
+from .tokens import LARGEST_LOG, Tensor, Tokens
 
 _COLUMN = "clip_cov"
 
@@ -84,8 +80,7 @@ class ClipCov(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the figures of ``ppo_clip``, and the share of the policy's tokens that are excluded."""
-        left_out = tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum()
-        return self._surrogate.figures(tokens) | {"clip/dropped": (left_out, tokens.mask.sum())}
+        return self._surrogate.figures(tokens) | {"clip/dropped": tokens.sum_and_count(tokens.column(_COLUMN))}
 
     @property
     def _surrogate(self) -> PpoClip:

@@ -7,15 +7,12 @@ it; that of a turn or a sequence is the product over its tokens, or their geomet
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import CORRECTIONS, LossInput
-from .tokens import RatioLevel, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import RatioLevel, Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)

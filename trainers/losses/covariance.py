@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from ..ranks import Ranks
 from .base import FloatArray
 from .batch_tokens import BatchTokens
-
-if TYPE_CHECKING:
-    from ..ranks import Ranks
 
 
 def covariances(batch: BatchTokens, ranks: Ranks) -> tuple[FloatArray, int]:

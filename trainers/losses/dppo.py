@@ -6,16 +6,12 @@ Longer than most parts, since it has two divergences with separate bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, LossInput
-from .tokens import RatioAnchor, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from .base import LOSSES, Anchored, Figures
+from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 _LEAST = 1e-12
 """Minimum probability of the tokens that were not drawn, so that its logarithm is finite."""
@@ -24,7 +20,7 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 
 
 @dataclass(frozen=True)
-class Dppo(CheckedOptions):
+class Dppo(Anchored, CheckedOptions):
     """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
     The divergence compares two outcomes, the drawn token or any other token: the total variation |pi - mu|, or the
@@ -52,18 +48,6 @@ class Dppo(CheckedOptions):
     either: bool = False
     anchor: RatioAnchor = "sampled"
 
-    policy_gradient: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
-
-    @property
-    def corrected(self) -> bool:
-        """See ``Term``."""
-        return self.anchor == "old"
-
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
         weight = bounded_exp(tokens.log_ratio_to(self.anchor).detach()).clamp(max=self.cap)
@@ -71,7 +55,7 @@ class Dppo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the share of the policy's tokens that are dropped."""
-        return {"clip/dropped": ((self._dropped(tokens) & tokens.mask).sum(), tokens.mask.sum())}
+        return {"clip/dropped": tokens.sum_and_count(self._dropped(tokens))}
 
     def _dropped(self, tokens: Tokens) -> Tensor:
         logp = tokens.logp.detach()

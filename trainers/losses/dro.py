@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, LossInput
-from .tokens import RatioAnchor, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .base import LOSSES, Anchored
+from .tokens import RatioAnchor, Tensor, Tokens
 
 
 @dataclass(frozen=True)
-class Dro(CheckedOptions):
+class Dro(Anchored, CheckedOptions):
     """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107).
 
     The square pulls every token back to its probability when it was sampled, more strongly the further it has moved, so
@@ -33,11 +30,6 @@ class Dro(CheckedOptions):
     anchor: RatioAnchor = "sampled"
 
     policy_gradient: ClassVar[bool] = False
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import ENVIRONMENT, LOSSES, Figures, LossInput
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,7 @@ class Echo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean cross-entropy of the trained tokens, in nats."""
-        learnt = self._learnt(tokens)
-        return {"echo": ((-tokens.logp.detach()).masked_fill(~learnt, 0.0).sum(), learnt.sum())}
+        return {"echo": tokens.sum_and_count(-tokens.logp.detach(), self._learnt(tokens))}
 
     def _learnt(self, tokens: Tokens) -> Tensor:
         return tokens.environment if tokens.answered is None or not self.tools else tokens.answered > 0

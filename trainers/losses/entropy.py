@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Entropy(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the entropy, in nats."""
-        return {"entropy": (_total(tokens), tokens.mask.sum())}
+        return {"entropy": tokens.sum_and_count(_entropy(tokens).detach())}
 
 
 @dataclass
@@ -84,7 +81,7 @@ class AdaptiveEntropy(CheckedOptions):
     def figures(self, tokens: Tokens) -> Figures:
         """Return the entropy, in nats, and the coefficient."""
         count = tokens.mask.sum()
-        return {"entropy": (_total(tokens), count), "entropy_coef": (self.coef * count, count)}
+        return {"entropy": tokens.sum_and_count(_entropy(tokens).detach()), "entropy_coef": (self.coef * count, count)}
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
         """See ``Adapts``."""
@@ -109,10 +106,6 @@ def _entropy(tokens: Tokens) -> Tensor:
     if tokens.entropy is None:
         raise ConfigurationError("An entropy term needs the entropy of each distribution, which is missing.")
     return tokens.entropy
-
-
-def _total(tokens: Tokens) -> Tensor:
-    return _entropy(tokens).detach().masked_fill(~tokens.mask, 0.0).sum()
 
 
 LOSSES.register("entropy", Entropy)

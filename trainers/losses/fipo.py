@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
 from .ppo_clip import PpoClip
-from .tokens import Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ class Fipo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the figures of ``ppo_clip``, and the mean weight."""
-        weight = self._weight(tokens).masked_fill(~tokens.mask, 0.0)
-        return self._surrogate.figures(tokens) | {"fipo/weight": (weight.sum(), tokens.mask.sum())}
+        return self._surrogate.figures(tokens) | {"fipo/weight": tokens.sum_and_count(self._weight(tokens))}
 
     @property
     def _surrogate(self) -> PpoClip:

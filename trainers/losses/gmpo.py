@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,10 @@ class Gmpo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the shares of the policy's tokens that are clipped."""
-        log_ratio, positive, count = tokens.log_ratio.detach(), tokens.advantage > 0, tokens.mask.sum()
-        clipped = {
-            "clip/low": (log_ratio < -(self.low or 0.0)) & ~positive & (self.low is not None),
-            "clip/high": (log_ratio > (self.high or 0.0)) & positive & (self.high is not None),
-        }
-        return {name: ((where & tokens.mask).sum(), count) for name, where in clipped.items()}
+        log_ratio, positive = tokens.log_ratio.detach(), tokens.advantage > 0
+        low = (log_ratio < -(self.low or 0.0)) & ~positive & (self.low is not None)
+        high = (log_ratio > (self.high or 0.0)) & positive & (self.high is not None)
+        return {"clip/low": tokens.sum_and_count(low), "clip/high": tokens.sum_and_count(high)}
 
 
 LOSSES.register("gmpo", Gmpo)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
+from ..ranks import Ranks
 from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..ranks import Ranks
+from .tokens import Tensor, Tokens
 
 _DISTANCE, _SLOPE, _SHARE = "gvpo/distance", "gvpo/slope", "gvpo/share"
 
@@ -72,8 +68,7 @@ class Gvpo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean absolute difference of implied reward and advantage, over tokens."""
-        distance = tokens.column(_DISTANCE).abs().masked_fill(~tokens.mask, 0.0)
-        return {"gvpo/distance": (distance.sum(), tokens.mask.sum())}
+        return {"gvpo/distance": tokens.sum_and_count(tokens.column(_DISTANCE).abs())}
 
 
 LOSSES.register("gvpo", Gvpo)

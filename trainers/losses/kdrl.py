@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
 from .kl import Estimator, divergence, measured
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens
 
 
 @dataclass(frozen=True)

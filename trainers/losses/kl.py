@@ -6,16 +6,13 @@ Longer than most parts, since it has five estimators, two of them with special g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import ClassVar, Literal
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens, bounded_exp
 
 Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased"]
 
@@ -38,15 +35,12 @@ class Kl(CheckedOptions):
     coef: float = option(1e-3, least=0)
     estimator: Estimator = "k3"
 
+    policy_gradient: ClassVar[bool] = False
+
     @property
     def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
         return frozenset({"reference", "old"} if self.estimator == "unbiased" else {"reference"})
-
-    @property
-    def policy_gradient(self) -> bool:
-        """See ``Term``."""
-        return False
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
@@ -80,7 +74,7 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
     """Return the divergence over the policy's tokens by k3, as a metric with the given name."""
-    return {name: (_k3(difference.detach()).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+    return {name: tokens.sum_and_count(_k3(difference.detach()))}
 
 
 def _difference(tokens: Tokens) -> Tensor:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
+from ..ranks import Ranks
 from .base import LOSSES, Figures, FloatArray, LossInput
 from .batch_tokens import BatchTokens
 from .covariance import covariances
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..ranks import Ranks
+from .tokens import Tensor, Tokens
 
 _COLUMN = "kl_cov"
 
@@ -63,8 +59,7 @@ class KlCov(CheckedOptions):
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean distance of the penalized tokens."""
         held = tokens.mask & (tokens.column(_COLUMN) > 0)
-        distance = tokens.log_ratio.detach().abs().masked_fill(~held, 0.0)
-        return {"kl_cov/distance": (distance.sum(), held.sum())}
+        return {"kl_cov/distance": tokens.sum_and_count(tokens.log_ratio.detach().abs(), held)}
 
 
 LOSSES.register("kl_cov", KlCov)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, FloatArray, LossInput
+from ..ranks import Ranks
+from .base import LOSSES, Anchored, Figures, FloatArray
 from .batch_tokens import BatchTokens
-from .tokens import RatioAnchor, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..ranks import Ranks
+from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 _COLUMN = "m2po"
 
 
 @dataclass(frozen=True)
-class M2po(CheckedOptions):
+class M2po(Anchored, CheckedOptions):
     """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
     While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
@@ -41,18 +37,6 @@ class M2po(CheckedOptions):
     threshold: float = option(0.04, above=0)
     of: Literal["all", "harmful"] = "all"
     anchor: RatioAnchor = "sampled"
-
-    policy_gradient: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
-
-    @property
-    def corrected(self) -> bool:
-        """See ``Term``."""
-        return self.anchor == "old"
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """See ``Prepares``."""
@@ -74,7 +58,7 @@ class M2po(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the share of the policy's tokens that are excluded."""
-        return {"clip/dropped": (tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+        return {"clip/dropped": tokens.sum_and_count(tokens.column(_COLUMN))}
 
 
 LOSSES.register("m2po", M2po)

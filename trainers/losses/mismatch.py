@@ -6,13 +6,9 @@ All metrics are sums and counts that add up over micro-batches, steps and proces
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from .base import Figures
-from .tokens import LARGEST_LOG, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import LARGEST_LOG, Tensor, Tokens
 
 DEPTHS = ("depth_0", "depth_1", "depth_2", "depth_3_or_more")
 """Ranges of the number of tool calls before a token, as used in metric names."""
@@ -43,7 +39,7 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
     depth = tokens.depth.clamp(min=0, max=len(DEPTHS) - 1)
     where = {"": tokens.mask} | {f"/{name}": tokens.mask & (depth == at) for at, name in enumerate(DEPTHS)}
     return {
-        f"mismatch/{name}{suffix}": (value.masked_fill(~chosen, 0.0).sum(), chosen.sum())
+        f"mismatch/{name}{suffix}": tokens.sum_and_count(value, chosen)
         for suffix, chosen in where.items()
         for name, value in values.items()
     }

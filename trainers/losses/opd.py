@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
 from .kdrl import to_teacher
 from .kl import measured
-from .tokens import RatioAnchor, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)

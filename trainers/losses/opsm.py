@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.options.parts import make_part
 
 from .base import CORRECTIONS, Adapts, Correction, Figures, LossInput, Measures
-from .tokens import RatioAnchor, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import RatioAnchor, Tensor, Tokens
 
 
 @dataclass(frozen=True)

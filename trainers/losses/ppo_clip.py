@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
-from .base import LOSSES, Figures, LossInput
-from .tokens import RatioAnchor, RatioLevel, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .base import LOSSES, Anchored, Figures
+from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
-class PpoClip(CheckedOptions):
+class PpoClip(Anchored, CheckedOptions):
     """-min(ratio A, clip(ratio, 1 - low, 1 + high) A): PPO (arXiv 1707.06347, equation 7).
 
     The ratio of a sequence is GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071), with bounds of about 3e-4 and
@@ -28,8 +24,7 @@ class PpoClip(CheckedOptions):
     Args:
         low: A ratio is clipped from below at 1 - low if the advantage is negative; ``None`` does not clip.
         high: A ratio is clipped from above at 1 + high if the advantage is positive; ``None`` does not clip. The
-        default
-            is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
+            default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
         two_sided: Maximum ratio for either sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
         dual: If the advantage is negative, the loss is at most this many times its absolute value (dual clip,
             arXiv 1912.09729, with 3).
@@ -48,18 +43,6 @@ class PpoClip(CheckedOptions):
     level: RatioLevel = "token"
     token_gradient: bool = False
     anchor: RatioAnchor = "old"
-
-    policy_gradient: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
-
-    @property
-    def corrected(self) -> bool:
-        """See ``Term``."""
-        return self.anchor == "old"
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
@@ -80,8 +63,7 @@ class PpoClip(CheckedOptions):
             "clip/high": (ratio > most) & (advantage > 0),
             "clip/outer": (ratio > outer) & (advantage < 0),
         }
-        count = tokens.mask.sum()
-        return {name: ((where & tokens.mask).sum(), count) for name, where in clipped.items()}
+        return {name: tokens.sum_and_count(where) for name, where in clipped.items()}
 
     @property
     def bounds(self) -> tuple[float, float]:

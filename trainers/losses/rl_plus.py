@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
 from .ppo_clip import PpoClip
-from .tokens import LARGEST_LOG, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import LARGEST_LOG, Tensor, Tokens
 
 
 @dataclass(frozen=True)
@@ -45,15 +42,16 @@ class RlPlus(CheckedOptions):
         now, old = (logp.clamp(-LARGEST_LOG, 0.0).exp() for logp in (tokens.logp, tokens.old))
         ratio = 2 * now / ((old + 1) / 2 + old)
         external = -ratio * (1 - now.detach()) ** self.gamma * tokens.advantage
-        return external.where(tokens.column("off_policy") > 0.5, self._own(tokens))
+        return external.where(tokens.column("off_policy") > 0.5, self._surrogate(tokens))
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the figures of ``ppo_clip``, and the share of external tokens."""
-        share = ((tokens.column("off_policy") > 0.5) & tokens.mask).sum()
-        return {**PpoClip(low=self.low, high=self.high).figures(tokens), "external": (share, tokens.mask.sum())}
+        share = tokens.sum_and_count(tokens.column("off_policy") > 0.5)
+        return {**self._surrogate.figures(tokens), "external": share}
 
-    def _own(self, tokens: Tokens) -> Tensor:
-        return PpoClip(low=self.low, high=self.high)(tokens)
+    @property
+    def _surrogate(self) -> PpoClip:
+        return PpoClip(low=self.low, high=self.high)
 
 
 LOSSES.register("rl_plus", RlPlus)

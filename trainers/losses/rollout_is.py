@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,8 @@ class RolloutIs(CheckedOptions):
         return -ratio.masked_fill(self._dropped(ratio), 0.0) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """The share of the policy's tokens that are dropped."""
-        dropped = self._dropped(self._ratio(tokens)) & tokens.mask
-        return {"clip/dropped": (dropped.sum(), tokens.mask.sum())}
+        """Return the share of the policy's tokens that are dropped."""
+        return {"clip/dropped": tokens.sum_and_count(self._dropped(self._ratio(tokens)))}
 
     def _ratio(self, tokens: Tokens) -> Tensor:
         return bounded_exp(tokens.log_ratio_to("sampled").detach())

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Sapo(CheckedOptions):
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean remaining share of the plain policy gradient: 4 p (1 - p)."""
         gate = (self._tau(tokens) * (bounded_exp(tokens.log_ratio.detach()) - 1)).sigmoid()
-        return {"sapo/gate": ((4 * gate * (1 - gate)).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+        return {"sapo/gate": tokens.sum_and_count(4 * gate * (1 - gate))}
 
     def _tau(self, tokens: Tokens) -> Tensor:
         advantage = tokens.advantage

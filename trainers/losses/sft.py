@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import Tensor, Tokens
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,7 @@ class SftLoss(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean cross-entropy of the trained tokens, in nats."""
-        learnt = self._learnt(tokens)
-        return {"sft": ((-tokens.logp.detach()).masked_fill(~learnt, 0.0).sum(), learnt.sum())}
+        return {"sft": tokens.sum_and_count(-tokens.logp.detach(), self._learnt(tokens))}
 
     def _learnt(self, tokens: Tokens) -> Tensor:
         return (tokens.column("off_policy") > 0) & tokens.mask

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, LossInput
 from .ppo_clip import PpoClip
-from .tokens import LARGEST_LOG, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import LARGEST_LOG, Tensor, Tokens
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from rstar2_env.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor as Tensor
+else:
+    Tensor = "torch.Tensor"  # losses name the type in annotations, and import without torch
 
 LARGEST_LOG = 20.0
 """Bound of the absolute log-ratio before it is exponentiated, so that no token makes a loss infinite."""
@@ -120,6 +122,16 @@ class Tokens:
                 'The tokens of the environment are only available to terms that need "environment".'
             )
         return self.answered >= 0
+
+    def sum_and_count(self, values: Tensor, among: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return the sum of values over some of the tokens, and the number of these tokens: one entry of ``Figures``.
+
+        Args:
+            values: Numbers or booleans, (B, T).
+            among: True for the tokens to count, (B, T); ``None`` counts the policy's tokens.
+        """
+        counted = self.mask if among is None else among
+        return values.masked_fill(~counted, 0).sum(), counted.sum()
 
     def following(self, values: Tensor) -> Tensor:
         """Return the value at the policy's next token of the row, skipping tokens of the environment.

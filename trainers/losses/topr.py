@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.options.declare import CheckedOptions
 
-from .base import LOSSES, Figures, LossInput
-from .tokens import RatioAnchor, RatioLevel, Tokens, bounded_exp
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .base import LOSSES, Anchored, Figures
+from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 
 
 @dataclass(frozen=True)
-class Topr(CheckedOptions):
+class Topr(Anchored, CheckedOptions):
     """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
 
     Correct answers are learned however improbable they have become; wrong answers are unlearned only while the policy
@@ -31,18 +27,6 @@ class Topr(CheckedOptions):
     level: RatioLevel = "sequence"
     anchor: RatioAnchor = "sampled"
 
-    policy_gradient: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
-        return frozenset({"old"} if self.anchor == "old" else ())
-
-    @property
-    def corrected(self) -> bool:
-        """See ``Term``."""
-        return self.anchor == "old"
-
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
         return -self._weight(tokens) * tokens.advantage * tokens.logp
@@ -50,7 +34,7 @@ class Topr(CheckedOptions):
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean weight of tokens with a negative advantage."""
         negative = tokens.mask & (tokens.advantage < 0)
-        return {"topr/negative_weight": (self._weight(tokens).masked_fill(~negative, 0.0).sum(), negative.sum())}
+        return {"topr/negative_weight": tokens.sum_and_count(self._weight(tokens), negative)}
 
     def _weight(self, tokens: Tokens) -> Tensor:
         log_ratio = tokens.pooled(tokens.log_ratio_to(self.anchor).detach(), self.level, "sum")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Figures, LossInput
-from .tokens import LARGEST_LOG, Tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .tokens import LARGEST_LOG, Tensor, Tokens
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Vespo(CheckedOptions):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return the mean weight."""
-        return {"vespo/weight": (self._weight(tokens).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+        return {"vespo/weight": tokens.sum_and_count(self._weight(tokens))}
 
     def _weight(self, tokens: Tokens) -> Tensor:
         log = tokens.pooled(tokens.log_ratio_to("sampled").detach(), self.level, "sum")

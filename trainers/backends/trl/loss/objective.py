@@ -30,7 +30,7 @@ from ....losses.base import (
 )
 from ....losses.batch_tokens import BatchTokens, with_columns
 from ....losses.mismatch import mismatch
-from ....losses.tokens import LARGEST_LOG, Tokens
+from ....losses.tokens import Tokens, bounded_exp
 from ....ranks import Ranks
 from .forward import TokenScores
 from .micro_batches import MicroBatch
@@ -146,12 +146,10 @@ class Objective:
         return [part for part in (*self.terms, self.correction) if isinstance(part, Adapts)]
 
     def _measure(self, tokens: Tokens, weights: Tensor) -> None:
-        count = tokens.mask.sum()
         figures: Figures = mismatch(tokens, weights)
-        ratio = tokens.log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
-        figures["policy/ratio"] = (ratio.masked_fill(~tokens.mask, 0.0).sum(), count)
+        figures["policy/ratio"] = tokens.sum_and_count(bounded_exp(tokens.log_ratio))
         if tokens.entropy is not None:
-            figures["policy/entropy"] = (tokens.entropy.masked_fill(~tokens.mask, 0.0).sum(), count)
+            figures["policy/entropy"] = tokens.sum_and_count(tokens.entropy)
         for part in (*self.terms, self.correction):
             if isinstance(part, Measures):
                 figures |= part.figures(tokens)
