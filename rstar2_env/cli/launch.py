@@ -59,7 +59,8 @@ def launch_command(
     import os
     import shutil
 
-    supervisor = import_trainers("launch.supervisor")
+    launch = import_trainers("launch.supervisor")
+    launched = import_trainers("launch.servers")
     parsed = _parse_train_arguments(words)
     options = _Options(serve, train, colocate, tensor_parallel, processes, cpu, port, host, server_options)
     servers, trainer, weights_dir = _commands(options, server_program, words, parsed, dry_run)
@@ -69,12 +70,9 @@ def launch_command(
         return
     folder = logs or Path(f"{parsed.out}-logs")
     try:
-        code = supervisor.Supervisor(
-            *supervisor.supervised(servers, trainer, folder),
-            wait_s=wait_s,
-            restarts=restarts,
-            say=lambda line: typer.echo(line, err=True),
-        ).run()
+        started = launched.logged(servers, folder)
+        served = launched.Servers(started, wait_s, restarts, say=lambda line: typer.echo(line, err=True))
+        code = launch.Supervisor(served, launched.StartedCommand(trainer)).run()
     finally:
         if weights_dir is not None:
             shutil.rmtree(weights_dir, ignore_errors=True)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from rstar2_env.trainers.launch.commands import LaunchCommand
 from rstar2_env.trainers.launch.devices import Devices
-from rstar2_env.trainers.launch.supervisor import Supervisor, supervised
+from rstar2_env.trainers.launch.running import StartedCommand
+from rstar2_env.trainers.launch.servers import Servers, logged
+from rstar2_env.trainers.launch.supervisor import Supervisor
 
 CORES = Devices(tuple(sorted(os.sched_getaffinity(0))), cores=True)
 TRAINER = """
@@ -39,6 +41,6 @@ def trainer(code: str, *arguments: str) -> LaunchCommand:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[2])
-    running = supervised([server(int(sys.argv[1]))], trainer(TRAINER, str(folder)), folder)
+    servers = Servers(logged([server(int(sys.argv[1]))], folder))
     (folder / "launcher.pid").write_text(str(os.getpid()))
-    raise SystemExit(Supervisor(*running).run())
+    raise SystemExit(Supervisor(servers, StartedCommand(trainer(TRAINER, str(folder)))).run())

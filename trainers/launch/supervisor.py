@@ -11,15 +11,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from .commands import LaunchCommand
 from .running import POLL_S, LaunchError, StartedCommand, end
-from .servers import Servers, logged, too_often
+from .servers import Servers, too_often
 
 
 @dataclass
@@ -28,17 +27,11 @@ class Supervisor:
 
     Attributes:
         servers: The servers.
-        trainer: The trainer.
-        wait_s: Seconds within which every server must become ready.
-        restarts: Maximum number of restarts per server.
-        say: Prints a line for the user.
+        trainer: The trainer, which shares this process's output.
     """
 
-    servers: list[StartedCommand]
+    servers: Servers
     trainer: StartedCommand
-    wait_s: float = 900.0
-    restarts: int = 3
-    say: Callable[[str], None] = print
     _asked: list[int] = field(default_factory=list)
 
     def run(self) -> int:
@@ -51,25 +44,24 @@ class Supervisor:
             ConfigurationError: A port is in use.
             LaunchError: A server ended before it was ready or too often, or was not ready in time.
         """
-        served = Servers(self.servers, self.wait_s, self.restarts, self.say)
-        served.check()
+        self.servers.check()
         with self._signals():
             try:
-                served.start(lambda: bool(self._asked))
+                self.servers.start(lambda: bool(self._asked))
                 if self._asked:
                     return 128 + self._asked[0]
                 self.trainer.start()
-                return self._watch(served)
+                return self._watch()
             finally:
-                end([self.trainer, *self.servers])
+                end([self.trainer, *self.servers.running])
 
-    def _watch(self, served: Servers) -> int:
+    def _watch(self) -> int:
         """Wait until the trainer ends; restart servers that end before."""
         while (code := self.trainer.ended) is None:
             if not self._asked:
-                served.revive()
-            if served.lost:
-                raise LaunchError(too_often(served.lost[0]))
+                self.servers.revive()
+            if self.servers.lost:
+                raise LaunchError(too_often(self.servers.lost[0]))
             time.sleep(POLL_S)
         return 128 - code if code < 0 else code
 
@@ -91,19 +83,6 @@ class Supervisor:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def supervised(
-    commands: Sequence[LaunchCommand], trainer: LaunchCommand, logs: Path
-) -> tuple[list[StartedCommand], StartedCommand]:
-    """Create a supervisor that is ready to start; servers write logs to a folder.
-
-    Args:
-        commands: The commands of the servers.
-        trainer: The command of the trainer, which shares this process's output.
-        logs: The folder.
-    """
-    return logged(commands, logs), StartedCommand(trainer)
 
 
 def _workers(pid: int) -> list[int]:

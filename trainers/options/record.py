@@ -39,7 +39,7 @@ def _named(value: Any) -> Any:
 
 
 def _recorded(wrappers: str | list[Any]) -> list[str]:
-    from rstar2_env.wrappers.registry import recorded
+    from rstar2_env.wrappers.registry import recorded  # here, since most runs have no wrappers
 
     return recorded(wrappers)
 

@@ -41,14 +41,9 @@ FIELDS: Mapping[str, Registry[Any]] = {
 }
 """The registry of each field of ``parts``."""
 
+_LOSS = {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS}
 SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
-    "rollout": {"": ROLLOUTS},
-    "reward": {"": REWARDS},
-    "selector": {"": SELECTORS},
-    "advantage": {"": ADVANTAGES},
-    "loss": {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS},
-    "sampler": {"": SAMPLERS},
-    "hook": {"": HOOKS},
+    slot: _LOSS if slot == "loss" else {"": registry} for slot, registry in FIELDS.items() if slot not in _LOSS
 }
 """The registries of each slot, by the kind of part; the loss has three kinds."""
 

@@ -28,6 +28,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 
 from ..advantages.base import as_number, check_advantages
+from ..options.parts import Parts
 from ..queue.local import LocalQueue, LocalRound
 from ..queue.shared import AbandonedRoundError, make_queue
 from ..ranks import ONE, Together
@@ -37,7 +38,7 @@ from ..selectors.base import AdaptsToResults, Settles
 from .batch import Batch, PlayedGroup
 from .carried_over import MOST_STEPS, CarriedOver
 from .clock import Clock
-from .collector_parts import CollectorParts, StepOptions, StepServices, check_parts
+from .collector_parts import StepOptions, StepServices, check_parts
 from .group_play import GroupPlace, GroupPlay
 from .scoring import paid_by_turn, scorer_of
 from .selection import select, weigh
@@ -83,7 +84,7 @@ class Collector:
         ConfigurationError: Parts, options and services do not fit together; see ``check_parts``.
     """
 
-    def __init__(self, parts: CollectorParts, options: StepOptions, services: StepServices) -> None:
+    def __init__(self, parts: Parts, options: StepOptions, services: StepServices) -> None:
         self._rollout = as_rollout(parts.rollout)
         check_parts(parts, self._rollout, options, services)
         self.parts, self.player, self.sampler = parts, services.player, services.sampler

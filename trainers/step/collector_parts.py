@@ -1,47 +1,21 @@
-"""Arguments of a ``Collector``: parts of a trainer, options and services; and checks that they fit together."""
+"""Arguments of a ``Collector``: options and services; and checks that they fit the parts of the trainer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import ProblemSource
 from rstar2_env.rewards.base import RewardJudge
-from rstar2_env.rewards.component import Component
 
-from ..advantages.base import Advantage, Measure
+from ..advantages.base import Measure
+from ..options.parts import Parts
 from ..queue.local import LimitSource
 from ..queue.requests import EpisodePlayer
 from ..ranks import ONE, Ranks
-from ..rollouts.base import Rollout, RolloutPart, check_manner, check_waits
+from ..rollouts.base import Rollout, check_manner, check_waits
 from ..samplers.base import Sampler
-from ..selectors.base import Selector, Settles
-
-
-class CollectorParts(Protocol):
-    """The parts of a trainer that a collector works with."""
-
-    @property
-    def rollout(self) -> RolloutPart:
-        """Plays the groups."""
-        ...
-
-    @property
-    def rewards(self) -> Sequence[Component]:
-        """Score the episodes."""
-        ...
-
-    @property
-    def selector(self) -> Selector:
-        """Chooses the episodes of a group that train."""
-        ...
-
-    @property
-    def advantage(self) -> Advantage:
-        """Computes advantages from rewards."""
-        ...
+from ..selectors.base import Settles
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +75,7 @@ class StepServices:
     problems: ProblemSource | None = None
 
 
-def check_parts(parts: CollectorParts, rollout: Rollout, options: StepOptions, services: StepServices) -> None:
+def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: StepServices) -> None:
     """Check that parts, options and services fit together.
 
     Args:

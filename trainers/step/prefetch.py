@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -35,14 +36,14 @@ LEAVE_S = 30.0
 
 
 class Stateful(Protocol):
-    """A collector with a state, which is kept after each batch: a checkpoint needs that of the last batch taken."""
+    """A part of a run whose state is saved in checkpoints, as plain values and tensors."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Any:
         """Return the state."""
         ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
+    def load_state_dict(self, state: Any) -> None:
+        """Restore a state that ``state_dict`` returned."""
         ...
 
 
@@ -64,28 +65,11 @@ class PrefetchPace:
     carry: bool = False
 
 
-@dataclass(slots=True)
-class _Found(Generic[B]):
-    batch: B | None = None
-    state: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A call that the collecting thread delegates to the training thread."""
-
-    work: Callable[[], Any]
-    result: Any = None
-    error: BaseException | None = None
-    done: bool = False
-
-
 class Prefetch(Generic[B, S]):
     """Collects batches ahead; the training thread calls every method except ``on_trainer``.
 
     Args:
-        collector: Its state is kept.
+        collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
         collect: Collects the batch that starts to train at a step, with the settings given for it.
         pace: How far ahead.
         hand_over: Syncs the current weights to the engine.
@@ -112,8 +96,8 @@ class Prefetch(Generic[B, S]):
         self._change = threading.Condition()
         self._open: deque[tuple[int, S]] = deque()
         self._now: int | None = None
-        self._found: dict[int, _Found[B]] = {}
-        self._call: _Call | None = None
+        self._found: dict[int, Future[tuple[B, Any]]] = {}  # each batch, with the collector's state after it
+        self._call: tuple[Callable[[], Any], Future[Any]] | None = None  # delegated to the training thread
         self._stopped = False
 
     def take(self, step: int) -> B:
@@ -134,11 +118,8 @@ class Prefetch(Generic[B, S]):
         self._wait(lambda: step in self._found)
         with self._change:
             found = self._found.pop(step)
-        self._state = found.state
-        if found.error is not None:
-            raise found.error
-        assert found.batch is not None
-        return found.batch
+        batch, self._state = found.result()
+        return batch
 
     @contextmanager
     def updated(self, version: int) -> Iterator[None]:
@@ -177,18 +158,15 @@ class Prefetch(Generic[B, S]):
         """
         if threading.current_thread() is not self._thread:
             return work()
-        call = _Call(work)
+        result: Future[T] = Future()
         with self._change:
-            self._call = call
+            self._call = work, result
             self._change.notify_all()
-            self._change.wait_for(lambda: call.done or self._stopped)
-            if not call.done:
+            self._change.wait_for(lambda: result.done() or self._stopped)
+            if not result.done():
                 self._call = None
                 raise StoppedError("The run ended before the call was made.")
-        if call.error is not None:
-            raise call.error
-        result: T = call.result
-        return result
+        return result.result()
 
     def stop(self) -> None:
         """Abandon the batch that is being collected, and end the thread."""
@@ -199,12 +177,11 @@ class Prefetch(Generic[B, S]):
         if self._thread is not None:
             self._thread.join(LEAVE_S)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Any:
         """Return the collector's state after the last batch that was taken."""
-        state: dict[str, Any] = self._collector.state_dict() if self._next is None else self._state
-        return state
+        return self._collector.state_dict() if self._next is None else self._state
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Any) -> None:
         """Restore a state, before the first batch is taken."""
         self._collector.load_state_dict(state)
 
@@ -244,38 +221,38 @@ class Prefetch(Generic[B, S]):
                     raise error
                 call, self._call = self._call, None
             assert call is not None
-            self._do(call)
+            self._do(*call)
 
     def _failed(self) -> BaseException | None:
-        return next((found.error for found in self._found.values() if found.error is not None), None)
+        return next(filter(None, (found.exception() for found in self._found.values())), None)
 
-    def _do(self, call: _Call) -> None:
+    def _do(self, work: Callable[[], T], result: Future[T]) -> None:
         try:
-            call.result = call.work()
+            value = work()
         except Exception as error:
-            call.error = error
+            result.set_exception(error)
         except BaseException:
-            call.error = StoppedError("The run was interrupted.")
+            result.set_exception(StoppedError("The run was interrupted."))
             raise
+        else:
+            result.set_result(value)
         finally:
             with self._change:
-                call.done = True
                 self._change.notify_all()
 
     def _run(self) -> None:
         """Collect one batch after the other; runs in the collecting thread."""
         with self._work.here():
             while (order := self._take_order()) is not None:
-                found: _Found[B] = _Found()
+                found: Future[tuple[B, Any]] = Future()
                 try:
-                    found.batch = self._collect(*order)
-                    found.state = deepcopy(self._collector.state_dict())
+                    found.set_result((self._collect(*order), deepcopy(self._collector.state_dict())))
                 except BaseException as error:
-                    found.error = error
+                    found.set_exception(error)
                 with self._change:
                     self._now, self._found[order[0]] = None, found
                     self._change.notify_all()
-                if found.error is not None:
+                if found.exception() is not None:
                     return
 
     def _take_order(self) -> tuple[int, S] | None:

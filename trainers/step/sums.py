@@ -46,7 +46,4 @@ class Sums:
 
     def load_state_dict(self, state: Mapping[str, Iterable[float]]) -> None:
         """Continue from a state."""
-        self._totals = {}
-        for name, pair in state.items():
-            total, count = pair
-            self._totals[name] = (total, count)
+        self._totals = {name: (total, count) for name, (total, count) in state.items()}

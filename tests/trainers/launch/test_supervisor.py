@@ -19,12 +19,15 @@ from waiting import wait_for
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.launch.commands import LaunchCommand
-from rstar2_env.trainers.launch.supervisor import LaunchError, Supervisor, supervised
+from rstar2_env.trainers.launch.running import LaunchError, StartedCommand
+from rstar2_env.trainers.launch.servers import Servers, logged
+from rstar2_env.trainers.launch.supervisor import Supervisor
 
 
 def supervisor(folder: Path, servers: list[LaunchCommand], command: LaunchCommand, **options: float) -> Supervisor:
     lines: list[str] = []
-    made = Supervisor(*supervised(servers, command, folder), say=lines.append, **options)  # type: ignore[arg-type]
+    served = Servers(logged(servers, folder), say=lines.append, **options)  # type: ignore[arg-type]
+    made = Supervisor(served, StartedCommand(command))
     made.lines = lines  # type: ignore[attr-defined]
     return made
 
@@ -72,7 +75,7 @@ def test_a_server_that_is_never_ready_is_not_waited_for_forever(tmp_path: Path) 
     launch = supervisor(tmp_path, [mute], trainer("raise AssertionError"), wait_s=0.5)
     with pytest.raises(LaunchError, match=r"not ready after 0\.5 s; --wait-s"):
         launch.run()
-    assert launch.servers[0].ended is not None
+    assert launch.servers.running[0].ended is not None
 
 
 def test_a_port_at_which_somebody_listens_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_a_port_at_which_somebody_listens_is_refused_before_anything_starts(tmp_
             launch = supervisor(tmp_path, [server(port)], trainer("raise AssertionError"))
             with pytest.raises(ConfigurationError, match=r"cannot listen on .*--port"):
                 launch.run()
-            assert launch.servers[0].process is None
+            assert launch.servers.running[0].process is None
         finally:
             other.kill()
 
@@ -105,7 +108,7 @@ raise SystemExit(0 if ask("/health") == 200 else 1)
 """
     launch = supervisor(tmp_path, [server(port)], trainer(code))
     assert launch.run() == 0
-    assert launch.servers[0].starts == 2
+    assert launch.servers.running[0].starts == 2
     assert any("ended with 3; restarting it" in line for line in launch.lines)  # type: ignore[attr-defined]
     endless = trainer(code.replace("raise SystemExit", "time.sleep(600) #"))
     with pytest.raises(LaunchError, match=r"server-0 ended with 3 for the 1\. time"):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from trl import GRPOConfig
@@ -30,12 +29,9 @@ _FIXED = {
 }
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress transformers' warnings about arguments that TRL itself sets."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        yield
+def quiet() -> AbstractContextManager[Any]:
+    """Suppress transformers' warnings about arguments that TRL itself sets, within the block."""
+    return warnings.catch_warnings(action="ignore", category=FutureWarning)
 
 
 def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:

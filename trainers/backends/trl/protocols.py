@@ -1,8 +1,8 @@
-"""Protocols of the trainer: the collector and its batches, and parts whose state goes into checkpoints."""
+"""Protocols of the trainer: the collector and its batches."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
@@ -20,16 +20,4 @@ class Collects(Protocol):
 
     def collect(self, step: int) -> Rows:
         """Play, select and score the episodes of a rollout."""
-        ...
-
-
-class Checkpointed(Protocol):
-    """A part whose state goes into checkpoints, as plain values and tensors."""
-
-    def state_dict(self) -> Any:
-        """Return the state."""
-        ...
-
-    def load_state_dict(self, state: Any) -> None:
-        """Restore a state."""
         ...

@@ -30,12 +30,9 @@ class AccelerateRanks:
         self.rank, self.size = int(state.process_index), int(state.num_processes)
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up arrays of one shape over the processes, in float64 where the device has it."""
-        if self.size == 1:
-            return values
+        """Add up arrays of one shape over the processes, in float64."""
         # Objects, not an all-reduce: not every accelerator can add float64, and these arrays are small.
-        gathered: list[NDArray[np.float64]] = gather_object([np.asarray(values, dtype=np.float64)])
-        total: NDArray[np.float64] = np.sum(gathered, axis=0)
+        total: NDArray[np.float64] = np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)
         return total
 
     def gather(self, value: T) -> list[T]:
@@ -49,7 +46,7 @@ class AccelerateRanks:
             self._state.wait_for_everyone()
 
 
-class OwnRanks:
+class OwnRanks(AccelerateRanks):
     """The processes of this run over a separate gloo group, on their CPUs; see ``Ranks``.
 
     All processes must create it at the same time.
@@ -60,15 +57,10 @@ class OwnRanks:
     """
 
     def __init__(self, state: PartialState, *, timeout_s: float) -> None:
-        self.rank, self.size = int(state.process_index), int(state.num_processes)
+        super().__init__(state)
         self._group = None
         if self.size > 1:
             self._group = torch.distributed.new_group(backend="gloo", timeout=timedelta(seconds=timeout_s))
-
-    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up arrays of one shape over the processes."""
-        total: NDArray[np.float64] = np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)
-        return total
 
     def gather(self, value: T) -> list[T]:
         """Return one entry per process, in order."""

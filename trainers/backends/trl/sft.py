@@ -7,12 +7,11 @@ token sequences of the cold start. Not covered: packing several traces into one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PrinterCallback, Trainer
 from trl import SFTConfig, SFTTrainer
@@ -29,24 +28,13 @@ from ...record.model_card import write_cards
 from ...record.resume import checkpoint_to_resume
 from .arguments import quiet
 from .model import codec, load_policy, precision_options, processes
+from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
 from .run.stopping import Stopping
 
 OPTIONS_FILE = "sft.json"
 _KEEP = 2
-_OF_THE_MODEL = (
-    "revision",
-    "chat_template",
-    "dtype",
-    "attn_implementation",
-    "trust_remote_code",
-    "lora_rank",
-    "lora_alpha",
-    "lora_targets",
-    "lora_dropout",
-    "gradient_checkpointing",
-)
 _MAY_CHANGE = (
     "output_dir",
     "steps",
@@ -75,22 +63,15 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         torch.set_num_threads(options.threads)
     check_trackers(options.report_to)
     folder, state = Path(options.output_dir), processes()
-    policy = ModelOptions(
-        path=options.model,
-        **{name: getattr(options, name) for name in _OF_THE_MODEL},
-    )
+    shared = {one.name: getattr(options, one.name) for one in fields(ModelOptions) if hasattr(options, one.name)}
+    policy = ModelOptions(path=options.model, **shared)
     checkpoint = _checkpoint(folder, options)
     model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
     rows = encode_traces(traces, codec(policy, tokenizer, model), options.max_length)
     each, accumulation = passes_of(options.batch_size, options.rows_per_device)
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
     console = Console("cold start", files, visible=options.progress, shown=[("loss", "loss")])
-    stopping = Stopping(
-        folder,
-        lambda number: max(gather_object([number])),
-        alone=state.num_processes == 1,
-        speaks=state.is_main_process,
-    )
+    stopping = Stopping(folder, AccelerateRanks(state))
     with quiet():
         arguments = SFTConfig(
             output_dir=options.output_dir,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import PartialState
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from transformers.trainer import SCHEDULER_NAME
 
 with warnings.catch_warnings():
@@ -31,7 +31,7 @@ from .sharding import shards
 from .sharding.choice import Sharding
 from .sharding.earlier_optimizer import OptimizerLayout, check_fits, whole_state
 from .sharding.fsdp2 import shard
-from .sharding.torch_state import TorchState
+from .sharding.torch_state import TorchState, whole
 from .sharding.zero_state import ZeroState
 
 _REFERENCE = "reference.pt"
@@ -159,10 +159,10 @@ class ShardedTrainer(GRPOTrainer):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     def _clip_grad_norm(self, model: Any) -> Any:
-        return _whole(super()._clip_grad_norm(model))
+        return whole(super()._clip_grad_norm(model))
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        return _whole(super()._get_grad_norm(model, grad_norm))
+        return whole(super()._get_grad_norm(model, grad_norm))
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Export the model; a checkpoint of a sharded run holds its weights in shards instead."""
@@ -173,20 +173,18 @@ class ShardedTrainer(GRPOTrainer):
         if _internal_call:
             Path(folder).mkdir(parents=True, exist_ok=True)
             return
-        whole = {name: value for name, value in self._gathered() if self.args.should_save}
+        weights = {name: value for name, value in self._gathered() if self.args.should_save}
         if self.args.should_save:
-            self._save(folder, state_dict=whole)
+            self._save(folder, state_dict=weights)
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield every weight of an export, whole, on the host; every process must consume all of them."""
+        """Iterate over every weight of an export, whole, on the host; every process must consume all of them."""
         state = self._state()
-        for name, value in state.whole():
-            yield name, value.cpu()
+        weights = [state.whole()]
         if not hasattr(self.model, "peft_config"):
-            for name, value in state.frozen():
-                yield name, value.cpu()
-            yield from ((name, value.cpu()) for name, value in _buffers(self.model))
+            weights += [state.frozen(), _buffers(self.model)]
+        return ((name, value.cpu()) for name, value in chain.from_iterable(weights))
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         if self._optimized is not None and self.args.should_save:
@@ -256,10 +254,6 @@ class ShardedTrainer(GRPOTrainer):
     def _optimizer(self) -> Any:
         """The optimizer inside accelerate's."""
         return getattr(self.optimizer, "optimizer", self.optimizer)
-
-
-def _whole(norm: Any) -> Any:
-    return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def _numbers(optimizer: Any) -> list[dict[str, Any]]:

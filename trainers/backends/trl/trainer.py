@@ -25,6 +25,7 @@ from rstar2_env.core.row import FloatArray, Row
 
 from ...losses.mismatch import summary
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
+from ...step.prefetch import Stateful
 from ...step.sums import Sums
 from .loss.flops import flops_of, peak_of
 from .loss.forward import ReferenceModel, score, set_head
@@ -33,7 +34,7 @@ from .loss.objective import Objective
 from .loss.old_logprobs import old_values, store, store_old
 from .loss.pending_rows import BatchLayout, PendingRows, optimizer_batches
 from .loss.teacher import Teacher
-from .protocols import Checkpointed, Collects
+from .protocols import Collects
 from .run import process_states
 from .run.steps import StepNumbers
 from .sharded_trainer import ShardedTrainer
@@ -71,7 +72,7 @@ class CollectorTrainer(ShardedTrainer):
         teacher: Teacher | None = None,
         sharding: Sharding = "none",
         begin_from: Path | None = None,
-        stateful: Mapping[str, Checkpointed] | None = None,
+        stateful: Mapping[str, Stateful] | None = None,
         keep_checkpoints: int = 2,
         on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
         **kwargs: Any,
@@ -92,7 +93,7 @@ class CollectorTrainer(ShardedTrainer):
             reward_funcs=[_no_reward],
             **kwargs,
         )
-        self._stateful: dict[str, Checkpointed] = {
+        self._stateful: dict[str, Stateful] = {
             process_states.SUMS: self.sums,
             "objective": objective,
             **(stateful or {}),
@@ -110,7 +111,7 @@ class CollectorTrainer(ShardedTrainer):
         wanted = {"entropy", *({"mean_logp"} & self.objective.needs), *outputs}
         set_head(self.model, temperature, sorted(wanted), cast=self.args.cast_lm_head_to_fp32)
 
-    def keep_state(self, name: str, part: Checkpointed) -> None:
+    def keep_state(self, name: str, part: Stateful) -> None:
         """Save the state of a part in checkpoints and restore it on resume; call it before training begins."""
         self._stateful[name] = part
 
@@ -339,13 +340,10 @@ class CollectorTrainer(ShardedTrainer):
         """Log a line; the line of a step includes the metrics of all processes since the last one, not TRL's own."""
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
-        self._log(logs, start_time)
+        self.log_apart(logs, start_time)
 
-    def log_apart(self, figures: dict[str, float]) -> None:
-        """Log metrics on a separate line."""
-        self._log(figures)
-
-    def _log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+    def log_apart(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log metrics on a separate line, without those of a step."""
         # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:

@@ -30,7 +30,7 @@ class AdapterReference:
     def __init__(self, policy: PeftModel | None = None) -> None:
         self._start: dict[str, Tensor] = {}
         if policy is not None and not any(weights.is_meta for _, weights in _trained(policy)):
-            self._begin(policy)
+            self.follow(policy)
 
     @property
     def changed(self) -> bool:
@@ -60,8 +60,9 @@ class AdapterReference:
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:
-        """Save the initial values of a policy that was sharded after construction; every process calls it."""
-        self._begin(policy)
+        """Save the initial values of a policy, after it was sharded if it is; every process calls it."""
+        if _changes_the_model(policy):
+            self.reset(policy)
 
     def values_of(self, policy: PeftModel) -> dict[str, Tensor]:
         """Return a copy of the adapter's values."""
@@ -75,10 +76,6 @@ class AdapterReference:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore a state."""
         self._start = dict(state)
-
-    def _begin(self, policy: PeftModel) -> None:
-        if _changes_the_model(policy):
-            self.reset(policy)
 
 
 @torch.no_grad()

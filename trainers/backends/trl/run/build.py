@@ -68,9 +68,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
     )
     console = Console(name, files, visible=config.run.progress)
     ranks = setup.ranks
-    stopping = Stopping(
-        setup.folder, lambda number: max(ranks.gather(number)), alone=ranks.size == 1, speaks=not ranks.rank
-    )
+    stopping = Stopping(setup.folder, ranks)
     trainer = build_trainer(setup, policy, files)
     trainer.add_callback(console)
     play = build_play(setup, policy, trainer)

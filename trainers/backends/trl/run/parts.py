@@ -61,11 +61,6 @@ class RunSetup:
         """Whether this process receives its weights from the first process."""
         return self.divided and self.ranks.rank > 0
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """The options of the run, as its folder records them."""
-        return run_record(self.name, self.config)
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:

@@ -20,7 +20,7 @@ from ....step.batch import Batch
 from ....step.problem_facts import about_problems
 from ..players import problem_source
 from ..trainer import CollectorTrainer
-from .parts import RunSetup
+from .parts import RunSetup, run_record
 
 
 class RunRecorder:
@@ -56,7 +56,7 @@ class RunRecorder:
         setup = self._setup
         resumed = None if setup.checkpoint is None else step_of(setup.checkpoint)
         setup.ranks.wait()  # until every process has read what is there
-        self._files.begin(setup.record, resumed=resumed, processes=setup.ranks.size)
+        self._files.begin(run_record(setup.name, setup.config), resumed=resumed, processes=setup.ranks.size)
         if note is not None and self._first:
             self._files.event("note", resumed or 0, text=note)
         setup.ranks.wait()

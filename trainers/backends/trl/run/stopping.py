@@ -15,17 +15,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from ....ranks import Ranks
 from ....record.checkpoints import newest_checkpoint, step_of
 from ....record.resume import TrainingStopped, refuse_finished
+from ....step.prefetch import Stateful
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
@@ -36,27 +38,19 @@ class RolloutAbortedError(KeyboardInterrupt):
     """The rollout in progress was abandoned. Like ``KeyboardInterrupt``, it is not caught by ``except Exception``."""
 
 
-class _Stateful(Protocol):
-    def state_dict(self) -> Any: ...
-
-    def load_state_dict(self, state: Any) -> None: ...
-
-
 class Stopping(TrainerCallback):
     """Handles the two signals while a run trains; add it to the trainer's callbacks.
 
     Args:
         folder: The run's folder.
-        agree: Returns the maximum of a number over all processes.
-        alone: Whether this is the only process of the run.
-        speaks: Whether this process prints the messages.
+        ranks: The processes; the first one prints the messages.
 
     Attributes:
         number: The signal that this process received, or after a step that any process received; 0 for none.
     """
 
-    def __init__(self, folder: Path, agree: Callable[[int], int], *, alone: bool, speaks: bool) -> None:
-        self._folder, self._agree, self._alone, self._speaks = folder, agree, alone, speaks
+    def __init__(self, folder: Path, ranks: Ranks) -> None:
+        self._folder, self._ranks, self._alone = folder, ranks, ranks.size == 1
         self.number = 0
         self._agreed = self._rolling = False
         self._since = 0.0
@@ -75,7 +69,7 @@ class Stopping(TrainerCallback):
             self._restore()
 
     @contextmanager
-    def rollout(self, collector: _Stateful | None = None) -> Iterator[None]:
+    def rollout(self, collector: Stateful | None = None) -> Iterator[None]:
         """Let a signal abandon the rollout that the block plays, if this is the only process.
 
         Args:
@@ -114,7 +108,7 @@ class Stopping(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Agree with the other processes whether to stop after this step; if so, request a checkpoint."""
-        self.number = self._agree(self.number)
+        self.number = max(self._ranks.gather(self.number))
         if self.number:
             self._agreed = True
             control.should_save = control.should_training_stop = True
@@ -162,7 +156,7 @@ class Stopping(TrainerCallback):
             self._end(f"All steps were done when the signal arrived; the run is complete: {self._folder}.")
 
     def _end(self, line: str) -> None:
-        if self._speaks:
+        if self._ranks.rank == 0:
             _say(line)
         if self.number == signal.SIGTERM:
             raise SystemExit(128 + self.number)
@@ -183,7 +177,7 @@ class Stopping(TrainerCallback):
             signal.raise_signal(number)
         self.number, self._since = number, time.monotonic()
         abandons = self._alone and self._rolling
-        if self._speaks:
+        if self._ranks.rank == 0:
             what = "abandoning the rollout" if abandons else "finishing the step"
             _say(f"{signal.Signals(number).name}: {what} in progress, then a checkpoint; repeat it to end immediately.")
         if abandons:

@@ -9,8 +9,6 @@ of sharding (HSDP), weights in host memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -52,11 +50,6 @@ def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trai
         fully_shard(unit, mesh=mesh, mp_policy=mixed)
 
 
-def is_sharded(module: nn.Module) -> bool:
-    """Whether ``shard`` divided this module."""
-    return isinstance(module, FSDPModule)
-
-
 @torch.no_grad()
 def hold(module: nn.Module) -> None:
     """Gather all weights and keep them until ``release``; every process calls it.
@@ -80,16 +73,6 @@ def release(module: nn.Module) -> None:
     module.set_reshard_after_forward(True)
     # The root is gathered once for forward and backward pass, as by torch's default.
     module.set_reshard_after_forward(False, recurse=False)
-
-
-@contextmanager
-def held(module: nn.Module) -> Iterator[None]:
-    """Keep the weights gathered within the block."""
-    hold(module)
-    try:
-        yield
-    finally:
-        release(module)
 
 
 def _some_await(policy: nn.Module, device: torch.device) -> bool:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint.filesystem import FileSystemReader
-from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata as TensorInfo
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
@@ -27,19 +25,6 @@ FOLDER = "shards"
 """Folder of the shards inside a checkpoint."""
 WEIGHTS, OPTIMIZER, REFERENCE = "weights/", "optimizer/", "reference/"
 """Prefixes of tensor names."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """Metadata of a tensor in a checkpoint.
-
-    Attributes:
-        shape: Shape of the whole tensor.
-        dtype: Its precision.
-    """
-
-    shape: torch.Size
-    dtype: torch.dtype
 
 
 def has_shards(checkpoint: str | Path) -> bool:
@@ -59,7 +44,7 @@ def write(checkpoint: str | Path, tensors: Mapping[str, Tensor]) -> None:
         checkpoint: Folder of the checkpoint.
         tensors: Tensors by name. If several processes have the same whole tensor, one of them writes it.
     """
-    with _quiet():
+    with warnings.catch_warnings(action="ignore"):  # about a single process, and about torch's own deprecated calls
         save(dict(tensors), checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=_alone())
 
 
@@ -73,11 +58,7 @@ def listing(checkpoint: str | Path) -> dict[str, TensorInfo]:
         found = FileSystemReader(Path(checkpoint) / FOLDER).read_metadata().state_dict_metadata
     except Exception as error:  # a truncated file may raise any exception
         raise ConfigurationError(f"The shards of {checkpoint} cannot be read: {error}") from error
-    return {
-        name: TensorInfo(one.size, one.properties.dtype)
-        for name, one in found.items()
-        if isinstance(one, TensorStorageMetadata)
-    }
+    return {name: one for name, one in found.items() if isinstance(one, TensorInfo)}
 
 
 def read(
@@ -98,13 +79,13 @@ def read(
     for name, tensor in tensors.items():
         if name not in held:
             raise ConfigurationError(f"{checkpoint} has no {name}: it is a checkpoint of another model.")
-        if held[name].shape != tensor.shape:
+        if held[name].size != tensor.shape:
             raise ConfigurationError(
-                f"{checkpoint} has {name} with the shape {tuple(held[name].shape)} instead of {tuple(tensor.shape)}: "
+                f"{checkpoint} has {name} with the shape {tuple(held[name].size)} instead of {tuple(tensor.shape)}: "
                 "it is a checkpoint of another model."
             )
     if tensors:
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             load(tensors, checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=alone or _alone())
     return tensors
 
@@ -112,11 +93,3 @@ def read(
 def _alone() -> bool:
     """Whether this is the only process."""
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress torch's warnings about a single process and about its own deprecated calls."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

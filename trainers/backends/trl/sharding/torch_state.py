@@ -59,12 +59,9 @@ class TorchState:
             beginning = f"{OPTIMIZER}{name}/"
             for full, one in held.items():
                 if full.startswith(beginning):
-                    divided = one.shape == weights.shape and weights.dim() > 0
-                    found[full] = (
-                        torch.zeros_like(weights.detach(), dtype=one.dtype)
-                        if divided
-                        else torch.zeros(one.shape, dtype=one.dtype)
-                    )
+                    divided = one.size == weights.shape and weights.dim() > 0
+                    like = weights.detach() if divided else torch.empty(one.size)
+                    found[full] = torch.zeros_like(like, dtype=one.properties.dtype)
         return found
 
     def load(self, read: Mapping[str, Any]) -> None:
@@ -85,16 +82,15 @@ class TorchState:
     def whole(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the trained weights, gathered one by one, in float32; every process must consume all of them."""
         for name, weights in self._trained.items():
-            yield name, whole(weights)
+            yield name, whole(weights.detach())
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the weights that are not trained, like ``whole``."""
         for name, weights in self._module.named_parameters():
             if name not in self._trained:
-                yield name, whole(weights)
+                yield name, whole(weights.detach())
 
 
-def whole(weights: Tensor) -> Tensor:
-    """Return a weight, gathered if it is sharded; every process calls it then."""
-    found: Any = weights.detach()
-    return found.full_tensor() if isinstance(weights, DTensor) else found  # type: ignore[no-any-return]
+def whole(value: Any) -> Any:
+    """Return a tensor or number, gathered if it is a sharded tensor; every process calls it then."""
+    return value.full_tensor() if isinstance(value, DTensor) else value

@@ -19,6 +19,8 @@ from torch.distributed.tensor import DTensor
 from rstar2_env.rollout.engines.transports.adapter import Adapter, adapter_state
 from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
 
+from ..sharding.torch_state import whole
+
 
 def is_sharded(module: nn.Module) -> bool:
     """Whether the weights of a module are sharded over processes, so that gathering them is collective."""
@@ -65,22 +67,18 @@ def _adapter_tensors(policy: Any, dtype: torch.dtype | None) -> Iterator[tuple[s
         return tensor if dtype is None else tensor.to(dtype)
 
     for name, tensor in adapter_state(policy).items():
-        with _gathered({name: tensor}, cast) as whole:
-            yield name, whole[name].detach()
+        with _gathered({name: tensor}, cast) as gathered:
+            yield name, gathered[name].detach()
 
 
 @contextmanager
 def _gathered(tensors: Mapping[str, Tensor], cast: Cast) -> Iterator[dict[str, Tensor]]:
     partitioned = [tensor for tensor in tensors.values() if hasattr(tensor, "ds_id")]
     if not partitioned:
-        yield {name: _full(cast(name, tensor)) for name, tensor in tensors.items()}
+        yield {name: whole(cast(name, tensor)) for name, tensor in tensors.items()}
         return
     from deepspeed.runtime.zero import GatheredParameters
 
-    whole: Any = GatheredParameters(partitioned)
-    with whole:
+    gathered: Any = GatheredParameters(partitioned)
+    with gathered:
         yield {name: cast(name, tensor) for name, tensor in tensors.items()}
-
-
-def _full(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor

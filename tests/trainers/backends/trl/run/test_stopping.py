@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from letter_env import LetterEnv
@@ -150,7 +151,7 @@ def test_a_signal_in_the_last_step_ends_a_run_that_is_complete(letter_options, t
 
 
 def test_a_launcher_that_repeats_a_signal_does_not_end_processes_at_once(tmp_path):
-    stopping = Stopping(tmp_path, lambda number: number, alone=False, speaks=False)
+    stopping = Stopping(tmp_path, SimpleNamespace(rank=1, size=2))
     with stopping.listening():
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
