@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,11 +142,7 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
 def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
     start, traces = folder / "cold-start", folder / "traces.jsonl"
     begun = folder / "cold-start.json"
-    asked = {
-        name: value
-        for name, value in asdict(options).items()
-        if name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")
-    }
+    asked = {name: getattr(options, name) for name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")}
     same = begun.exists() and json.loads(begun.read_text()) == asked
     if same and (start / RUN_FILE).exists() and read_run(start).finished:
         _say(options, f"The cold start in {start} is already finished; --fresh starts over.")

@@ -181,9 +181,8 @@ def _is(path: Path, about: Mapping[str, Any]) -> bool:
     """Return whether a file equals the hub's file, by its size and checksum."""
     if about.get("size") != path.stat().st_size:
         return False
-    large = about.get("lfs") or {}
-    checksum = hashlib.sha256() if large else hashlib.sha1(f"blob {path.stat().st_size}\0".encode())
+    if not (large := about.get("lfs")):
+        content = path.read_bytes()
+        return hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest() == about.get("blobId")
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest() == (large.get("sha256") if large else about.get("blobId"))
+        return hashlib.file_digest(file, "sha256").hexdigest() == large.get("sha256")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel
+from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
@@ -23,7 +24,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
 from ..backends.trl.adapters import START_DIR, PolicyModel, adapter_in, base_of
-from ..backends.trl.model import be_quiet, load_policy, load_tokenizer
+from ..backends.trl.model import be_quiet, load_policy, tokenizer_of
 from ..backends.trl.sharding import shards
 from ..backends.trl.sharding.torch_state import TorchState
 from ..options.config import ModelOptions
@@ -72,7 +73,7 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
         stored = _precision_of(str(below.base_model_name_or_path), below.revision, weights)
         _save(policy, into, merge=True, dtype=dtype, below=stored)
     elif below is not None or dtype is None:
-        tokenizer = _tokenizer(weights, below)
+        tokenizer = tokenizer_of(str(weights.folder), _options(weights), below)
         _copy(weights.folder, into)
         if dtype is not None:
             _cast(into, dtype)
@@ -87,16 +88,11 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
 
 def _loaded(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the weights of a folder in float32; an adapter is merged, since it is loaded without a new rank."""
-    options = ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
-    return load_policy(options, weights.folder, dropout=True)
+    return load_policy(_options(weights), weights.folder, dropout=True)
 
 
-def _tokenizer(weights: Weights, below: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of the folder; if an adapter has none, the tokenizer of its base model."""
-    options = ModelOptions(path=weights.folder, trust_remote_code=_trusted(weights))
-    if below is None or (weights.folder / "tokenizer_config.json").is_file():
-        return load_tokenizer(str(weights.folder), options)
-    return load_tokenizer(str(below.base_model_name_or_path), options, revision=below.revision)
+def _options(weights: Weights) -> ModelOptions:
+    return ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
 
 
 def _trusted(weights: Weights) -> bool:
@@ -193,17 +189,17 @@ def _stored(folder: Path) -> str:
     Raises:
         ConfigurationError: The folder has no weights.
     """
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for path in folder.glob("*.safetensors"):
         with open(path, "rb") as file:
             head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         for name, one in head.items():
             if name != "__metadata__":
                 begin, end = one["data_offsets"]
-                counts[one["dtype"]] = counts.get(one["dtype"], 0) + end - begin
+                counts[one["dtype"]] += end - begin
     if not counts:
         if any(folder.glob("pytorch_model*.bin")):
             return "as stored"
         raise ConfigurationError(f"{folder} has no weights: no *.safetensors was written.")
-    most = max(counts, key=lambda name: counts[name])
+    most, _ = counts.most_common(1)[0]
     return {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}.get(most, most)

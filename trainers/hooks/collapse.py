@@ -13,17 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from rstar2_env.core.options.declare import CheckedOptions, Count, option
+from rstar2_env.core.options.declare import Count, option
 
-from .base import HOOKS
+from .base import HOOKS, RunHook, SavesState
 from .guard import Action, act
-from .state import RunState
 
 
 @dataclass
-class Collapse(CheckedOptions):
+class Collapse(SavesState, RunHook):
     """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
 
     It acts once, with a note of the observed values. If the run continues, it can act again after the mean has been
@@ -43,16 +42,14 @@ class Collapse(CheckedOptions):
     patience: Count = 10
     action: Action = "stop"
 
+    saved: ClassVar[tuple[str, ...]] = ("seen", "best", "best_step", "below")
+
     def __post_init__(self) -> None:
         """Check the options and set the initial state."""
         super().__post_init__()
         self._seen: list[float] = []
         self._best: float | None = None
         self._below = self._best_step = 0
-
-    def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
-        self._run = run
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Check the figure if it was logged."""
@@ -73,15 +70,6 @@ class Collapse(CheckedOptions):
                 f"times in a row, at last {mean:.4g}, after {self._best:.4g} at step {self._best_step}"
             )
             act(self._run, control, self.action, why)
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``."""
-        return {"seen": list(self._seen), "best": self._best, "best_step": self._best_step, "below": self._below}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See ``KeepsState``."""
-        self._seen, self._best = list(state["seen"]), state["best"]
-        self._best_step, self._below = state["best_step"], state["below"]
 
 
 HOOKS.register("collapse", Collapse)

@@ -16,19 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, Count
+from rstar2_env.core.options.declare import Count
 
-from .base import HOOKS
+from .base import HOOKS, RunHook, SavesState
 from .state import RunState
 
 Action: TypeAlias = Literal["warn", "save", "stop"]
 
 
 @dataclass
-class Guard(CheckedOptions):
+class Guard(SavesState, RunHook):
     """Warn, save or stop when a figure leaves its bounds: ``metric=policy/entropy,low=0.05``, ``metric=kl,high=0.5``.
 
     Args:
@@ -45,6 +45,8 @@ class Guard(CheckedOptions):
     patience: Count = 3
     action: Action = "warn"
 
+    saved: ClassVar[tuple[str, ...]] = ("outside",)
+
     def __post_init__(self) -> None:
         """Check the bounds and set the initial state.
 
@@ -56,16 +58,13 @@ class Guard(CheckedOptions):
             raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
         self._outside = 0
 
-    def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
-        self._run = run
-
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Check the figure if it was logged."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return
-        low, high = (bound if bound is not None else default for bound, default in self._bounds())
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
         self._outside = 0 if low <= value <= high else self._outside + 1
         if self._outside == self.patience:
             act(
@@ -74,17 +73,6 @@ class Guard(CheckedOptions):
                 self.action,
                 f"{self.metric} was outside of {low:g} to {high:g} {self.patience} times in a row, at last {value:g}",
             )
-
-    def _bounds(self) -> tuple[tuple[float | None, float], tuple[float | None, float]]:
-        return (self.low, -math.inf), (self.high, math.inf)
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``."""
-        return {"outside": self._outside}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See ``KeepsState``."""
-        self._outside = state["outside"]
 
 
 def act(run: RunState, control: Any, action: Action, why: str) -> None:

@@ -11,22 +11,21 @@ steps.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, Count, option
+from rstar2_env.core.options.declare import Count, option
 from rstar2_env.traces.reading import read_traces
 
 from ..samplers.base import GroupResult
-from .base import HOOKS
-from .state import RunState
+from .base import HOOKS, RunHook, SavesState
 
 
 @dataclass
-class InterleavedSft(CheckedOptions):
+class InterleavedSft(SavesState, RunHook):
     """An SFT step on demonstrations whenever enough unsolved problems have occurred (ReLIFT, arXiv 2506.07527).
 
     Args:
@@ -38,6 +37,8 @@ class InterleavedSft(CheckedOptions):
     demonstrations: str
     size: Count = 128
     learning_rate: float | None = option(1e-6, above=0)
+
+    saved: ClassVar[tuple[str, ...]] = ("buffer",)
 
     def __post_init__(self) -> None:
         """Read the demonstrations and set the initial state.
@@ -63,10 +64,6 @@ class InterleavedSft(CheckedOptions):
             )
         self._buffer: list[str] = []
 
-    def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
-        self._run = run
-
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Add the problems without a correct episode to the buffer; see ``Observes``."""
         for one in outcomes:
@@ -82,14 +79,6 @@ class InterleavedSft(CheckedOptions):
         self._buffer.clear()
         loss = self._run.sft_step(taught, learning_rate=self.learning_rate)
         self._run.note(f"an SFT step on demonstrations of {len(taught)} unsolved problems, at a loss of {loss:.4g}.")
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``."""
-        return {"buffer": list(self._buffer)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``KeepsState``."""
-        self._buffer = list(state["buffer"])
 
 
 HOOKS.register("interleaved_sft", InterleavedSft)

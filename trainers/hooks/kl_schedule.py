@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from .base import HOOKS
+from .base import HOOKS, RunHook
 from .state import RunState
 
 
 @dataclass
-class KlSchedule(CheckedOptions):
+class KlSchedule(RunHook):
     """Change the coefficient of a loss term linearly over the steps, then keep it.
 
     The defaults are KDRL's (arXiv 2506.02208): from 5e-3 down by 5e-5 per step to 1e-3, reached at step 80.
@@ -36,7 +36,7 @@ class KlSchedule(CheckedOptions):
             ConfigurationError: The loss does not have this term.
         """
         run.coefficient(self.term)
-        self._run = run
+        super().bind(run)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Set the coefficient of the step."""

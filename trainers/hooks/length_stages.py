@@ -9,17 +9,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from .base import HOOKS
+from .base import HOOKS, RunHook, SavesState
 from .state import RunState
 
 
 @dataclass
-class LengthStages(CheckedOptions):
+class LengthStages(SavesState, RunHook):
     """Change the budgets of tokens and turns in stages (AceReason-Nemotron, arXiv 2505.16400).
 
     Short budgets at first make a policy concise and save most of the time; later stages give hard problems more room.
@@ -46,6 +46,8 @@ class LengthStages(CheckedOptions):
     when_cut: float | None = option(None, least=0, below=1)
     turns: tuple[int, ...] = ()
     reset: tuple[int, ...] = ()
+
+    saved: ClassVar[tuple[str, ...]] = ("stage", "begun")  # stages that end by steps follow from the step
 
     def __post_init__(self) -> None:
         """Check that the stages are consistent.
@@ -77,7 +79,8 @@ class LengthStages(CheckedOptions):
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``."""
-        self._run, self._base = run, run.limits.max_episode_tokens
+        super().bind(run)
+        self._base = run.limits.max_episode_tokens
         between = self._stages - 1
         each = self.steps or (max(1, run.steps // self._stages),)
         self._begins = [0, *accumulate(each * between if len(each) == 1 else each)]
@@ -105,14 +108,6 @@ class LengthStages(CheckedOptions):
         cut = [(logs or {}).get(f"rollout/end/{end}", 0.0) for end in ("tokens", "turns")]
         if self.when_cut is not None and math.fsum(cut) > self.when_cut and self._stage < self._stages:
             self._stage, self._begun = self._stage + 1, True
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``; stages that end by steps follow from the step."""
-        return {"stage": self._stage, "begun": self._begun}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``KeepsState``."""
-        self._stage, self._begun = state["stage"], state["begun"]
 
 
 HOOKS.register("length_stages", LengthStages)

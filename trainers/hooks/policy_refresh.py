@@ -15,14 +15,14 @@ from itertools import accumulate
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from .base import HOOKS
+from .base import HOOKS, RunHook
 from .state import RunState
 
 
 @dataclass
-class PolicyRefresh(CheckedOptions):
+class PolicyRefresh(RunHook):
     """At the end of each stage, the policy becomes the reference and the optimizer is reset (arXiv 2507.17512).
 
     Args:
@@ -65,7 +65,7 @@ class PolicyRefresh(CheckedOptions):
                 + "\n".join(differing[:10])
                 + "\nGive both the same dialect and system message, or set same_template=false."
             )
-        self._run = run
+        super().bind(run)
         each = self.steps if len(self.steps) > 1 else self.steps * max(1, -(-run.steps // self.steps[0]))
         self._ends = set(accumulate(each))
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from .base import HOOKS
+from .base import HOOKS, RunHook, SavesState
 from .state import RunState
 
 
 @dataclass
-class ReferenceReset(CheckedOptions):
+class ReferenceReset(SavesState, RunHook):
     """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
 
     The paper resets manually when validation stalls; here, after ``patience`` evaluations without an improvement.
@@ -38,10 +38,13 @@ class ReferenceReset(CheckedOptions):
     most_kl: float | None = option(None, above=0)
     optimizer: bool = True
 
+    saved: ClassVar[tuple[str, ...]] = ("best", "stale")
+
     def __post_init__(self) -> None:
         """Check the options and set the initial state."""
-        CheckedOptions.__post_init__(self)
-        self._best, self._stale = -math.inf, 0
+        super().__post_init__()
+        self._best: float | None = None
+        self._stale = 0
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``.
@@ -54,14 +57,14 @@ class ReferenceReset(CheckedOptions):
                 "The hook 'reference_reset' needs a reference model, and no term of the loss has one: add a KL term "
                 "(loss.kl.coef=1e-4)."
             )
-        self._run = run
+        super().bind(run)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **kwargs: Any) -> None:
         """Count evaluations without an improvement."""
         figure = metrics.get(self.metric, math.nan)
         if math.isnan(figure):
             return
-        if figure > self._best + self.delta:
+        if self._best is None or figure > self._best + self.delta:
             self._best, self._stale = figure, 0
             return
         self._stale += 1
@@ -79,15 +82,6 @@ class ReferenceReset(CheckedOptions):
         self._run.reset_reference()
         if self.optimizer:
             self._run.reset_optimizer()
-
-    def state_dict(self) -> dict[str, Any]:
-        """See ``KeepsState``."""
-        return {"best": None if math.isinf(self._best) else self._best, "stale": self._stale}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See ``KeepsState``."""
-        self._best = -math.inf if state["best"] is None else state["best"]
-        self._stale = state["stale"]
 
 
 HOOKS.register("reference_reset", ReferenceReset)

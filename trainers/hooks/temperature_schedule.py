@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.declare import option
 
-from .base import HOOKS
-from .state import RunState
+from .base import HOOKS, RunHook
 
 
 @dataclass
-class TemperatureSchedule(CheckedOptions):
+class TemperatureSchedule(RunHook):
     """Change the sampling temperature linearly over the steps, then keep it.
 
     A policy becomes sharper during training; raising the temperature keeps its rollouts diverse (Polaris, 2025,
@@ -27,10 +26,6 @@ class TemperatureSchedule(CheckedOptions):
     start: float = option(1.0, above=0)
     end: float = option(1.2, above=0)
     steps: int | None = option(None, least=1)
-
-    def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
-        self._run = run
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Set the temperature of the next rollout."""

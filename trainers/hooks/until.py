@@ -10,16 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.options.declare import CheckedOptions
-
-from .base import HOOKS
+from .base import HOOKS, RunHook
 from .criterion import read_criterion
 from .guard import act
-from .state import RunState
 
 
 @dataclass
-class Until(CheckedOptions):
+class Until(RunHook):
     """End the run when a figure meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
 
     The weights of that step are the final weights of the run, and its folder is complete.
@@ -38,10 +35,6 @@ class Until(CheckedOptions):
         """
         super().__post_init__()
         self._criterion = read_criterion(self.criterion)
-
-    def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
-        self._run = run
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Check the figure if it was logged."""

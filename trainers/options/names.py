@@ -73,6 +73,19 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
     known = known_names() if groups is None else groups
     found: dict[str, dict[str, Any]] = {}
     written: dict[tuple[str, str], str] = {}
+
+    def put(group: str, name: str, value: Any, full: str) -> None:
+        if isinstance(value, Mapping):
+            name = _HOLDERS.get(name, name)
+        if name not in known[group]:
+            raise UnknownOptionError(f"There is no option {group}.{name}.{_nearest(name, known, group)}")
+        held = found.setdefault(group, {})
+        earlier = written.setdefault((group, name), full)
+        if name in held and not (isinstance(value, Mapping) and isinstance(held[name], Mapping)):
+            raise ConfigurationError(f"The option {group}.{name} is given twice: as {earlier!r} and as {full!r}.")
+        written[group, name] = full
+        held[name] = {**held[name], **value} if name in held else value
+
     for name, value in options.items():
         if name in known and not (name == "model" and not _is_table(value)):
             if name == FIRST and isinstance(value, str) and not value.lstrip().startswith("{"):
@@ -81,41 +94,19 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
                     "the part that plays the groups."
                 )
             for inner, one in nested_options(name, value).items():
-                _put(found, written, name, inner, one, f"{name}.{inner}", known)
+                put(name, inner, one, f"{name}.{inner}")
         elif name == "model":
-            _put(found, written, "model", "path", value, name, known)
+            put("model", "path", value, name)
         elif name in _HOLDERS and isinstance(value, Mapping):
-            _put(found, written, FIRST, name, value, name, known)
+            put(FIRST, name, value, name)
         else:
             group, inner = place(name, known)
-            _put(found, written, group, inner, value, name, known)
+            put(group, inner, value, name)
     return found
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{"))
-
-
-def _put(
-    found: dict[str, dict[str, Any]],
-    written: dict[tuple[str, str], str],
-    group: str,
-    name: str,
-    value: Any,
-    full: str,
-    known: OptionGroups,
-) -> None:
-    if isinstance(value, Mapping):
-        name = _HOLDERS.get(name, name)
-    if name not in known[group]:
-        raise UnknownOptionError(f"There is no option {group}.{name}.{_nearest(name, known, group)}")
-    if (earlier := written.get((group, name))) is not None and not (
-        isinstance(value, Mapping) and isinstance(found[group][name], Mapping)
-    ):
-        raise ConfigurationError(f"The option {group}.{name} is given twice: as {earlier!r} and as {full!r}.")
-    written[group, name] = full
-    held = found.setdefault(group, {})
-    held[name] = {**held[name], **value} if name in held else value
 
 
 def _nearest(name: str, groups: OptionGroups, group: str = "") -> str:

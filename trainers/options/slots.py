@@ -41,7 +41,7 @@ FIELDS: Mapping[str, Registry[Any]] = {
 }
 """The registry of each field of ``parts``."""
 
-_LOSS = {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS}
+_LOSS: Mapping[str, Registry[Any]] = {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS}
 SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
     slot: _LOSS if slot == "loss" else {"": registry} for slot, registry in FIELDS.items() if slot not in _LOSS
 }

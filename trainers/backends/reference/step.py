@@ -136,7 +136,7 @@ def gradients(
                 loss = loss + weights[number] * losses[tokens.mask].sum()
         loss.backward()
         total += loss.item()
-    return total, {name: parameter.grad for name, parameter in _trained(model).items() if parameter.grad is not None}
+    return total, {name: trained.grad for name, trained in model.named_parameters() if trained.grad is not None}
 
 
 def _tokens(
@@ -171,7 +171,3 @@ def _chosen(every: Tensor, row: Row) -> Tensor:
     """Select the entry of each completion token from (completion tokens, vocabulary)."""
     ids = torch.tensor(row.completion_ids, device=every.device)
     return every.gather(1, ids[:, None])[:, 0]
-
-
-def _trained(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}

@@ -144,8 +144,8 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
     )
 
 
-def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PeftModel:
-    """Add a new adapter to a model; it changes nothing before its first step.
+def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
+    """Add a new adapter to a model, unless ``lora_rank`` is 0; it changes nothing before its first step.
 
     Args:
         base: The model; changed in place.
@@ -155,6 +155,8 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
     Raises:
         ConfigurationError: The model has no module with one of the targets' names.
     """
+    if not options.lora_rank:
+        return base
     config = LoraConfig(
         r=options.lora_rank,
         lora_alpha=2 * options.lora_rank if options.lora_alpha is None else options.lora_alpha,
@@ -195,9 +197,8 @@ def _merged(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrained
         merged: PreTrainedModel = policy.merge_and_unload(safe_merge=policy.device.type != "meta")
     for weights in merged.parameters():
         weights.requires_grad_(True)
-    if not options.lora_rank:
-        return merged
-    merged.name_or_path = merged.config._name_or_path = keep(merged)
+    if options.lora_rank:
+        merged.name_or_path = merged.config._name_or_path = keep(merged)
     return with_new_adapter(merged, options, seed)
 
 

@@ -85,12 +85,16 @@ def load_policy(
         if not name:
             raise ConfigurationError("A loaded model must have a name_or_path from which its tokenizer can be loaded.")
         tokenizer = load_tokenizer(name, options, revision=options.revision)
-        policy = _take_up(source, options, partial(_keep, folder, tokenizer), seed)
+        policy = _continue_loaded(source, options, partial(_keep, folder, tokenizer), seed)
     else:
         name = os.fspath(source)
         found = adapter_in(name, options.revision)
-        tokenizer = _tokenizer_of(name, options, found)
-        policy = _load(name, options, found, partial(_keep, folder, tokenizer), seed, waits)
+        tokenizer = tokenizer_of(name, options, found)
+        if found is None:
+            policy = with_new_adapter(_policy(name, options, options.revision, waits=waits), options, seed)
+        else:
+            base = _policy(str(found.base_model_name_or_path), options, found.revision, waits=waits)
+            policy = adapted(base, name, options, found, partial(_keep, folder, tokenizer), seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if not dropout:
@@ -98,7 +102,7 @@ def load_policy(
     return policy, tokenizer
 
 
-def _take_up(
+def _continue_loaded(
     loaded: PolicyModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int
 ) -> PolicyModel:
     if isinstance(loaded, PeftModel):
@@ -108,36 +112,24 @@ def _take_up(
             "The loaded model contains an adapter that transformers added, which cannot be trained: pass the adapter's "
             "folder, or a model that peft loaded."
         )
-    return with_new_adapter(loaded, options, seed) if options.lora_rank else loaded
+    return with_new_adapter(loaded, options, seed)
 
 
-def _load(
-    name: str,
-    options: ModelOptions,
-    found: LoraConfig | None,
-    keep: Callable[[PreTrainedModel], str],
-    seed: int,
-    waits: bool,
-) -> PolicyModel:
-    if found is None:
-        model = _pretrained(name, options, options.revision, waits=waits)
-        return with_new_adapter(model, options, seed) if options.lora_rank else model
-    base = str(found.base_model_name_or_path)
-    return adapted(_pretrained(base, options, found.revision, waits=waits), name, options, found, keep, seed)
-
-
-def _pretrained(name: str, options: ModelOptions, revision: str | None, *, waits: bool) -> PreTrainedModel:
+def _policy(name: str, options: ModelOptions, revision: str | None, *, waits: bool) -> PreTrainedModel:
     # Trained weights are stored in float32, so that small updates are not lost to rounding, and computed in the
     # requested precision. Frozen weights are stored in the requested precision.
     dtype = dtype_of(options) if options.lora_rank else torch.float32
-    try:
-        return pretrained(name, options, dtype, revision=revision, waits=waits)
-    except (OSError, ValueError, ImportError) as error:
-        raise ConfigurationError(f"The model {name!r} cannot be loaded: {error}") from error
+    return load_model(name, options, dtype, revision=revision, waits=waits)
 
 
-def pretrained(
-    name: str, options: ModelOptions, dtype: torch.dtype, *, revision: str | None = None, waits: bool = False
+def load_model(
+    name: str,
+    options: ModelOptions,
+    dtype: torch.dtype,
+    *,
+    revision: str | None = None,
+    waits: bool = False,
+    role: str = "model",
 ) -> PreTrainedModel:
     """Load a causal language model.
 
@@ -147,31 +139,42 @@ def pretrained(
         dtype: Precision of its weights.
         revision: Revision on the hub.
         waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
+        role: ``model`` or ``teacher``, for the message.
 
     Raises:
-        OSError: There is no such model.
-        ValueError: The model cannot be loaded with these options.
-        ImportError: The model needs a package that is not installed.
+        ConfigurationError: The model does not exist, needs a missing package, or cannot be loaded with these options.
     """
     chosen = {
         "revision": revision,
         "attn_implementation": options.attn_implementation,
         "device_map": "meta" if waits else None,
     }
-    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-        name,
-        dtype=dtype,
-        trust_remote_code=options.trust_remote_code,
-        **{option: value for option, value in chosen.items() if value is not None},
-    )
-    vars(model).pop(
-        "hf_device_map", None
-    )  # with it, a trainer would assume that the model is already divided among devices
+    try:
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            name,
+            dtype=dtype,
+            trust_remote_code=options.trust_remote_code,
+            **{option: value for option, value in chosen.items() if value is not None},
+        )
+    except (OSError, ValueError, ImportError) as error:
+        option = "model.teacher" if role == "teacher" else None
+        raise ConfigurationError(f"The {role} {name!r} cannot be loaded: {error}", option=option) from error
+    # With this attribute, a trainer would assume that the model is already divided among devices.
+    vars(model).pop("hf_device_map", None)
     return model
 
 
-def _tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in a model's folder; if an adapter's folder has none, load that of its base model."""
+def tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a model, or of an adapter; if an adapter's folder has none, that of its base model.
+
+    Args:
+        name: Folder or hub name of the model or adapter.
+        options: Revision, and whether to trust code that comes with the tokenizer.
+        found: Configuration of the adapter; ``None`` for a model.
+
+    Raises:
+        ConfigurationError: The tokenizer cannot be loaded.
+    """
     if found is not None and os.path.isdir(name) and not os.path.isfile(os.path.join(name, "tokenizer_config.json")):
         return load_tokenizer(str(found.base_model_name_or_path), options, revision=found.revision)
     return load_tokenizer(name, options, revision=options.revision)

@@ -28,10 +28,9 @@ from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
 from ...step.prefetch import Stateful
 from ...step.sums import Sums
 from .loss.flops import flops_of, peak_of
-from .loss.forward import ReferenceModel, score, set_head
+from .loss.forward import ReferenceModel, TokenScores, score, set_head
 from .loss.micro_batches import MicroBatch, completion_values, even_out, lay_out, pack
 from .loss.objective import Objective
-from .loss.old_logprobs import old_values, store, store_old
 from .loss.pending_rows import BatchLayout, PendingRows, optimizer_batches
 from .loss.teacher import Teacher
 from .protocols import Collects
@@ -198,8 +197,42 @@ class CollectorTrainer(ShardedTrainer):
             self._compare(pending)
         if self.teacher is not None and "teacher" in self.objective.needs:
             self.teacher.add_column(pending.rows, self.score_rows, self.autocast)
-        store_old(pending, self.objective.needs, shape.minibatches, self.score_rows, self.autocast)
+        self._store_old(pending)
         return pending
+
+    def _store(
+        self,
+        pending: PendingRows,
+        positions: Sequence[int],
+        scorer: Callable[[Any, MicroBatch], Mapping[str, Tensor | None]],
+    ) -> None:
+        """Compute values of some rows of a rollout without a gradient, and store them; all processes call it together.
+
+        Args:
+            pending: The rows of the rollout.
+            positions: Positions of the rows to compute.
+            scorer: Returns the values of a micro-batch, by a name of ``ROW_VALUES``.
+        """
+        rows = [pending.rows[position] for position in positions]
+        for batch, computed in self.score_rows(rows, scorer):
+            pending.store(computed, batch, rows, positions)
+
+    def _store_old(self, pending: PendingRows) -> None:
+        """Store values that later updates need, under the weights that sampled the rollout; call it before any update.
+
+        The rows of the first update are skipped: its own forward pass computes them before the weights change.
+        """
+        every = range(len(pending.rows))
+
+        def embed(model: Any, batch: MicroBatch) -> dict[str, Tensor | None]:
+            return {"embeddings": score(model, batch, self.autocast, embed=True).embedding}
+
+        if "embedding" in self.objective.needs:
+            self._store(pending, every, embed)
+        if self.shape.minibatches > 1:
+            # A process without such rows still takes part in the passes of the others.
+            later = sorted(set(every) - set(pending.batches[0]))
+            self._store(pending, later, lambda model, batch: _old_values(score(model, batch, self.autocast)))
 
     def _prepared(self, pending: PendingRows, rows: Sequence[Row], step: int) -> list[Row]:
         """Return the rows with the columns that terms compute from the whole optimizer batch."""
@@ -232,7 +265,7 @@ class CollectorTrainer(ShardedTrainer):
         if self.reference is None:
             raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
         compare, every = self.reference.score, range(len(pending.rows))
-        store(pending, every, self.score_rows, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
+        self._store(pending, every, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
 
     def score_rows(self, rows: Sequence[Row], scorer: Callable[[Any, MicroBatch], T]) -> list[tuple[MicroBatch, T]]:
         """Score rows without a gradient, in the micro-batches of training; all processes call it together.
@@ -280,7 +313,7 @@ class CollectorTrainer(ShardedTrainer):
         pending = self.pending
         assert pending is not None  # ``_prepare_inputs`` has just set it
         if not pending.done and (self.shape.updates > 1 or self._on_trained is not None):
-            pending.store(old_values(scores), batch, pending.batch_rows(), pending.batch)
+            pending.store(_old_values(scores), batch, pending.batch_rows(), pending.batch)
         loss = self.objective.loss(batch, scores)
         if scores.balance is not None and batch.rows:
             loss = loss + self.router_aux_loss_coef * scores.balance * batch.share
@@ -378,6 +411,11 @@ class CollectorTrainer(ShardedTrainer):
         states, self.pending = process_states.read(Path(checkpoint), self.ranks.rank, self.ranks.size)
         for name, part in self._stateful.items():
             part.load_state_dict(states[name])
+
+
+def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:
+    """The values to store from a forward pass under the weights that sampled the rows."""
+    return {"old": scores.logp, "old_mean_logp": scores.mean_logp}
 
 
 def _no_reward(**columns: Any) -> list[float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import Row
@@ -22,7 +22,7 @@ from rstar2_env.rollout import ChatCodec
 
 from ....options.config import TrainConfig
 from ..adapters import PolicyModel
-from ..model import codec, dtype_of, load_tokenizer, pretrained
+from ..model import codec, dtype_of, load_model, load_tokenizer
 from ..players import problem_source
 from .forward import Autocast, ReferenceModel
 from .micro_batches import MicroBatch, completion_values
@@ -170,7 +170,8 @@ def load_teacher(
     if name == SELF:
         return Teacher(policy, dtype, temperature, prompt=prompt)
     check_same(tokenizer, load_tokenizer(name, config.model), name)
-    return Teacher(_loaded(name, config, dtype, waits=waits), dtype, temperature, prompt=prompt, copied=False)
+    model = load_model(name, config.model, dtype, waits=waits, role="teacher")
+    return Teacher(model, dtype, temperature, prompt=prompt, copied=False)
 
 
 def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, name: str) -> None:
@@ -193,10 +194,3 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
             "same family with the same vocabulary.",
             option="model.teacher",
         )
-
-
-def _loaded(name: str, config: TrainConfig, dtype: torch.dtype, *, waits: bool) -> PreTrainedModel:
-    try:
-        return pretrained(name, config.model, dtype, waits=waits)
-    except (OSError, ValueError, ImportError) as error:
-        raise ConfigurationError(f"The teacher {name!r} cannot be loaded: {error}", option="model.teacher") from error

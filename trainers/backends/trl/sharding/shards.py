@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint.filesystem import FileSystemReader
-from torch.distributed.checkpoint.metadata import TensorStorageMetadata as TensorInfo
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
@@ -25,6 +25,8 @@ FOLDER = "shards"
 """Folder of the shards inside a checkpoint."""
 WEIGHTS, OPTIMIZER, REFERENCE = "weights/", "optimizer/", "reference/"
 """Prefixes of tensor names."""
+TensorInfo = TensorStorageMetadata
+"""Metadata of a tensor in a checkpoint; ``size`` is the shape of the whole tensor."""
 
 
 def has_shards(checkpoint: str | Path) -> bool:

@@ -110,8 +110,8 @@ def cache_for_vllm(
     if not isinstance(dtype, torch.dtype):
         dtype = dtype_of(config.model)
     how = training_of(Workload.of(config), processes, assume, accelerator=room.accelerator)
-    how = replace(how, sharding=sharding if processes > 1 else "none")
-    how = replace(how, bfloat16=dtype_of(config.model) is not torch.float32)
+    sharding = sharding if processes > 1 else "none"
+    how = replace(how, sharding=sharding, bfloat16=dtype_of(config.model) is not torch.float32)
     coming, what = _coming(sizes, how, asleep=bool(options.get("sleep")))
     # On a CPU the program, for which a plan reserves memory, is already loaded.
     spare = (1 - assume.memory_share) * room.total + assume.reserve_gib * GIB
