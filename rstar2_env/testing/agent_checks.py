@@ -8,9 +8,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from rstar2_env.env.reference import reference_of
 from rstar2_env.problems import Problem
 from rstar2_env.testing.harness import TextEnv, canonical, require
 from rstar2_env.testing.hostile import HOSTILE_TURNS
+from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.toy_env import PlainEnv
 
 AgentTranscript = list[tuple[str, str]]
@@ -250,21 +250,16 @@ def pickling(harness: AgentHarness) -> None:
         require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")
 
 
-AGENT_CHECKS: Mapping[str, Callable[[AgentHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            protocol,
-            turns,
-            determinism,
-            forgetting,
-            other_environments,
-            hostile_observations,
-            untouched_info,
-            global_random_state,
-            pickling,
-        )
-    }
+AGENT_CHECKS = by_name(
+    protocol,
+    turns,
+    determinism,
+    forgetting,
+    other_environments,
+    hostile_observations,
+    untouched_info,
+    global_random_state,
+    pickling,
 )
 """Every check by its name; the first line of each docstring is the clause."""
 

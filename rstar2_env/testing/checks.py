@@ -15,8 +15,7 @@ import pickle
 import random
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -27,6 +26,7 @@ from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, typical_call
 from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
+from rstar2_env.testing.runner import by_name
 
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
 _TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
@@ -182,22 +182,17 @@ def global_random_state(harness: Harness) -> None:
     require(traces[0] == traces[1], "episodes depend on the global random states")
 
 
-CHECKS: Mapping[str, Callable[[Harness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            gymnasium_check,
-            returns,
-            determinism,
-            end_of_episode,
-            budget,
-            hostile_turns,
-            linear_time,
-            independence,
-            pickling,
-            global_random_state,
-        )
-    }
+CHECKS = by_name(
+    gymnasium_check,
+    returns,
+    determinism,
+    end_of_episode,
+    budget,
+    hostile_turns,
+    linear_time,
+    independence,
+    pickling,
+    global_random_state,
 )
 """Every check by its name; the first line of each docstring is the clause."""
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.testing.harness import ConformanceError
 
 H = TypeVar("H")
+
+
+def by_name(*checks: Callable[[H], None]) -> Mapping[str, Callable[[H], None]]:
+    """Return the checks of a suite by the names of their functions, in the order in which they run."""
+    return MappingProxyType({check.__name__: check for check in checks})
 
 
 def run_checks(

@@ -12,10 +12,9 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
@@ -25,6 +24,7 @@ from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.hostile_code import hostile_programs, survive
+from rstar2_env.testing.runner import by_name
 
 SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
 _PATIENCE_S = 60.0
@@ -315,28 +315,23 @@ def forks(harness: SandboxHarness) -> None:
     _expect("a call after the fork", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
 
 
-SANDBOX_CHECKS: Mapping[str, Callable[[SandboxHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            protocol,
-            statuses,
-            inputs,
-            limits,
-            clock,
-            fresh_processes,
-            replay,
-            many_at_once,
-            event_loop,
-            mistakes,
-            sessions,
-            isolation,
-            survival,
-            closing,
-            pickling,
-            forks,
-        )
-    }
+SANDBOX_CHECKS = by_name(
+    protocol,
+    statuses,
+    inputs,
+    limits,
+    clock,
+    fresh_processes,
+    replay,
+    many_at_once,
+    event_loop,
+    mistakes,
+    sessions,
+    isolation,
+    survival,
+    closing,
+    pickling,
+    forks,
 )
 """Every check by its name; the first line of each docstring is the clause."""
 

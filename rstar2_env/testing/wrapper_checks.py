@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from types import MappingProxyType
 from typing import Any
 
 import gymnasium as gym
@@ -18,6 +17,7 @@ import gymnasium as gym
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, Harness, TextEnv, require
+from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.toy_env import PlainWrapper
 
 WrapEnv = Callable[[TextEnv], TextEnv]
@@ -251,22 +251,7 @@ class _Closes(PlainWrapper):
         super().close()
 
 
-WRAPPER_CHECKS: Mapping[str, Callable[[WrapperHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            wrapping,
-            shapes,
-            seeds,
-            information,
-            calls,
-            contract,
-            composition,
-            remaking,
-            closing,
-        )
-    }
-)
+WRAPPER_CHECKS = by_name(wrapping, shapes, seeds, information, calls, contract, composition, remaking, closing)
 """Every check by its name; the first line of each docstring is the clause."""
 
 _ADD = "change info in place, or return {**info, ...}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import group_of
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.lookup import check_part, pickled
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.testing.training.randomness import untouched
 
@@ -68,14 +67,15 @@ def shapes(harness: AdvantageHarness) -> None:
     groups = harness.batch()
     values: Any = harness.values(groups)
     require(isinstance(values, list), f"it returned {type(values).__name__}, not a list of lists")
-    require(len(values) == len(groups), f"of {len(groups)} groups, it returned the advantages of {len(values)}")
+    require(len(values) == len(groups), f"for {len(groups)} groups, it returned the advantages of {len(values)}")
     for number, (group, own) in enumerate(zip(groups, values, strict=True)):
         require(len(own) == len(group), f"group {number} has {len(group)} episodes, and it returned {len(own)}")
         for episode, value in zip(group, own, strict=True):
-            shape = np.shape(value)
-            fits = shape in ((), (len(episode.completion_ids),))
-            tokens = len(episode.completion_ids)
-            require(fits, f"an advantage has the shape {shape}; return a number or an array of shape ({tokens},)")
+            shape, tokens = np.shape(value), len(episode.completion_ids)
+            require(
+                shape in ((), (tokens,)),
+                f"an advantage has the shape {shape}; return a number or an array of shape ({tokens},)",
+            )
             require(np.isfinite(value).all(), f"an advantage in group {number} is {value!r:.80}, which is not finite")
 
 
@@ -84,8 +84,13 @@ def edges(harness: AdvantageHarness) -> None:
     require(harness.values([]) == [], "for zero groups, it returned advantages")
     for groups in ([group_of(())], [group_of((1.0,))], [group_of((1.0, 0.0)), group_of((), number=1)]):
         values = harness.values(groups)
-        require([len(own) for own in values] == [len(group) for group in groups], "of small groups, it returned others")
-        require(all(np.isfinite(one).all() for own in values for one in own), "of a small group, one is not finite")
+        require(
+            [len(own) for own in values] == [len(group) for group in groups],
+            "for small groups, it did not return one advantage per episode",
+        )
+        require(
+            all(np.isfinite(one).all() for own in values for one in own), "an advantage in a small group is not finite"
+        )
 
 
 def processes(harness: AdvantageHarness) -> None:
@@ -102,7 +107,7 @@ def order(harness: AdvantageHarness) -> None:
     expected = harness.values(groups)
     reordered = [list(reversed(group)) for group in reversed(groups)]
     back = [list(reversed(own)) for own in reversed(harness.values(reordered))]
-    _require_same(back, expected, "in another order, an episode has another advantage")
+    _require_same(back, expected, "in another order, an episode has a different advantage")
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
@@ -121,7 +126,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
     for reward in (0.0, 1.0, 0.1, 1 / 3):
         groups = [group_of((reward,) * count, number=number) for number, count in enumerate((3, 7, 10))]
         zero = all(not np.any(value) for own in harness.values(groups) for value in own)
-        require(zero, f"where every reward is {reward:g}, an advantage is not zero")
+        require(zero, f"if every reward is {reward:g}, an advantage is not zero")
 
 
 def purity(harness: AdvantageHarness) -> None:
@@ -133,22 +138,18 @@ def purity(harness: AdvantageHarness) -> None:
         first = harness.values(groups, estimator)
     require(groups == before, "it changed the episodes")
     if not hasattr(estimator, "state_dict"):
-        _require_same(harness.values(groups, estimator), first, "called twice, it returns different advantages")
+        _require_same(harness.values(groups, estimator), first, "a second call returns different advantages")
 
 
 def pickling(harness: AdvantageHarness) -> None:
     """Pickled, it returns the same."""
     groups = harness.batch()
-    twin = pickle.loads(pickle.dumps(harness.make()))
-    _require_same(harness.values(groups, twin), harness.values(groups), "its pickle returns other advantages")
+    _require_same(
+        harness.values(groups, pickled(harness.make())), harness.values(groups), "its pickle returns other advantages"
+    )
 
 
-ADVANTAGE_CHECKS: Mapping[str, Callable[[AdvantageHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (shapes, edges, processes, order, better_is_higher, equal_rewards, purity, pickling)
-    }
-)
+ADVANTAGE_CHECKS = by_name(shapes, edges, processes, order, better_is_higher, equal_rewards, purity, pickling)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -172,10 +173,8 @@ def check_advantage(
         UnknownNameError: There is no estimator of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("advantage", advantage, options)
-    make()  # errors about the options are raised unchanged
-    harness = AdvantageHarness(make, zero_when_equal)
-    return run_checks(f"The advantage {what}", ADVANTAGE_CHECKS, harness, skip=skip)
+    harness = partial(AdvantageHarness, zero_when_equal=zero_when_equal)
+    return check_part("advantage", advantage, options, ADVANTAGE_CHECKS, harness, skip=skip)
 
 
 def _require_same(values: Values, expected: Values, message: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,8 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.training.lookup import check_part, pickled
 from rstar2_env.testing.training.processes import in_processes
 
 Ints = NDArray[np.int64]
@@ -43,9 +41,8 @@ class AggregationHarness:
             mine = slice(ranks.rank, None, processes)
             return (part or self.make())(lengths[mine].copy(), groups[mine].copy(), ranks)
 
-        dealt = in_processes(processes, own)
         found = np.zeros(len(lengths))
-        for rank, weights in enumerate(dealt):
+        for rank, weights in enumerate(in_processes(processes, own)):
             found[rank::processes] = weights
         return found
 
@@ -75,21 +72,21 @@ def order(harness: AggregationHarness) -> None:
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
     require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order, a row has another weight")
     renamed = harness.weights(groups=100 - 3 * GROUPS)
-    require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other numbers of the groups, a row has another")
+    require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other group numbers, a row has another weight")
 
 
 def copies(harness: AggregationHarness) -> None:
     """If every row of a batch is repeated, the weights are halved: the loss is a mean."""
     twice = harness.weights(np.tile(LENGTHS, 2), np.concatenate([GROUPS, GROUPS + 100]))
     expected = np.tile(harness.weights(), 2) / 2
-    require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "of every row twice, the weights are not half as large")
+    require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "if every row is repeated, the weights are not halved")
 
 
 def empty_batch(harness: AggregationHarness) -> None:
     """A batch without tokens or rows has zero weights or none, without a division by zero."""
     for lengths in (np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)):
         found = harness.weights(lengths, np.zeros(len(lengths), dtype=np.int64))
-        require(not found.any(), f"of {len(lengths)} rows without a token, the weights are {found}")
+        require(not found.any(), f"for {len(lengths)} rows without a token, the weights are {found}")
 
 
 def purity(harness: AggregationHarness) -> None:
@@ -97,18 +94,18 @@ def purity(harness: AggregationHarness) -> None:
     lengths, groups, part = LENGTHS.copy(), GROUPS.copy(), harness.make()
     first, again = (in_processes(1, lambda ranks: part(lengths, groups, ranks))[0] for _ in range(2))
     require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed its arguments")
-    require(np.array_equal(first, again), "called twice, it returns different weights")
+    require(np.array_equal(first, again), "a second call returns different weights")
 
 
 def pickling(harness: AggregationHarness) -> None:
     """Its pickle returns the same weights."""
-    twin = pickle.loads(pickle.dumps(harness.make()))
-    require(np.array_equal(harness.weights(part=twin), harness.weights()), "its pickle returns other weights")
+    require(
+        np.array_equal(harness.weights(part=pickled(harness.make())), harness.weights()),
+        "its pickle returns other weights",
+    )
 
 
-AGGREGATION_CHECKS: Mapping[str, Callable[[AggregationHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (shape, processes, order, copies, empty_batch, purity, pickling)}
-)
+AGGREGATION_CHECKS = by_name(shape, processes, order, copies, empty_batch, purity, pickling)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -129,6 +126,4 @@ def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] =
         UnknownNameError: There is no aggregation of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("aggregation", aggregation, options)
-    make()  # errors about the options are raised unchanged
-    return run_checks(f"The aggregation {what}", AGGREGATION_CHECKS, AggregationHarness(make), skip=skip)
+    return check_part("aggregation", aggregation, options, AGGREGATION_CHECKS, AggregationHarness, skip=skip)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
+from rstar2_env.testing.training.lookup import samplers
 
 _STATUSES = (ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.EMPTY, ToolStatus.TIMEOUT)
 
@@ -67,7 +67,6 @@ def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> 
 
 def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
     """Return the outcomes of groups with these rewards, as a collector reports them."""
-    samplers = importlib.import_module("rstar2_env.trainers.samplers.base")
     found = []
     for number, mixture in enumerate(mixtures):
         rewards = [reward for reward in mixture if not isinstance(reward, str)]

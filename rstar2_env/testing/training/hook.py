@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.training.lookup import check_part, resumed
 from rstar2_env.testing.training.plain_run import TERMS, PlainRun
 from rstar2_env.testing.training.randomness import untouched
 
@@ -54,7 +54,7 @@ def events(harness: HookHarness) -> None:
             given = dict.fromkeys(("model", "optimizer", "lr_scheduler", "logs", "metrics"))
             inspect.signature(getattr(hook, name)).bind(None, None, None, **given)
         except TypeError as error:
-            raise AssertionError(f"{name}(args, state, control, **kwargs) is how it is called: {error}") from error
+            raise AssertionError(f"{name} must accept (args, state, control, **kwargs): {error}") from error
 
 
 def binding(harness: HookHarness) -> None:
@@ -73,7 +73,8 @@ def binding(harness: HookHarness) -> None:
         bare.events(hook, range(STEPS))
     except (ConfigurationError, AssertionError) as error:
         raise AssertionError(
-            f"in a run without a reference model and KL term, it fails in the middle ({error}); ask in bind"
+            f"in a run without a reference model and KL term, it fails after the start ({error}); "
+            "check for them in bind"
         ) from error
 
 
@@ -91,7 +92,8 @@ def processes(harness: HookHarness) -> None:
         hook, run = harness.bound()
         run.events(hook, range(STEPS))
         done.append(run.done)
-    require(done[0] == done[1], f"on two processes it acts differently: {_parting(*done)}")
+    if done[0] != done[1]:
+        raise AssertionError(f"on two processes, it acts differently: {_difference(*done)}")
 
 
 def resuming(harness: HookHarness) -> None:
@@ -103,24 +105,21 @@ def resuming(harness: HookHarness) -> None:
         run.events(hook, range(stop), end=False)
         if run.stopped:  # a finished run is not resumed
             break
-        kept = json.dumps(hook.state_dict(), allow_nan=False) if hasattr(hook, "state_dict") else None
-        resumed, later = harness.bound()
+        later_hook, later = harness.bound()
         later.restore(run.settings())
         later.step, later.figures = stop, dict(run.figures)
-        if kept is not None:
-            resumed.load_state_dict(json.loads(kept))
-        later.events(resumed, range(stop, STEPS))
+        if hasattr(hook, "state_dict"):
+            resumed(hook, later_hook)
+        later.events(later_hook, range(stop, STEPS))
         again = run.done + later.done
-        require(
-            again == expected.done,
-            f"resumed after {stop} steps, it acts differently: {_parting(again, expected.done)}; keep what it counts "
-            "in state_dict and load_state_dict, and begin only where state.global_step is 0",
-        )
+        if again != expected.done:
+            raise AssertionError(
+                f"resumed after {stop} steps, it acts differently: {_difference(again, expected.done)}; keep what it "
+                "counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
+            )
 
 
-HOOK_CHECKS: Mapping[str, Callable[[HookHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (events, binding, whole_run, processes, resuming)}
-)
+HOOK_CHECKS = by_name(events, binding, whole_run, processes, resuming)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -147,21 +146,17 @@ def check_hook(
         UnknownNameError: There is no hook of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("hook", hook, options)
-    make()  # errors about the options are raised unchanged
-    return run_checks(f"The hook {what}", HOOK_CHECKS, HookHarness(make, dict(terms)), skip=skip)
+    return check_part("hook", hook, options, HOOK_CHECKS, partial(HookHarness, terms=terms), skip=skip)
 
 
-def _parting(one: list[Any], other: list[Any]) -> str:
-    """Describe the first difference between two lists of actions."""
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            return f"{_told(left)}, and {_told(right)}"
-    longer = one if len(one) > len(other) else other
-    rest = longer[min(len(one), len(other)) :]
-    return f"{_told(rest[0])}, and nothing" if rest else "nothing"
+def _difference(one: list[Any], other: list[Any]) -> str:
+    """Describe the first difference between two lists of actions, which are not equal."""
+    left, right = next(pair for pair in zip_longest(one, other) if pair[0] != pair[1])
+    return f"{_described(left)}, and {_described(right)}"
 
 
-def _told(did: tuple[int, str, Any]) -> str:
-    step, what, value = did
+def _described(action: tuple[int, str, Any] | None) -> str:
+    if action is None:
+        return "nothing"
+    step, what, value = action
     return f"{what}{'' if value is None else f' {value!r:.40}'} at step {step}"

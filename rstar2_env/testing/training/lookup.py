@@ -1,22 +1,89 @@
-"""Turn the argument of a check (a name with options, a class, or a part) into a function that makes a new part."""
+"""Makes new parts from the argument of a check (a name with options, a class, or a part), and runs the checks."""
 
 from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Callable, Mapping
+import json
+import pickle
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.core.options.parts import Part, PartSpec, is_factory, read_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.testing.runner import run_checks
+
+T = TypeVar("T")
+H = TypeVar("H")
 
 
-def slots() -> Any:
-    """Import the module with the registries of all slots, by name, since the core packages import no trainer."""
-    return importlib.import_module("rstar2_env.trainers.options.slots")
+class LazyModule:
+    """A module that is imported when one of its attributes is first read: torch, and trainers' own modules.
+
+    Args:
+        name: Name of the module.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Import the module and read the attribute."""
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+torch: Any = LazyModule("torch")
+samplers: Any = LazyModule("rstar2_env.trainers.samplers.base")
+slots: Any = LazyModule("rstar2_env.trainers.options.slots")
+
+
+def check_part(
+    slot: str,
+    part: PartSpec | object,
+    options: Mapping[str, Any],
+    checks: Mapping[str, Callable[[H], None]],
+    harness: Callable[[Callable[[], Any]], H],
+    *,
+    skip: Collection[str],
+    kind: str = "",
+) -> list[str]:
+    """Run every check of a suite on one part of a trainer.
+
+    Args:
+        slot: Slot of the part.
+        part: The part; see ``maker``.
+        options: Options of the part.
+        checks: The suite.
+        harness: Makes the harness from the function that makes new parts.
+        skip: Names of checks to leave out.
+        kind: The kind of part in messages; by default the name of the slot.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The part breaks a check.
+        UnknownNameError: There is no part of that name, or ``skip`` contains a name that is not a check.
+        ConfigurationError: The options do not fit.
+    """
+    name, make = maker(slot, part, options)
+    make()  # errors about the options are raised unchanged
+    return run_checks(f"The {kind or slot} {name}", checks, harness(make), skip=skip)
+
+
+def pickled(part: T) -> T:
+    """Return the copy of a part that pickle makes."""
+    copied: T = pickle.loads(pickle.dumps(part))
+    return copied
+
+
+def resumed(part: Any, new: Any) -> Any:
+    """Load the state of a part, through JSON, into a new part, and return the new part."""
+    new.load_state_dict(json.loads(json.dumps(part.state_dict(), allow_nan=False)))
+    return new
 
 
 def maker(
@@ -25,7 +92,7 @@ def maker(
     """Return a function that makes a new part for each use in a check.
 
     Args:
-        slot: Its slot.
+        slot: Slot of the part.
         part: A name as a recipe writes it (with options, or ``./file.py:Name``); a class, which makes the part; or the
             part itself, an object or a function, which is copied.
         options: Options of the part, when it is given as a name or a class.
@@ -38,23 +105,23 @@ def maker(
         UnknownNameError: There is no part of that name.
         ConfigurationError: The options do not fit, or were given with a finished object.
     """
-    registry: Registry[Callable[..., Any]] = slots().FIELDS[slot]
+    registry: Registry[Callable[..., Any]] = slots.FIELDS[slot]
     what, found, own = _found(registry, part)
     chosen = {**own, **options}
     if is_factory(found):
         return what, partial(call_with_options, f"{registry.kind} {what!r}", found, {**given, **chosen})
     if chosen:
         raise ConfigurationError(
-            f"{', '.join(chosen)}: options go with the name or the class of a {registry.kind}, not with one that is "
-            "made."
+            f"{', '.join(chosen)}: options go with the name or the class of a {registry.kind}; this {registry.kind} is "
+            "already made."
         )
     return what, partial(copy.deepcopy, copy.deepcopy(found))
 
 
 def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the trainer's arguments that the part accepts."""
-    _, found, _ = _found(slots().FIELDS[slot], part)
-    return dict(slots().given_to(found, values))
+    _, found, _ = _found(slots.FIELDS[slot], part)
+    return dict(slots.given_to(found, values))
 
 
 def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import importlib
-import json
-import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.batch_of_tokens import LENGTHS, drawn, in_line, of_tokens
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.training.batch_of_tokens import GROUPS, LENGTHS, drawn, in_line, of_tokens
+from rstar2_env.testing.training.lookup import check_part, pickled, resumed, torch
 from rstar2_env.testing.training.processes import in_processes
-from rstar2_env.testing.training.token_batches import BY_ROW, OPTIONAL, changed, leaves, spoiled, token_batch
+from rstar2_env.testing.training.token_batches import (
+    changed,
+    check_needs,
+    check_shape,
+    close,
+    declared_batch,
+    leaves,
+    one_row,
+    spoiled,
+)
 
-NEEDS = frozenset({"old", *OPTIONAL})
 _CLOSE = 1e-9
 
 
@@ -39,11 +44,7 @@ class LossHarness:
 
     def batch(self, term: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
         """Make a micro-batch with only the tensors that the term declares."""
-        torch = importlib.import_module("torch")
-        tokens = token_batch(seed, needs=frozenset(term.needs), on_policy=on_policy)
-        if "old" not in term.needs:
-            # A trainer does not compute ``old`` then: the term must not read it.
-            tokens = changed(tokens, old=torch.full_like(tokens.old, torch.nan))
+        tokens = declared_batch(term, seed, on_policy=on_policy)
         draw = torch.Generator().manual_seed(seed)
         columns = {name: torch.rand(tokens.mask.shape, generator=draw, dtype=torch.float64) for name in self.columns}
         return self.prepared(term, changed(tokens, columns=columns))
@@ -52,7 +53,6 @@ class LossHarness:
         """Return the micro-batch after ``prepare``; here it is the whole optimizer batch."""
         if not hasattr(term, "prepare"):
             return tokens
-        torch = importlib.import_module("torch")
         one = importlib.import_module("rstar2_env.trainers.ranks").ONE
         columns = dict(tokens.columns)
         for name, values in term.prepare(of_tokens(tokens), one, np.random.default_rng(0)).items():
@@ -72,27 +72,25 @@ class LossHarness:
 def declarations(harness: LossHarness) -> None:
     """``needs`` is a frozenset of known needs, ``policy_gradient`` a bool."""
     term = harness.make()
-    needs: Any = getattr(term, "needs", None)
-    require(isinstance(needs, frozenset), f"needs is {needs!r}; declare a frozenset, empty if it needs nothing more")
-    require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
-    says = getattr(term, "policy_gradient", None)
-    require(isinstance(says, bool), f"policy_gradient is {says!r}; declare whether it multiplies the advantage")
-    both = says and "environment" in needs
+    check_needs(term)
+    declared = getattr(term, "policy_gradient", None)
+    require(
+        isinstance(declared, bool),
+        f"policy_gradient is {declared!r}; set it to True if the term multiplies the advantage, or else to False",
+    )
+    both = declared and "environment" in term.needs
     require(not both, "it declares policy_gradient, but applies to the environment's tokens, which have no advantage")
 
 
 def shape(harness: LossHarness) -> None:
     """It returns (B, T) finite losses, also if ratios are extreme."""
-    torch = importlib.import_module("torch")
     for seed in range(3):
         term = harness.make()
         tokens = harness.batch(term, seed)
         loss: Any = term(tokens)
-        right = isinstance(loss, torch.Tensor) and loss.shape == tokens.mask.shape
-        told = tuple(getattr(loss, "shape", ())) or type(loss).__name__
-        require(right, f"it returned {told}; return one loss per token, {tuple(tokens.mask.shape)}")
+        check_shape(loss, tokens, "loss")
         finite = bool(loss[harness.counted(term, tokens)].isfinite().all())
-        require(finite, "a loss of a token that counts is not finite")
+        require(finite, "the loss of a token on the mask is not finite")
     for shift in (-30.0, 30.0):
         term = harness.make()
         tokens = harness.batch(term)
@@ -100,28 +98,27 @@ def shape(harness: LossHarness) -> None:
         loss = harness.total(term, far)
         slopes = torch.autograd.grad(loss, leaves(far), allow_unused=True) if loss.requires_grad else ()
         finite = bool(loss.isfinite()) and all(slope is None or bool(slope.isfinite().all()) for slope in slopes)
-        require(finite, f"where the policy moved by a factor of e^{-shift:g}, loss or gradient is not finite; clamp")
+        require(finite, f"at a probability ratio of e^{-shift:g}, the loss or its gradient is not finite; clamp")
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """It reads only the tensors that it declares: it works without the others, and without ``old`` unless declared."""
-    torch = importlib.import_module("torch")
+    """It reads only the tensors that it declares, and reads ``old`` only if it declares it."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))
     except Exception as error:
         raise AssertionError(
-            f"with what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised {type(error).__name__}: "
+            f"given only what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised "
+            f"{type(error).__name__}: "
             f"{error}"
         ) from error
     finite = bool(loss[harness.counted(term, harness.batch(term))].isfinite().all())
-    require(finite, 'it reads tokens.old without "old" in needs: it is not computed then')
+    require(finite, 'it reads tokens.old, but "old" is not in its needs, so the trainer does not compute it')
     require(isinstance(loss, torch.Tensor), f"it returned {type(loss).__name__}")
 
 
 def masking(harness: LossHarness) -> None:
     """Values outside its tokens, such as padding, change neither loss nor gradient."""
-    torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
@@ -134,33 +131,27 @@ def masking(harness: LossHarness) -> None:
             require(off, "a token off the mask has a gradient: it reaches the loss through other tokens")
         slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
     for one, other in zip(*slopes, strict=True):
-        same = torch.allclose(one, other, rtol=_CLOSE, atol=_CLOSE)
-        require(same, "other numbers outside the mask change the loss; use tokens.pooled, or fill with tokens.mask")
+        require(
+            close(one, other),
+            "other numbers outside the mask change the loss; use tokens.pooled, or fill with tokens.mask",
+        )
 
 
 def rows_apart(harness: LossHarness) -> None:
     """A row's losses do not depend on the other rows of its micro-batch, nor on the padding to its right."""
-    torch = importlib.import_module("torch")
     term = harness.make()
     whole = harness.batch(term)
     together, counted = term(whole).detach(), harness.counted(term, whole)
     for row in range(len(whole.mask)):
         width = int(whole.mask[row].nonzero().max()) + 1
-        cut = {
-            name: value[row : row + 1] if name in BY_ROW else value[row : row + 1, :width]
-            for name in type(whole).__dataclass_fields__
-            if isinstance(value := getattr(whole, name), torch.Tensor)
-        }
-        columns = {name: value[row : row + 1, :width] for name, value in whole.columns.items()}
-        alone = term(changed(whole, **cut, columns=columns)).detach()
+        alone = term(one_row(whole, row, width)).detach()
         mask = counted[row, :width]
-        same = torch.allclose(alone[0][mask], together[row, :width][mask], rtol=_CLOSE, atol=_CLOSE)
+        same = close(alone[0][mask], together[row, :width][mask])
         require(same, f"alone in its micro-batch, row {row} has another loss")
 
 
 def trains(harness: LossHarness) -> None:
-    """It has a gradient; a policy gradient is zero if the advantage is, and raises log-probs of positive advantage."""
-    torch = importlib.import_module("torch")
+    """It has a gradient; a policy gradient is 0 for advantage 0, and raises log-probs of positive advantage."""
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
     if not term.policy_gradient:
@@ -180,17 +171,20 @@ def trains(harness: LossHarness) -> None:
     (slope,) = torch.autograd.grad(loss, tokens.logp)
     good, bad = tokens.mask & (tokens.advantage > 0), tokens.mask & (tokens.advantage < 0)
     if hasattr(term, "prepare"):
-        require(bool(slope.any()), "it leaves out every token")
+        require(bool(slope.any()), "its prepare leaves out every token")
         good, bad = good & (slope != 0), bad & (slope != 0)
-    require(bool((slope[good] < 0).all()), "where the advantage is positive, a higher log-prob does not lower the loss")
-    require(bool((slope[bad] > 0).all()), "where the advantage is negative, a higher log-prob does not raise the loss")
+    require(bool((slope[good] < 0).all()), "if the advantage is positive, a higher log-prob does not lower the loss")
+    require(bool((slope[bad] > 0).all()), "if the advantage is negative, a higher log-prob does not raise the loss")
     none = changed(tokens, advantage=torch.zeros_like(tokens.advantage))
     zero = term(none)
     (slope,) = torch.autograd.grad(zero.masked_fill(~none.mask, 0.0).sum(), none.logp, allow_unused=True)
-    require(not bool(zero[none.mask].any()), "it declares policy_gradient, but has a loss where the advantage is zero")
+    require(
+        not bool(zero[none.mask].any()),
+        "it declares policy_gradient, but its loss is not zero where the advantage is zero",
+    )
     require(
         slope is None or not bool(slope.any()),
-        "it declares policy_gradient, but trains where the advantage is zero",
+        "it declares policy_gradient, but its gradient is not zero where the advantage is zero",
     )
 
 
@@ -201,29 +195,25 @@ def preparing(harness: LossHarness) -> None:
         return
     old, shares = "old" in term.needs, [(3,), (), (5, 8)]
     for seed in range(3):
-        draws = partial(drawn, seed, old=old)
 
-        def prepare(batch: Any, ranks: Any, seed: int = seed) -> Any:
+        def prepare(shares: Sequence[Sequence[int]], ranks: Any, seed: int = seed) -> Any:
+            batch = drawn(seed, old=old, groups=shares[ranks.rank])
             return harness.make().prepare(batch, ranks, np.random.default_rng(seed))
 
-        def alone(ranks: Any, draws: Any = draws, prepare: Any = prepare) -> Any:
-            return prepare(draws(), ranks)
-
-        def among(ranks: Any, draws: Any = draws, prepare: Any = prepare) -> Any:
-            return prepare(draws(groups=shares[ranks.rank]), ranks)
-
-        whole, divided = in_processes(1, alone)[0], in_line(in_processes(len(shares), among))
-        require(whole.keys() == divided.keys() and bool(whole), f"its columns are {list(whole)} and {list(divided)}")
+        whole, divided = (in_line(in_processes(len(each), partial(prepare, each))) for each in ([GROUPS], shares))
+        require(
+            whole.keys() == divided.keys() and bool(whole),
+            f"prepare returns the columns {list(whole)} on one process and {list(divided)} on several",
+        )
         for name, values in whole.items():
             right = np.shape(values) == (sum(LENGTHS),) and bool(np.isfinite(values).all())
             require(right, f"the column {name!r} is not one finite number for each policy token, ({sum(LENGTHS)},)")
             same = np.allclose(values, divided[name], rtol=_CLOSE, atol=_CLOSE)
-            require(same, f"on several processes, the column {name!r} is another; sum and gather over ranks")
+            require(same, f"on several processes, the column {name!r} differs; sum and gather over ranks")
 
 
 def figures(harness: LossHarness) -> None:
     """``figures``, if defined, returns a sum and a count of each metric, without gradients or masked values."""
-    torch = importlib.import_module("torch")
     term = harness.make()
     if not hasattr(term, "figures"):
         return
@@ -236,23 +226,23 @@ def figures(harness: LossHarness) -> None:
             require(not getattr(value, "requires_grad", False), f"the figure {name!r} has a gradient; detach it")
             number = torch.as_tensor(value).double()
             require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is not a finite scalar")
-            close = torch.allclose(number, torch.as_tensor(same).double(), rtol=_CLOSE, atol=_CLOSE)
-            require(close, f"other numbers outside the mask change the figure {name!r}")
+            require(
+                close(number, torch.as_tensor(same).double()),
+                f"other numbers outside the mask change the figure {name!r}",
+            )
 
 
 def state(harness: LossHarness) -> None:
     """``state_dict``, if defined, survives JSON, and another term continues from it as this one does."""
-    torch = importlib.import_module("torch")
     term = harness.make()
     if not hasattr(term, "state_dict"):
         return
     tokens = harness.batch(term)
     for _ in range(3):
-        told = term.figures(tokens) if hasattr(term, "figures") else {}
-        term.observe({name: (float(total), float(count)) for name, (total, count) in told.items()})
+        figures = term.figures(tokens) if hasattr(term, "figures") else {}
+        term.observe({name: (float(total), float(count)) for name, (total, count) in figures.items()})
     term.observe({})
-    other = harness.make()
-    other.load_state_dict(json.loads(json.dumps(term.state_dict(), allow_nan=False)))
+    other = resumed(term, harness.make())
     counted = harness.counted(term, tokens)
     same = torch.equal(term(tokens)[counted], other(tokens)[counted])
     require(same, "a term that loaded the state has another loss")
@@ -260,30 +250,14 @@ def state(harness: LossHarness) -> None:
 
 def pickling(harness: LossHarness) -> None:
     """Its pickle returns the same losses."""
-    torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term)
-    twin = pickle.loads(pickle.dumps(term))
     counted = harness.counted(term, tokens)
-    require(torch.equal(term(tokens)[counted], twin(tokens)[counted]), "its pickle returns other losses")
+    require(torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its pickle returns other losses")
 
 
-LOSS_CHECKS: Mapping[str, Callable[[LossHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            declarations,
-            shape,
-            needs_suffice,
-            masking,
-            rows_apart,
-            trains,
-            preparing,
-            figures,
-            state,
-            pickling,
-        )
-    }
+LOSS_CHECKS = by_name(
+    declarations, shape, needs_suffice, masking, rows_apart, trains, preparing, figures, state, pickling
 )
 """Every check by its name; the first line of each docstring is the clause."""
 
@@ -307,6 +281,5 @@ def check_loss(
         UnknownNameError: There is no term of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("loss", term, options)
-    make()  # errors about the options are raised unchanged
-    return run_checks(f"The loss term {what}", LOSS_CHECKS, LossHarness(make, tuple(columns)), skip=skip)
+    harness = partial(LossHarness, columns=tuple(columns))
+    return check_part("loss", term, options, LOSS_CHECKS, harness, skip=skip, kind="loss term")

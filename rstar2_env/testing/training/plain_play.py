@@ -46,12 +46,8 @@ class PlainPlay:
         self, start: Any, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
         """Play one episode, after a few cycles of the event loop."""
-        self.asked.append((group, member))
         self.starts[group] = start
-        await self._pause()
-        end = "unavailable" if (group, member) in self._failing else "answered"
-        rng = np.random.default_rng([self._seed, group, member])
-        made = episode(rng, float(rng.integers(2)), group=group, end=end, problem=start.problem_id)
+        made = await self._made(group, member, start.problem_id)
         if not made.available and member % 2 == 0:
             # Its environment failed before the first turn.
             made.prompt_ids, made.completion_ids, made.mask, made.logprobs, made.steps = [], [], [], [], []
@@ -62,21 +58,13 @@ class PlainPlay:
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
         """Return a turn without useful content."""
-        self.asked.append((group, member))
-        await self._pause()
-        end = "unavailable" if (group, member) in self._failing else "answered"
-        rng = np.random.default_rng([self._seed, group, member])
-        made = episode(rng, 0.0, group=group, end=end, problem="")
+        made = await self._made(group, member, "", 0.0)
         self.played.append(made)
         return made
 
     async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
         """Return an expert's episode, which is correct."""
-        self.asked.append((group, member))
-        await self._pause()
-        end = "unavailable" if (group, member) in self._failing else "answered"
-        rng = np.random.default_rng([self._seed, group, member])
-        made = episode(rng, 1.0, group=group, end=end, problem=start.problem_id)
+        made = await self._made(group, member, start.problem_id, 1.0)
         made.source = "expert"
         self.played.append(made)
         return made
@@ -111,6 +99,15 @@ class PlainPlay:
             self._record(made, manner, token)
             grown.append(made)
         return grown
+
+    async def _made(self, group: int, member: int, problem: str, reward: float | None = None) -> Episode:
+        """Make an episode after a pause; without a reward, draw it."""
+        self.asked.append((group, member))
+        await self._pause()
+        end = "unavailable" if (group, member) in self._failing else "answered"
+        rng = np.random.default_rng([self._seed, group, member])
+        drawn = float(rng.integers(2)) if reward is None else reward
+        return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
         """Leave an episode open if its chunk ends first, and compute the requested measurements."""

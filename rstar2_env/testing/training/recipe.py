@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.runner import by_name, run_checks
 
 _MODEL = {"model": "some/model"}
 
@@ -72,9 +71,7 @@ def record(harness: RecipeHarness) -> None:
     require(again == written, "written as JSON and read again, its options differ")
 
 
-RECIPE_CHECKS: Mapping[str, Callable[[RecipeHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (description, resolves, trains, the_users_options_win, record)}
-)
+RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, record)
 """Every check by its name; the first line of each docstring is the clause."""
 
 

@@ -6,12 +6,10 @@ import asyncio
 import copy
 import importlib
 import inspect
-import json
 import math
-import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,9 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.problems.problem import Problem
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import group_of, outcomes_of
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.lookup import check_part, pickled, resumed
 from rstar2_env.testing.training.plain_play import PlainPlay
 from rstar2_env.testing.training.randomness import untouched
 
@@ -85,7 +83,10 @@ def needs(harness: RewardHarness) -> None:
     require(declared <= NEEDS, f"it needs {sorted(map(str, declared - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
     call = part if inspect.isfunction(part) else type(part).__call__
     awaited = inspect.iscoroutinefunction(call) and not declared & {"lm", "judge", "play"}
-    require(not awaited, "it is a coroutine and needs neither lm, judge nor play: a wrapper could not score with it")
+    require(
+        not awaited,
+        "it is a coroutine function, but needs neither lm, judge nor play; make it a plain function",
+    )
 
 
 def scores(harness: RewardHarness) -> None:
@@ -96,14 +97,14 @@ def scores(harness: RewardHarness) -> None:
         except Exception as error:
             declared = ", ".join(sorted(getattr(harness.make(), "needs", ()))) or "nothing"
             raise AssertionError(
-                f"with what it declares ({declared}), it raised {type(error).__name__}: {error}"
+                f"given only what it declares ({declared}), it raised {type(error).__name__}: {error}"
             ) from error
         for episode, value in zip(group_of(rewards), found, strict=True):
             each = [value] if isinstance(value, (int, float)) else list(value or ())
             number = all(isinstance(one, (int, float)) and math.isfinite(one) for one in each)
             require(number, f"it scored an episode with {value!r}; return a finite number, or None for no score")
             turns = not isinstance(value, tuple) or len(value) == len(episode.steps)
-            require(turns, f"it scored {len(each)} turns of {len(episode.steps)}; OnTurns has one number for each")
+            require(turns, f"it scored {len(each)} turns of {len(episode.steps)}; OnTurns has one number for each turn")
 
 
 def purity(harness: RewardHarness) -> None:
@@ -114,7 +115,7 @@ def purity(harness: RewardHarness) -> None:
     with untouched():
         first = harness.scores(group, part)
     require(group == before, "it changed an episode")
-    require(harness.scores(group, part) == first, "called twice, it returns different scores")
+    require(harness.scores(group, part) == first, "a second call returns different scores")
 
 
 def order(harness: RewardHarness) -> None:
@@ -122,7 +123,7 @@ def order(harness: RewardHarness) -> None:
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
     close = all(_close(one, other) for one, other in zip(forth, back, strict=True))
-    require(close, f"in another order the scores are {back} and not {forth}")
+    require(close, f"in another order the scores are {back}, not {forth}")
 
 
 def _close(one: float | Sequence[float] | None, other: float | Sequence[float] | None) -> bool:
@@ -136,27 +137,25 @@ def learning(harness: RewardHarness) -> None:
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
-    require(hasattr(part, "state_dict"), "it has observe and no state_dict: a resumed run would score differently")
+    require(
+        hasattr(part, "state_dict"),
+        "it has observe, but no state_dict; add it, so that a resumed run gives the same scores",
+    )
     for _ in range(3):
         part.observe(outcomes_of([REWARDS, (1.0, 1.0, 0.0), (0.0, 0.0)]))
-    twin.load_state_dict(json.loads(json.dumps(part.state_dict(), allow_nan=False)))
+    resumed(part, twin)
     group = group_of(REWARDS)
-    require(
-        harness.scores(group, twin) == harness.scores(group, part),
-        "with its state, another component scores differently",
-    )
+    same = harness.scores(group, twin) == harness.scores(group, part)
+    require(same, "with its state, another component scores differently")
 
 
 def pickling(harness: RewardHarness) -> None:
     """Its pickle returns the same scores."""
     group = group_of(REWARDS)
-    twin = pickle.loads(pickle.dumps(harness.make()))
-    require(harness.scores(group, twin) == harness.scores(group), "its pickle scores differently")
+    require(harness.scores(group, pickled(harness.make())) == harness.scores(group), "its pickle scores differently")
 
 
-REWARD_CHECKS: Mapping[str, Callable[[RewardHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (needs, scores, purity, order, learning, pickling)}
-)
+REWARD_CHECKS = by_name(needs, scores, purity, order, learning, pickling)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -188,7 +187,5 @@ def check_reward(
         UnknownNameError: There is no component of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("reward", reward, options)
-    make()  # errors about the options are raised unchanged
-    harness = RewardHarness(make, info or {}, judge, problem or PROBLEM)
-    return run_checks(f"The reward component {what}", REWARD_CHECKS, harness, skip=skip)
+    harness = partial(RewardHarness, info=info or {}, judge=judge, problem=problem or PROBLEM)
+    return check_part("reward", reward, options, REWARD_CHECKS, harness, skip=skip, kind="reward component")

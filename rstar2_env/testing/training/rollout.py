@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,8 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.training.lookup import check_part, pickled, samplers
 from rstar2_env.testing.training.plain_play import PlainPlay
 from rstar2_env.testing.training.randomness import untouched
 
@@ -36,8 +34,9 @@ class RolloutHarness:
 
     def starts(self, count: int = _GROUPS) -> list[Any]:
         """Return the starts of the groups."""
-        start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
-        return [start(seed=100 + number, options={"problem_id": f"problem-{number}"}) for number in range(count)]
+        return [
+            samplers.Start(seed=100 + number, options={"problem_id": f"problem-{number}"}) for number in range(count)
+        ]
 
     def play(self, play: PlainPlay, starts: Sequence[Any], size: int = _SIZE) -> Any:
         """Return the groups that a new object of the part plays."""
@@ -50,15 +49,15 @@ def groups(harness: RolloutHarness) -> None:
         starts, play = harness.starts(count), PlainPlay()
         found: Any = harness.play(play, starts, size)
         require(isinstance(found, list), f"it returned {type(found).__name__}, not a list with a list for each start")
-        require(len(found) == count, f"of {count} starts, it returned {len(found)} groups")
+        require(len(found) == count, f"for {count} starts, it returned {len(found)} groups")
         for number, (start, group) in enumerate(zip(starts, found, strict=True)):
             whole = isinstance(group, list) and all(isinstance(one, Episode) for one in group)
             require(whole, f"group {number} is {group!r:.80}; return a list of episodes")
-            require(len(group) >= size, f"group {number} has {len(group)} episodes of {size}")
+            require(len(group) >= size, f"group {number} has {len(group)} episodes; at least {size} were requested")
             strangers = {one.problem_id for one in group} - {start.problem_id, ""}  # a reply has no problem
             require(not strangers, f"group {number} has episodes of another start: {', '.join(sorted(strangers))}")
         every = [id(one) for group in found for one in group]
-        require(len(set(every)) == len(every), "an episode is in its groups twice")
+        require(len(set(every)) == len(every), "an episode is listed twice in its groups")
         require(set(every) <= set(map(id, play.played)), "it returns an episode that play did not return")
 
 
@@ -66,7 +65,7 @@ def members(harness: RolloutHarness) -> None:
     """No two episodes of a group have the same member number, which would give them the same random draws."""
     play = PlainPlay()
     harness.play(play, harness.starts())
-    require(len(set(play.asked)) == len(play.asked), f"it requested the same (group, member) twice of {play.asked}")
+    require(len(set(play.asked)) == len(play.asked), f"it requested the same (group, member) twice: {play.asked}")
     right = all(play.starts[group] == start for group, start in enumerate(harness.starts()) if group in play.starts)
     require(right, "it passed a start of another group")
 
@@ -92,8 +91,8 @@ def failures(harness: RolloutHarness) -> None:
     """Episodes that end as ``unavailable`` are returned like others, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
-        require(len(found) == _GROUPS, "where episodes end as unavailable, groups are missing")
-        require(all(len(group) >= _SIZE for group in found), "where episodes end as unavailable, episodes are missing")
+        require(len(found) == _GROUPS, "if episodes end as unavailable, groups are missing")
+        require(all(len(group) >= _SIZE for group in found), "if episodes end as unavailable, episodes are missing")
 
 
 def cancelling(harness: RolloutHarness) -> None:
@@ -140,14 +139,11 @@ def rows(harness: RolloutHarness) -> None:
 
 def pickling(harness: RolloutHarness) -> None:
     """Its pickle plays the same episodes."""
-    twin = pickle.loads(pickle.dumps(harness.make()))
-    one = asyncio.run(twin(harness.starts(), _SIZE, PlainPlay(seed=2)))
+    one = asyncio.run(pickled(harness.make())(harness.starts(), _SIZE, PlainPlay(seed=2)))
     require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its pickle plays other episodes")
 
 
-ROLLOUT_CHECKS: Mapping[str, Callable[[RolloutHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (groups, members, together, repeats, failures, cancelling, rows, pickling)}
-)
+ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -168,6 +164,4 @@ def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **o
         UnknownNameError: There is no part of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("rollout", rollout, options)
-    make()  # errors about the options are raised unchanged
-    return run_checks(f"The rollout {what}", ROLLOUT_CHECKS, RolloutHarness(make), skip=skip)
+    return check_part("rollout", rollout, options, ROLLOUT_CHECKS, RolloutHarness, skip=skip)

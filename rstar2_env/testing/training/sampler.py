@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,8 @@ from rstar2_env.problems import (
     load_problems,
 )
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import given_to, maker
+from rstar2_env.testing.runner import by_name, run_checks
+from rstar2_env.testing.training.lookup import given_to, maker, pickled, resumed, samplers
 from rstar2_env.testing.training.randomness import untouched
 
 PROBLEMS = tuple(f"problem-{number}" for number in range(12))
@@ -46,7 +43,6 @@ class SamplerHarness:
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
         """Make the outcomes of the groups of a step: hard, medium and easy groups, and a group that does not count."""
-        outcome = importlib.import_module("rstar2_env.trainers.samplers.base").GroupResult
         rng = np.random.default_rng([step, 5])
         found = []
         for number, start in enumerate(starts):
@@ -56,7 +52,7 @@ class SamplerHarness:
             share = wins / counted if counted else 0.0
             size = 2 * share * (1 - share)
             found.append(
-                outcome(
+                samplers.GroupResult(
                     start=start,
                     group=number,
                     episodes=counted,
@@ -82,20 +78,20 @@ class SamplerHarness:
 
 def draws(harness: SamplerHarness) -> None:
     """``draw(n)`` returns ``n`` starts, of known problems if problems are given, and ``draw(0)`` returns none."""
-    start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")
         for count in (1, 5, 30):
             drawn: Any = sampler.draw(count)
-            whole = isinstance(drawn, list) and all(isinstance(one, start) for one in drawn)
+            whole = isinstance(drawn, list) and all(isinstance(one, samplers.Start) for one in drawn)
             require(whole, f"draw returned {drawn!r:.80}; return a list of Start")
             require(len(drawn) == count, f"draw({count}) returned {len(drawn)} starts")
             for one in drawn:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
                 require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
                 require(
-                    _known(problems, one.problem_id), f"it drew the problem {one.problem_id!r}, which it was not given"
+                    _known(problems, one.problem_id),
+                    f"it drew the problem {one.problem_id!r}, which is not among its problems",
                 )
 
 
@@ -136,7 +132,7 @@ def outcomes(harness: SamplerHarness) -> None:
         sampler.observe(harness.outcomes([start for step in drawn[:2] for start in step], 4))
         sampler.observe(harness.outcomes(drawn[0], 1, (1.0,)))
         sampler.observe(harness.outcomes(drawn[1], 2, (0.0,)))
-        require(len(sampler.draw(8)) == 8, "after many outcomes it draws fewer starts than it is asked for")
+        require(len(sampler.draw(8)) == 8, "after many outcomes, draw(8) does not return 8 starts")
 
 
 def checkpoints(harness: SamplerHarness) -> None:
@@ -147,17 +143,11 @@ def checkpoints(harness: SamplerHarness) -> None:
             sampler = harness.make(problems, 6)
             harness.run(sampler, range(stop))
             kept = json.dumps(sampler.state_dict(), allow_nan=False)
-            resumed = harness.make(problems, 6)
-            resumed.load_state_dict(json.loads(kept))
-            rest = harness.run(resumed, range(stop, _STEPS))
+            rest = harness.run(resumed(sampler, harness.make(problems, 6)), range(stop, _STEPS))
             require(rest == whole[stop:], f"continued from the state after {stop} steps, it draws other starts")
-            harness.run(sampler, range(stop, stop + 2))
-            again = harness.make(problems, 6)
-            again.load_state_dict(json.loads(kept))
-            require(
-                json.dumps(again.state_dict()) == kept,
-                "the state of a sampler that loaded a state differs from it",
-            )
+            again = resumed(sampler, harness.make(problems, 6))
+            same = json.dumps(again.state_dict()) == kept
+            require(same, "a sampler that loaded a state returns another state")
 
 
 def figures(harness: SamplerHarness) -> None:
@@ -167,11 +157,11 @@ def figures(harness: SamplerHarness) -> None:
         if not hasattr(sampler, "figures"):
             return
         for step in range(_STEPS):
-            told: Any = sampler.figures()
-            whole = isinstance(told, Mapping) and all(isinstance(name, str) for name in told)
-            require(whole, f"figures returned {told!r:.80}; return numbers by name")
-            finite = all(isinstance(one, (int, float)) and math.isfinite(one) for one in told.values())
-            require(finite, f"figures returned {told!r:.80}; return finite numbers")
+            found: Any = sampler.figures()
+            whole = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
+            require(whole, f"figures returned {found!r:.80}; return numbers by name")
+            finite = all(isinstance(one, (int, float)) and math.isfinite(one) for one in found.values())
+            require(finite, f"figures returned {found!r:.80}; return finite numbers")
             steps = range(step, step + 1)
             require(
                 harness.run(sampler, steps) == harness.run(silent, steps),
@@ -184,17 +174,12 @@ def pickling(harness: SamplerHarness) -> None:
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))
-        twin = pickle.loads(pickle.dumps(sampler))
+        twin = pickled(sampler)
         same = harness.run(twin, range(3, 6)) == harness.run(sampler, range(3, 6))
-        require(same, "pickled in the middle of a run, it draws other starts")
+        require(same, "the pickle of a sampler in the middle of a run draws other starts")
 
 
-SAMPLER_CHECKS: Mapping[str, Callable[[SamplerHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)
-    }
-)
+SAMPLER_CHECKS = by_name(draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)
 """Every check by its name; the first line of each docstring is the clause."""
 
 
@@ -224,7 +209,9 @@ def check_sampler(
         ConfigurationError: The options do not fit, or ``sampler`` is a finished object.
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
-        raise ConfigurationError("check_sampler makes samplers of several seeds: give it a name or a class.")
+        raise ConfigurationError(
+            "check_sampler makes samplers with several seeds: give it a name or a class, not a sampler."
+        )
 
     def make(source: ProblemSource | None, seed: int) -> Any:
         ids = source.ids if isinstance(source, FiniteSource) else None

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
-import pickle
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +13,9 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import MIXTURES, group_of, outcomes_of
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.lookup import check_part, pickled, resumed
 from rstar2_env.testing.training.randomness import untouched
 
 KEEPS = (1, 2, 3, 4, 8, 12)
@@ -39,7 +36,7 @@ class SelectorHarness:
         """Yield every group with every number of episodes to keep, and a description."""
         for name, rewards in MIXTURES.items():
             for keep in KEEPS:
-                yield f"of the group {name!r} with keep={keep}", group_of(rewards), keep
+                yield f"for the group {name!r} with keep={keep}", group_of(rewards), keep
 
     def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
         """Return the choice of a new selector, or of the given one, for a group."""
@@ -68,7 +65,7 @@ def available(harness: SelectorHarness) -> None:
 def chooses(harness: SelectorHarness) -> None:
     """It chooses at least one episode of a group with successes and failures, unless it may keep only one."""
     for name in ("half right", "graded"):
-        require(harness.choose(group_of(MIXTURES[name]), 4), f"of the group {name!r} with keep=4, it chose nothing")
+        require(harness.choose(group_of(MIXTURES[name]), 4), f"for the group {name!r} with keep=4, it chose nothing")
 
 
 def equal_rewards(harness: SelectorHarness) -> None:
@@ -77,13 +74,16 @@ def equal_rewards(harness: SelectorHarness) -> None:
     A selector with ``ties = True`` belongs to an advantage that ranks correct answers, and may choose such groups.
     """
     selector = harness.make()
-    says = getattr(selector, "reject_equal", None)
+    rejects = getattr(selector, "reject_equal", None)
     names = ("all wrong", "all wrong that count", "all right")[: 2 if getattr(selector, "ties", False) else 3]
     taken = {name: bool(harness.choose(group_of(MIXTURES[name]), 4)) for name in names}
-    if says is None:
+    if rejects is None:
         require(len(set(taken.values())) == 1, f"it takes some groups of equal rewards and rejects others: {taken}")
     else:
-        require(set(taken.values()) == {not says}, f"with reject_equal={says}, it takes of equal rewards: {taken}")
+        require(
+            set(taken.values()) == {not rejects},
+            f"with reject_equal={rejects}, it chooses from these groups of equal rewards: {taken}",
+        )
 
 
 def purity(harness: SelectorHarness) -> None:
@@ -108,7 +108,10 @@ def settling(harness: SelectorHarness) -> None:
             ended[position] = group[position]
             settled: Any = selector.settled(ended, keep)
             require(isinstance(settled, bool), f"{case}, settled returned {settled!r}")
-            require(settled or not before, f"{case}, the group was settled, and is not when one more episode has ended")
+            require(
+                settled or not before,
+                f"{case}, the group was settled, but is not settled after one more episode has ended",
+            )
             before = settled
     group = group_of(MIXTURES["half right"])
     require(not selector.settled([None] * len(group), 4), "settled is true before an episode has ended")
@@ -121,11 +124,11 @@ def reasons(harness: SelectorHarness) -> None:
         if not hasattr(selector, "reasons"):
             return
         chosen = harness.choose(group, keep, selector)
-        told: Any = selector.reasons(group, keep, chosen)
-        require(isinstance(told, Mapping), f"{case}, reasons returned {told!r:.80}; return a dict by position")
+        given: Any = selector.reasons(group, keep, chosen)
+        require(isinstance(given, Mapping), f"{case}, reasons returned {given!r:.80}; return a dict by position")
         left = set(range(len(group))) - set(chosen)
-        require(set(told) == left, f"{case}, it left out {sorted(left)} and gave reasons for {sorted(told)}")
-        require(all(isinstance(why, str) and why for why in told.values()), f"{case}, a reason is not a str: {told}")
+        require(set(given) == left, f"{case}, it left out {sorted(left)} and gave reasons for {sorted(given)}")
+        require(all(isinstance(why, str) and why for why in given.values()), f"{case}, a reason is not a str: {given}")
 
 
 def weighed(harness: SelectorHarness) -> None:
@@ -150,10 +153,8 @@ def weighed(harness: SelectorHarness) -> None:
 def pickling(harness: SelectorHarness) -> None:
     """Its pickle makes the same choice."""
     for case, group, keep in harness.cases():
-        twin = pickle.loads(pickle.dumps(harness.make()))
-        require(
-            harness.choose(group, keep, twin) == harness.choose(group, keep), f"{case}, its pickle chooses differently"
-        )
+        same = harness.choose(group, keep, pickled(harness.make())) == harness.choose(group, keep)
+        require(same, f"{case}, its pickle chooses differently")
 
 
 def state(harness: SelectorHarness) -> None:
@@ -164,7 +165,10 @@ def state(harness: SelectorHarness) -> None:
     selector = harness.make()
     learns = hasattr(selector, "observe")
     if not hasattr(selector, "state_dict"):
-        require(not learns, "it has observe and no state_dict: a resumed run would choose differently")
+        require(
+            not learns,
+            "it has observe, but no state_dict; add it, so that a resumed run makes the same choices",
+        )
         return
     cases = list(harness.cases())
     for _ in range(_STEPS):
@@ -172,29 +176,14 @@ def state(harness: SelectorHarness) -> None:
             harness.choose(group, keep, selector)
         if learns:
             selector.observe(outcomes_of(list(MIXTURES.values())))
-    other = harness.make()
-    other.load_state_dict(json.loads(json.dumps(selector.state_dict(), allow_nan=False)))
+    other = resumed(selector, harness.make())
     for case, group, keep in cases:
         same = harness.choose(group, keep, selector) == harness.choose(group, keep, other)
         require(same, f"{case}, a selector that loaded the state chooses differently")
 
 
-SELECTOR_CHECKS: Mapping[str, Callable[[SelectorHarness], None]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            positions,
-            available,
-            chooses,
-            equal_rewards,
-            purity,
-            settling,
-            reasons,
-            weighed,
-            pickling,
-            state,
-        )
-    }
+SELECTOR_CHECKS = by_name(
+    positions, available, chooses, equal_rewards, purity, settling, reasons, weighed, pickling, state
 )
 """Every check by its name; the first line of each docstring is the clause."""
 
@@ -216,6 +205,4 @@ def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), *
         UnknownNameError: There is no selector of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    what, make = maker("selector", selector, options)
-    make()  # errors about the options are raised unchanged
-    return run_checks(f"The selector {what}", SELECTOR_CHECKS, SelectorHarness(make), skip=skip)
+    return check_part("selector", selector, options, SELECTOR_CHECKS, SelectorHarness, skip=skip)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields, replace
 from typing import Any
+
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.training.lookup import torch
 
 LENGTHS = (9, 6, 1, 9)
 """Number of completion tokens in each row; they differ, which causes padding."""
 _ROWS, _WIDTH = len(LENGTHS), max(LENGTHS)
 _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 """Range of environment tokens in each row, end exclusive."""
-OPTIONAL = ("entropy", "reference", "teacher", "mean_logp", "environment", "embedding")
-"""Tensors that a term may need in addition to the usual tensors."""
-BY_ROW = ("embedding", "peers", "relations")
+NEEDS = frozenset({"old", "entropy", "reference", "teacher", "mean_logp", "environment", "embedding"})
+"""Values of ``needs`` that a term or a correction may declare."""
+_BY_ROW = ("embedding", "peers", "relations")
 """Tensors whose second axis is not the token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
@@ -26,7 +30,6 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
         needs: Tensors to include in addition to the usual ones; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
-    torch = importlib.import_module("torch")
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens
     draw = torch.Generator().manual_seed(seed)
 
@@ -72,7 +75,7 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
 def leaves(tokens: Any) -> list[Any]:
     """Return the tensors that have a gradient."""
-    return [one for one in (tokens.logp, tokens.entropy, tokens.embedding) if one is not None]
+    return [value for value in (tokens.logp, tokens.entropy, tokens.embedding) if value is not None]
 
 
 def spoiled(tokens: Any, counted: Any) -> Any:
@@ -82,21 +85,9 @@ def spoiled(tokens: Any, counted: Any) -> Any:
         tokens: The micro-batch.
         counted: True on the tokens that count for the term, (B, T).
     """
-    torch = importlib.import_module("torch")
     spoils = {}
-    for name in (
-        "logp",
-        "old",
-        "sampled",
-        "advantage",
-        "entropy",
-        "reference",
-        "teacher",
-        "mean_logp",
-        "old_mean_logp",
-    ):
-        value = getattr(tokens, name)
-        if value is not None:
+    for name, value in _tensors(tokens).items():
+        if name not in _BY_ROW and value.is_floating_point():
             other = torch.where(counted, value.detach(), -40.0 - 3 * value.detach().abs())
             spoils[name] = other.requires_grad_(value.requires_grad)
     if tokens.peers is not None:
@@ -107,8 +98,52 @@ def spoiled(tokens: Any, counted: Any) -> Any:
 
 def changed(tokens: Any, **tensors: Any) -> Any:
     """Copy a micro-batch, with some tensors replaced."""
-    return type(tokens)(**{**_fields(tokens), **tensors})
+    return replace(tokens, **tensors)
 
 
-def _fields(tokens: Any) -> dict[str, Any]:
-    return {name: getattr(tokens, name) for name in type(tokens).__dataclass_fields__}
+def declared_batch(part: Any, seed: int, *, on_policy: bool = False) -> Any:
+    """Make a micro-batch with only the tensors that a part declares in ``needs``.
+
+    Unless the part declares ``old``, ``old`` is NaN, because a trainer does not compute it then.
+
+    Args:
+        part: The term or correction.
+        seed: Seed of all numbers.
+        on_policy: Whether ``old`` equals ``logp``.
+    """
+    tokens = token_batch(seed, needs=part.needs, on_policy=on_policy)
+    return tokens if "old" in part.needs else changed(tokens, old=torch.full_like(tokens.old, torch.nan))
+
+
+def one_row(tokens: Any, row: int, width: int = _WIDTH) -> Any:
+    """Return the micro-batch of one row, cut to its first ``width`` tokens."""
+    cut = {
+        name: value[row : row + 1] if name in _BY_ROW else value[row : row + 1, :width]
+        for name, value in _tensors(tokens).items()
+    }
+    columns = {name: value[row : row + 1, :width] for name, value in tokens.columns.items()}
+    return changed(tokens, **cut, columns=columns)
+
+
+def check_needs(part: Any) -> None:
+    """Require that ``needs`` of a part is a frozenset of known needs."""
+    needs: Any = getattr(part, "needs", None)
+    require(isinstance(needs, frozenset), f"needs is {needs!r}; declare a frozenset, empty if it needs nothing more")
+    require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
+
+
+def check_shape(found: Any, tokens: Any, what: str) -> None:
+    """Require that a part returned a tensor with one number for each token of the micro-batch."""
+    right = isinstance(found, torch.Tensor) and found.shape == tokens.mask.shape
+    shape = tuple(getattr(found, "shape", ())) or type(found).__name__
+    require(right, f"it returned {shape}; return one {what} per token, {tuple(tokens.mask.shape)}")
+
+
+def close(one: Any, other: Any) -> bool:
+    """Return whether two tensors are equal except for rounding."""
+    return bool(torch.allclose(one, other, rtol=1e-9, atol=1e-9))
+
+
+def _tensors(tokens: Any) -> dict[str, Any]:
+    found = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
+    return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}

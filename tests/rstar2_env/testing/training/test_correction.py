@@ -73,7 +73,7 @@ MUTANTS = [
     (Overflows, "weights", "a weight is negative or not finite"),
     (OneForARow, "weights", "it returned (4,); return one weight per token, (4, 9)"),
     (WithAGradient, "weights", "its weights have a gradient"),
-    (NeverOne, "agreement", "where they agree, a weight is 0.5"),
+    (NeverOne, "agreement", "a weight is 0.5 instead of 1"),
     (ReadsPadding, "masking", "change a weight"),
     (TrustsGoodEpisodes, "advantages", "other advantages change a weight"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has other weights"),

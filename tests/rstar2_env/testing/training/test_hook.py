@@ -107,17 +107,17 @@ class BeginsAgain(Sound):
 
 MUTANTS = [
     (Misspelt, "events", "calls on_steps_end; the events are"),
-    (TakesNoMore, "events", "on_step_end(args, state, control, **kwargs) is how it is called"),
+    (TakesNoMore, "events", "on_step_end must accept (args, state, control, **kwargs)"),
     (CalledByNobody, "events", "it has none of the methods"),
     (ActsInBind, "binding", "bind changed the run"),
-    (AsksTooLate, "binding", "ask in bind"),
+    (AsksTooLate, "binding", "check for them in bind"),
     (Freezes, "whole_run", "it set the temperature to 0.0"),
     (BudgetAsANumber, "whole_run", "use dataclasses.replace(run.limits, ...)"),
     (TeachesNothing, "whole_run", "an SFT step without a conversation"),
-    (EachItsOwn, "processes", "on two processes it acts differently: temperature"),
+    (EachItsOwn, "processes", "on two processes, it acts differently: temperature"),
     (ForgetsItsCount, "resuming", "resumed after 5 steps, it acts differently"),
     (KeepsNoState, "resuming", "keep what it counts in state_dict"),
-    (BeginsAgain, "resuming", "begin only where state.global_step is 0"),
+    (BeginsAgain, "resuming", "initialize only if state.global_step is 0"),
 ]
 ALSO = {
     TakesNoMore: {"whole_run", "processes", "resuming"},

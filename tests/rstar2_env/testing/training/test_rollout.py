@@ -119,8 +119,8 @@ class HoldsALambda(Sound):
 
 
 MUTANTS = [
-    (NoneOfTheLast, "groups", "of 3 starts, it returned 2 groups"),
-    (TwiceTheFirst, "groups", "an episode is in its groups twice"),
+    (NoneOfTheLast, "groups", "for 3 starts, it returned 2 groups"),
+    (TwiceTheFirst, "groups", "an episode is listed twice in its groups"),
     (MadeUp, "groups", "an episode that play did not return"),
     (SameMember, "members", "the same (group, member) twice"),
     (AnotherStart, "members", "a start of another group"),

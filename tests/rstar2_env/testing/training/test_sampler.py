@@ -157,7 +157,7 @@ class DrawsWhereItIsAsked(Sound):
 
 MUTANTS = [
     (OneMore, "draws", "draw(30) returned 31 starts"),
-    (NamesAStranger, "draws", "which it was not given"),
+    (NamesAStranger, "draws", "which is not among its problems"),
     (SeedsOfNumPy, "draws", "not an int"),
     (Unseeded, "seeds", "the same seed gives other draws"),
     (NeverHeardOfItsSeed, "seeds", "another seed gives the same draws"),
@@ -171,7 +171,7 @@ MUTANTS = [
     (TellsAList, "figures", "return numbers by name"),
     (DrawsWhereItIsAsked, "figures", "figures, it draws other starts"),
     (HoldsALambda, "pickling", "pickle"),
-    (LosesItsPlaceOnTheWay, "pickling", "pickled in the middle of a run"),
+    (LosesItsPlaceOnTheWay, "pickling", "in the middle of a run"),
 ]
 ALSO = {
     Unseeded: {"checkpoints", "parts_of_a_draw"},

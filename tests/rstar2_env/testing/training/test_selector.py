@@ -171,7 +171,7 @@ MUTANTS = [
     (DrawsUnseeded, "purity", "the same generator gives another choice"),
     (DrawsFromTheGlobalGenerator, "purity", "global state of random"),
     (MarksTheEpisodes, "purity", "it changed the episodes"),
-    (ChangesItsMind, "settling", "is not when one more episode has ended"),
+    (ChangesItsMind, "settling", "is not settled after one more episode has ended"),
     (SettlesAtOnce, "settling", "before an episode has ended"),
     (SaysACount, "settling", "settled returned 1"),
     (TellsOfTheChosen, "reasons", "gave reasons for"),
