@@ -11,16 +11,13 @@ pytest fixtures are in ``rstar2_env.testing.fixtures``; nothing else here needs 
 
 from __future__ import annotations
 
-from rstar2_env.testing.agent_checks import AGENT_CHECKS
-from rstar2_env.testing.agent_conformance import check_agent
-from rstar2_env.testing.checks import CHECKS
-from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.agent_checks import AGENT_CHECKS, check_agent
+from rstar2_env.testing.env_checks import CHECKS, check_text_env
 from rstar2_env.testing.hacks import Hack, attack, attack_env
 from rstar2_env.testing.harness import ConformanceError
 from rstar2_env.testing.hostile import HOSTILE_TURNS
 from rstar2_env.testing.hostile_code import HOSTILE_LIMITS, HostileProgram, hostile_programs
-from rstar2_env.testing.sandbox_checks import SANDBOX_CHECKS
-from rstar2_env.testing.sandbox_conformance import check_sandbox
+from rstar2_env.testing.sandbox_checks import SANDBOX_CHECKS, check_sandbox
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
 from rstar2_env.testing.toy_env import PlainEnv, PlainWrapper, ToyEnv, same_text
@@ -34,8 +31,7 @@ from rstar2_env.testing.training.reward import REWARD_CHECKS, check_reward
 from rstar2_env.testing.training.rollout import ROLLOUT_CHECKS, check_rollout
 from rstar2_env.testing.training.sampler import SAMPLER_CHECKS, check_sampler
 from rstar2_env.testing.training.selector import SELECTOR_CHECKS, check_selector
-from rstar2_env.testing.wrapper_checks import WRAPPER_CHECKS
-from rstar2_env.testing.wrapper_conformance import check_wrapper
+from rstar2_env.testing.wrapper_checks import WRAPPER_CHECKS, check_wrapper
 
 __all__ = [
     "ADVANTAGE_CHECKS",

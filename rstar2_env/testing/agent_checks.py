@@ -5,21 +5,27 @@ Covered: the rules for every agent that acts in text environments. Not covered: 
 
 from __future__ import annotations
 
+import copy
+import importlib
 import inspect
 import pickle
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
-import numpy as np
+import gymnasium as gym
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.agent import AnyAgent, start_agent
 from rstar2_env.env.reference import reference_of
 from rstar2_env.problems import Problem
-from rstar2_env.testing.harness import TextEnv, canonical, require
+from rstar2_env.testing.harness import MadeEnvs, TextEnv, canonical, require
 from rstar2_env.testing.hostile import HOSTILE_TURNS
-from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.randomness import require_own_randomness
+from rstar2_env.testing.runner import by_name, run_checks
+from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.toy_env import PlainEnv
 
 AgentTranscript = list[tuple[str, str]]
@@ -31,7 +37,7 @@ _COPY = "copy info before changing it"
 
 
 @dataclass(slots=True)
-class AgentHarness:
+class AgentHarness(MadeEnvs):
     """One agent under test.
 
     Attributes:
@@ -45,17 +51,10 @@ class AgentHarness:
     make_env: Callable[[], TextEnv]
     problem: Problem | None
     seeds: Sequence[int]
-    _made: list[TextEnv] = field(default_factory=list)
 
     def env(self) -> TextEnv:
-        """A new environment, which ``close`` closes."""
-        self._made.append(self.make_env())
-        return self._made[-1]
-
-    def close(self) -> None:
-        """Close every environment that was made."""
-        while self._made:
-            self._made.pop().close()
+        """Make a new environment, which ``close`` closes."""
+        return self.keep(self.make_env())
 
     def start(self, agent: AnyAgent, env: TextEnv, seed: int) -> tuple[str, dict[str, Any]]:
         """Begin an episode of the environment and of the agent.
@@ -83,25 +82,27 @@ class AgentHarness:
             seed: Seed of both.
             most: Largest number of turns.
         """
+        return list(islice(self.turns(agent, env, seed), most))
+
+    def turns(self, agent: AnyAgent, env: TextEnv, seed: int) -> Iterator[tuple[str, str]]:
+        """Play one episode, and yield each observation with the agent's turn before that turn is played."""
         text, info = self.start(agent, env, seed)
-        trace: AgentTranscript = []
-        for _ in range(most):
+        over = False
+        while not over:
             turn = agent.act(text, info)
-            trace.append((text, turn))
+            yield text, turn
             text, _, terminated, truncated, info = env.step(turn)
-            if terminated or truncated:
-                break
-        return trace
+            over = terminated or truncated
 
 
 def protocol(harness: AgentHarness) -> None:
     """It has ``reset`` and ``act`` with the arguments of players, a docstring, and valid declarations of needs."""
     agent = harness.make()
-    told = getattr(agent, "needs_problem", False)
-    require(isinstance(told, bool), f"needs_problem must be True, or be left out, not {told!r}")
+    problem = getattr(agent, "needs_problem", False)
+    require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
     reference = getattr(agent, "needs_reference", False)
-    require(told or not reference, "needs_reference goes with needs_problem = True; without it no reference is passed")
-    names = ["seed", *(["problem"] if told else []), *(["reference"] if reference else [])]
+    require(problem or not reference, "needs_reference has no effect without needs_problem = True")
+    names = ["seed", *(["problem"] if problem else []), *(["reference"] if reference else [])]
     for method, named in (("reset", names), ("act", [])):
         function = getattr(agent, method, None)
         written = f"{method}(observation, info{', *, ' if named else ''}{', '.join(named)})"
@@ -110,12 +111,10 @@ def protocol(harness: AgentHarness) -> None:
         try:
             inspect.signature(function).bind("text", {}, **dict.fromkeys(named))
         except TypeError as error:
-            raise AssertionError(
-                f"{written} is how it is called, and its {method} does not take that: {error}"
-            ) from error
+            raise AssertionError(f"it must accept the call {written}: {error}") from error
     line = (inspect.getdoc(type(agent)) or "").partition("\n")[0]
     require(
-        len(line) > 20, "its class has no docstring whose first line says what it does, as `rstar2 agents` shows it"
+        len(line) > 20, "the first line of its class's docstring must describe it, because `rstar2 agents` prints it"
     )
 
 
@@ -123,19 +122,15 @@ def turns(harness: AgentHarness) -> None:
     """Every turn is a text that the environment accepts and that can be written to a file."""
     env, agent = harness.env(), harness.make()
     for seed in harness.seeds:
-        text, info = harness.start(agent, env, seed)
-        for number in range(1, _MOST_TURNS + 1):
-            turn: Any = agent.act(text, info)
+        turn: Any
+        for number, (_, turn) in enumerate(islice(harness.turns(agent, env, seed), _MOST_TURNS), 1):
             require(
                 isinstance(turn, str),
-                f"act returned {type(turn).__name__} at turn {number}; return the turn as a str, '' to say nothing",
+                f"act returned {type(turn).__name__} at turn {number}; return the turn as a str, which may be empty",
             )
             require(turn in env.action_space, f"turn {number} is not in the action space: {turn[:_SHOWN]!r}")
             whole = not any("\ud800" <= letter <= "\udfff" for letter in turn)
             require(whole, f"turn {number} has a lone surrogate, which no tokenizer accepts: {turn[:_SHOWN]!r}")
-            text, _, terminated, truncated, info = env.step(turn)
-            if terminated or truncated:
-                break
 
 
 def determinism(harness: AgentHarness) -> None:
@@ -173,8 +168,8 @@ def other_environments(harness: AgentHarness) -> None:
             harness.play(agent, env, seed)
         except Exception as error:
             raise AssertionError(
-                f"on an environment whose info is empty: {type(error).__name__}: {error}. 'system', 'tools' and all "
-                "else may be missing: use info.get"
+                f"in an environment whose info is empty, it raises {type(error).__name__}: {error}. Any key, such as "
+                "'system' or 'tools', may be missing: use info.get"
             ) from error
 
 
@@ -186,8 +181,10 @@ def hostile_observations(harness: AgentHarness) -> None:
         try:
             turn: Any = agent.act(text, info)
         except Exception as error:
-            raise AssertionError(f"shown {what}: {type(error).__name__}: {str(error)[:300]}") from error
-        require(isinstance(turn, str), f"shown {what}, act returned {type(turn).__name__}")
+            raise AssertionError(
+                f"given {what} as the observation, it raises {type(error).__name__}: {str(error)[:300]}"
+            ) from error
+        require(isinstance(turn, str), f"given {what} as the observation, act returned {type(turn).__name__}, not str")
 
 
 def untouched_info(harness: AgentHarness) -> None:
@@ -208,22 +205,9 @@ def untouched_info(harness: AgentHarness) -> None:
 
 def global_random_state(harness: AgentHarness) -> None:
     """The states of ``random`` and ``numpy.random`` are neither used nor changed."""
-    env, traces = harness.env(), []
-    kept = random.getstate(), np.random.get_state()
-    try:
-        for seed_of_globals in (1, 2):
-            random.seed(seed_of_globals)
-            np.random.seed(seed_of_globals)
-            before = random.getstate(), pickle.dumps(np.random.get_state())
-            traces.append(harness.play(harness.make(), env, harness.seeds[0]))
-            after = random.getstate(), pickle.dumps(np.random.get_state())
-            advice = "draw from numpy.random.default_rng(seed), made in reset"
-            require(before[0] == after[0], f"it changes the global state of random; {advice}")
-            require(before[1] == after[1], f"it changes the global state of numpy.random; {advice}")
-    finally:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])
-    require(traces[0] == traces[1], "its turns depend on the global random states; draw from a generator of its own")
+    env = harness.env()
+    advice = "draw from numpy.random.default_rng(seed), made in reset"
+    require_own_randomness(lambda: harness.play(harness.make(), env, harness.seeds[0]), advice)
 
 
 def pickling(harness: AgentHarness) -> None:
@@ -236,15 +220,15 @@ def pickling(harness: AgentHarness) -> None:
         twin: AnyAgent = pickle.loads(pickle.dumps(agent))
         require(
             twin.act(text, info) == agent.act(text, info),
-            "pickled in the middle of an episode, it continues differently; include its whole state in the pickle",
+            "its pickle from the middle of an episode continues differently; include its whole state in the pickle",
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         try:
             make: Callable[[], AnyAgent] = pickle.loads(pickle.dumps(harness.make))
         except (pickle.PicklingError, TypeError, AttributeError):
             raise AssertionError(
-                f"neither it nor the function that makes it can be pickled ({error}); hold no lambda, lock or open "
-                "file, or be made by a class or function of a module"
+                f"neither it nor the function that makes it can be pickled ({error}); either keep no lambda, lock or "
+                "open file in it, or make it with a class or function of a module"
             ) from error
         one, other = harness.play(make(), env, seed), harness.play(harness.make(), env, seed)
         require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")
@@ -270,3 +254,65 @@ def _said(one: AgentTranscript, other: AgentTranscript) -> str:
         if left != right:
             return f"At turn {number}: {left[1][:_SHOWN]!r} and {right[1][:_SHOWN]!r}"
     return f"One has {len(one)} turns and the other {len(other)}"
+
+
+_PROBLEM = Problem("sum", "6 times 7?", "42", meta={"expression": "6*7", "calculations": ["6*7=42"]})
+
+
+def check_agent(
+    agent: str | AnyAgent | Callable[..., AnyAgent],
+    /,
+    *,
+    env: str | Callable[[], TextEnv] | None = None,
+    problem: Problem | None = None,
+    seeds: Sequence[int] = (0, 1, 2),
+    skip: Collection[str] = (),
+    **options: Any,
+) -> list[str]:
+    """Check an agent against the contract of docs/agents.md. Needs no pytest.
+
+    Args:
+        agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
+            is copied. Only a name or a function can prove that agents share no state.
+        env: A registered id, or a function that makes the environment that it plays; ``rstar2/MathTool-v0`` with a
+            stub in place of the sandbox by default.
+        problem: The problem to play. By default a sum in the default environment, and the choice of ``env`` in another.
+        seeds: Seeds of the episodes that are played; at least two.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
+        **options: Options of the agent, when it is given as a name, a class or a function.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent of that name.
+        ConfigurationError: The arguments do not fit together.
+    """
+    if len(set(seeds)) < 2:
+        raise ConfigurationError(
+            f"check_agent needs at least two different seeds, so that two episodes differ, not {seeds}."
+        )
+    if isinstance(agent, str):
+        # By name, not by import: the core packages import no agent.
+        what, make = agent, partial(importlib.import_module("rstar2_env.agents").make, agent, **options)
+    elif callable(agent):
+        what, make = getattr(agent, "__qualname__", repr(agent)), partial(agent, **options)
+    elif hasattr(agent, "act"):
+        if options:
+            raise ConfigurationError(
+                f"{', '.join(options)}: options go with a name or a class, not with an agent that is already made."
+            )
+        what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
+    else:
+        raise ConfigurationError(f"check_agent takes a name, an agent, or a function that makes one, not {agent!r}.")
+    make()  # an error in the constructor is raised unchanged
+    if env is None:
+        problem = problem or _PROBLEM
+    make_env = partial(gym.make, env, disable_env_checker=True) if isinstance(env, str) else env or _math
+    harness = AgentHarness(make, make_env, problem, tuple(dict.fromkeys(seeds)))
+    return run_checks(f"The agent {what}", AGENT_CHECKS, harness, skip=skip, after=harness.close)
+
+
+def _math() -> TextEnv:
+    return gym.make("rstar2/MathTool-v0", sandbox=StubSandbox("42\n"), disable_env_checker=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.env.turn_result import StepReturn
 from rstar2_env.env.turn_result import TextEnv as TextEnv
 
 MAX_STEPS = 1000
@@ -29,7 +30,25 @@ def require(condition: object, message: str) -> None:
 
 
 @dataclass(slots=True)
-class Harness:
+class MadeEnvs:
+    """Keeps the environments that a check makes, so that all of them can be closed."""
+
+    _made: list[TextEnv] = field(default_factory=list, init=False)
+
+    def keep(self, env: TextEnv) -> TextEnv:
+        """Register an environment, which ``close`` then closes, and return it."""
+        self._made.append(env)
+        return env
+
+    def close(self) -> None:
+        """Close every environment that was registered; its exceptions are ignored."""
+        while self._made:
+            with suppress(Exception):
+                self._made.pop().close()
+
+
+@dataclass(slots=True)
+class Harness(MadeEnvs):
     """One environment under test.
 
     Attributes:
@@ -41,19 +60,10 @@ class Harness:
     make: Callable[[], TextEnv]
     seeds: Sequence[int]
     actions: Sequence[str]
-    _made: list[TextEnv] = field(default_factory=list)
 
     def env(self) -> TextEnv:
-        """A new instance, which ``close`` closes."""
-        env = self.make()
-        self._made.append(env)
-        return env
-
-    def close(self) -> None:
-        """Close every instance that was made."""
-        while self._made:
-            with suppress(Exception):
-                self._made.pop().close()
+        """Make a new instance, which ``close`` closes."""
+        return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
         """Return the turns to play, by episode: text only, calls of every tool, the given ``actions``."""
@@ -74,14 +84,21 @@ class Harness:
             seed: Seed of ``reset``.
             turns: The actions.
         """
-        text, info = env.reset(seed=seed)
-        trace: list[Any] = [(text, canonical(info))]
-        for turn in turns:
-            text, reward, terminated, truncated, info = env.step(turn)
-            trace.append((text, float(reward), terminated, truncated, canonical(info)))
-            if terminated or truncated:
-                break
-        return trace
+        return [comparable(env.reset(seed=seed)), *map(comparable, steps(env, turns))]
+
+
+def steps(env: TextEnv, turns: Iterable[str]) -> Iterator[StepReturn]:
+    """Play turns until the episode ends, and yield the result of each ``step``."""
+    for turn in turns:
+        returned: Any = env.step(turn)
+        yield returned
+        if returned[2] or returned[3]:
+            return
+
+
+def comparable(returned: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a result of ``reset`` or ``step`` whose ``info`` is replaced with its JSON text, for comparisons."""
+    return *returned[:-1], canonical(returned[-1])
 
 
 def harness_for(
@@ -103,7 +120,9 @@ def harness_for(
     if isinstance(env, str):
         return env, Harness(lambda: gym.make(env, **options), seeds, actions)
     if options:
-        raise ConfigurationError(f"{', '.join(options)}: options go with an id; pass a function that makes the env.")
+        raise ConfigurationError(
+            f"{', '.join(options)}: options go with an id; pass a function that makes the environment with them."
+        )
     if isinstance(env, gym.Env):
         name = str(env)
         spec = env.spec

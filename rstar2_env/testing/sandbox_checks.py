@@ -12,7 +12,7 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.hostile_code import hostile_programs, survive
-from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.runner import by_name, run_checks
 
 SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
 _PATIENCE_S = 60.0
@@ -377,3 +377,26 @@ def _must_refuse(use: Callable[[], object], when: str) -> None:
     except Exception as error:
         raise AssertionError(f"a call {when} raises {type(error).__name__}: {error}") from error
     raise AssertionError(f"a call {when} must raise SandboxUnavailableError")
+
+
+def check_sandbox(make: Callable[[], Sandbox], *, skip: Collection[str] = ()) -> list[str]:
+    """Check a provider of sandboxes against the contract of docs/sandbox.md. Needs no pytest.
+
+    Args:
+        make: Makes a running sandbox: ``lambda: make_sandbox("mine", workers=2)``. It is called a few times; its
+            sandboxes are closed at the end.
+        skip: Names of checks to leave out (``SANDBOX_CHECKS``): ``"sessions"`` for a provider without
+            sessions, ``"isolation"`` and ``"survival"`` for a provider without isolation.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The provider breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: ``skip`` contains a name that is not a check.
+    """
+    harness = SandboxHarness(make)
+    try:
+        return run_checks("The sandbox", SANDBOX_CHECKS, harness, skip=skip, strict=False)
+    finally:
+        harness.close()

@@ -6,18 +6,20 @@ must check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.testing.conformance import check_text_env
-from rstar2_env.testing.harness import ConformanceError, Harness, TextEnv, require
-from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.env_checks import check_text_env
+from rstar2_env.testing.harness import ConformanceError, Harness, MadeEnvs, TextEnv, require, steps
+from rstar2_env.testing.runner import by_name, run_checks
+from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.toy_env import PlainWrapper
 
 WrapEnv = Callable[[TextEnv], TextEnv]
@@ -27,7 +29,7 @@ _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
 
 
 @dataclass(slots=True)
-class WrapperHarness:
+class WrapperHarness(MadeEnvs):
     """One wrapper under test.
 
     Attributes:
@@ -39,7 +41,6 @@ class WrapperHarness:
     wrap: WrapEnv
     envs: Mapping[str, Callable[[], TextEnv]]
     seeds: Sequence[int]
-    _made: list[TextEnv] = field(default_factory=list)
 
     def pairs(self) -> Iterator[tuple[str, Harness, Harness]]:
         """Yield for each environment its name, and harnesses that play it bare and wrapped."""
@@ -48,20 +49,20 @@ class WrapperHarness:
             yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
 
     def wrapped(self, env: TextEnv) -> TextEnv:
-        """Make an environment with the wrapper around it, which ``close`` closes."""
-        self.keep(env)
-        return self.keep(self.wrap(env))
+        """Put the wrapper around an environment; ``close`` closes both."""
+        return self.keep(self.wrap(self.keep(env)))
 
-    def close(self) -> None:
-        """Close everything that was made."""
-        while self._made:
-            with suppress(Exception):  # ``closing`` checks environments that fail to close
-                self._made.pop().close()
+    def results(self) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
+        """Play every script bare and wrapped; yield the environment's name and the two results of each call.
 
-    def keep(self, env: TextEnv) -> TextEnv:
-        """Register an environment, which ``close`` then closes."""
-        self._made.append(env)
-        return env
+        The calls are ``reset``, and then ``step`` until one of the two episodes ends.
+        """
+        for name, bare, wrapped in self.pairs():
+            alone, env = bare.env(), wrapped.env()
+            for script in bare.scripts(alone):
+                yield name, alone.reset(seed=self.seeds[0]), env.reset(seed=self.seeds[0])
+                for one, other in zip(steps(alone, script), steps(env, script), strict=False):
+                    yield name, one, other
 
 
 def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]:
@@ -103,11 +104,8 @@ def shapes(harness: WrapperHarness) -> None:
         script = max(bare.scripts(bare.env()), key=len)
         first: Any = env.reset(seed=harness.seeds[0])
         _shaped(f"reset around {name}", first, (str, dict))
-        for turn in script:
-            step: Any = env.step(turn)
+        for step in steps(env, script):
             _shaped(f"step around {name}", step, (str, float, bool, bool, dict))
-            if step[2] or step[3]:
-                break
 
 
 def seeds(harness: WrapperHarness) -> None:
@@ -116,59 +114,40 @@ def seeds(harness: WrapperHarness) -> None:
         alone, env = bare.env(), wrapped.env()
         for seed in range(harness.seeds[0], harness.seeds[0] + 8):
             expected = alone.reset(seed=seed)[1].get("problem_id")
-            told = env.reset(seed=seed)[1].get("problem_id")
+            found = env.reset(seed=seed)[1].get("problem_id")
             require(
-                told == expected,
-                f"around {name}, seed {seed} plays {told!r} and not {expected!r}; reset must pass seed= on",
+                found == expected,
+                f"around {name}, seed {seed} plays {found!r}, not {expected!r}; pass seed= on in reset",
             )
         if expected:
             env.reset(seed=seed + 1)
-            told = env.reset(seed=seed + 2, options={"problem_id": expected})[1].get("problem_id")
+            found = env.reset(seed=seed + 2, options={"problem_id": expected})[1].get("problem_id")
             require(
-                told == expected,
-                f"around {name}, options={{'problem_id': {expected!r}}} plays {told!r}; reset must pass options= on",
+                found == expected,
+                f"around {name}, options={{'problem_id': {expected!r}}} plays {found!r}; pass options= on in reset",
             )
         alone.reset(seed=harness.seeds[0])
         if len({alone.reset()[1].get("problem_id") for _ in range(12)}) > 1:
             env.reset(seed=harness.seeds[0])
             require(
                 len({env.reset()[1].get("problem_id") for _ in range(12)}) > 1,
-                f"around {name}, every reset() without a seed plays the same; never pass on the same own seed twice",
+                f"around {name}, every reset() without a seed plays the same problem; do not pass on a fixed seed",
             )
 
 
 def information(harness: WrapperHarness) -> None:
     """Every entry of ``info`` stays; a wrapper only adds entries."""
-    for name, bare, wrapped in harness.pairs():
-        alone, env = bare.env(), wrapped.env()
-        for script in bare.scripts(alone):
-            inner, outer = alone.reset(seed=harness.seeds[0])[1], env.reset(seed=harness.seeds[0])[1]
-            require(
-                not set(inner) - set(outer), f"reset around {name} leaves {_keys(inner, outer)} out of info; {_ADD}"
-            )
-            for turn in script:
-                one, other = alone.step(turn), env.step(turn)
-                over, wrapped_over = one[2] or one[3], other[2] or other[3]
-                if over == wrapped_over:
-                    missing = set(one[4]) - set(other[4])
-                    require(not missing, f"step around {name} leaves {_keys(one[4], other[4])} out of info; {_ADD}")
-                if over or wrapped_over:
-                    break
+    for name, one, other in harness.results():
+        if any(one[2:-1]) == any(other[2:-1]):  # at the end of an episode, info has more keys
+            method, missing = "reset" if len(one) == 2 else "step", _missing(one[-1], other[-1])
+            require(not missing, f"{method} around {name} leaves {missing} out of info; {_ADD}")
 
 
 def calls(harness: WrapperHarness) -> None:
     """No tool call is added or lost, and a changed call is marked: ``injected``, or the status ``blocked``."""
-    for name, bare, wrapped in harness.pairs():
-        alone, env = bare.env(), wrapped.env()
-        for script in bare.scripts(alone):
-            alone.reset(seed=harness.seeds[0])
-            env.reset(seed=harness.seeds[0])
-            for turn in script:
-                one, other = alone.step(turn), env.step(turn)
-                for inner, outer in zip_longest(one[4].get("tool_calls", ()), other[4].get("tool_calls", ())):
-                    _same_call(name, inner, outer)
-                if one[2] or one[3] or other[2] or other[3]:
-                    break
+    for name, one, other in harness.results():
+        for inner, outer in zip_longest(one[-1].get("tool_calls", ()), other[-1].get("tool_calls", ())):
+            _same_call(name, inner, outer)
 
 
 def contract(harness: WrapperHarness) -> None:
@@ -203,8 +182,8 @@ def composition(harness: WrapperHarness) -> None:
                 told = "" if played == expected else "an episode differs"
             require(
                 not told,
-                f"around {name}, with another wrapper {where}, {told}; reach what is innermost by env.unwrapped, and "
-                "the next one by self.env",
+                f"around {name}, with another wrapper {where}, {told}; use env.unwrapped for the innermost "
+                "environment, and self.env for the next layer",
             )
 
 
@@ -265,12 +244,12 @@ def _shaped(what: str, returned: Any, kinds: tuple[type, ...]) -> None:
     require(fits, f"{what} must return ({names}), not {found}")
 
 
-def _keys(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:
+def _missing(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:
     return ", ".join(repr(key) for key in inner if key not in outer)
 
 
 def _same_call(name: str, inner: Mapping[str, Any] | None, outer: Mapping[str, Any] | None) -> None:
-    advice = "a refused call is reported too"
+    advice = "report refused calls too"
     require(outer is not None, f"around {name}, a call is missing from info['tool_calls']; {advice}")
     require(inner is not None, f"around {name}, info['tool_calls'] has a call that was not made")
     assert inner is not None
@@ -278,11 +257,10 @@ def _same_call(name: str, inner: Mapping[str, Any] | None, outer: Mapping[str, A
     require(
         outer["name"] == inner["name"], f"around {name}, a call of {inner['name']!r} is reported as {outer['name']!r}"
     )
-    told = outer["status"] == inner["status"] or outer["injected"] or outer["status"] == ToolStatus.BLOCKED
     require(
-        told,
-        f"around {name}, a call that came back {inner['status']!r} is reported as {outer['status']!r}; mark what is "
-        "not the policy's doing with injected: True",
+        outer["status"] == inner["status"] or outer["injected"] or outer["status"] == ToolStatus.BLOCKED,
+        f"around {name}, a call with the status {inner['status']!r} is reported as {outer['status']!r}; set "
+        "injected to True in a call that the wrapper changed",
     )
 
 
@@ -293,3 +271,61 @@ def _layers(env: TextEnv) -> list[str]:
             names.append(type(layer).__name__)
         layer = layer.env
     return names
+
+
+AROUND = ("rstar2/MathTool-v0", "rstar2/TicTacToe-v0", "rstar2/Countdown-v0")
+"""A math environment with a tool, a game of several turns, a puzzle."""
+
+
+def check_wrapper(
+    wrapper: Callable[..., TextEnv],
+    *,
+    envs: Sequence[str | Callable[[], TextEnv]] = AROUND,
+    seeds: Sequence[int] = (0,),
+    skip: Collection[str] = (),
+    **options: Any,
+) -> list[str]:
+    """Check a wrapper against the contract of docs/wrappers.md. Needs no pytest.
+
+    Args:
+        wrapper: A class, or a function that puts one wrapper or several around an environment.
+        envs: Environments to wrap: registered ids, whose sandbox is replaced with a stub, or functions that make an
+            environment.
+        seeds: Seeds of the episodes that are played.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.WRAPPER_CHECKS``.
+        **options: Options of the wrapper.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The wrapper breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: ``skip`` contains a name that is not a check.
+        ConfigurationError: The arguments do not fit together, or the wrapper refuses its options.
+    """
+    if not callable(wrapper) or isinstance(wrapper, gym.Env):
+        raise ConfigurationError(
+            f"check_wrapper takes a class or a function that wraps an environment, not {wrapper!r}."
+        )
+    if isinstance(envs, str) or not envs or not seeds:
+        raise ConfigurationError(
+            f"check_wrapper needs a list of at least one environment, and at least one seed, not {envs!r}, {seeds!r}."
+        )
+    name = getattr(wrapper, "__qualname__", repr(wrapper))
+    makers = {_name(env): partial(_stubbed, env) if isinstance(env, str) else env for env in envs}
+    harness = WrapperHarness(lambda env: wrapper(env, **options), makers, seeds)
+    harness.wrapped(next(iter(makers.values()))())  # errors about its options are raised unchanged
+    harness.close()
+    return run_checks(f"The wrapper {name}", WRAPPER_CHECKS, harness, skip=skip, after=harness.close)
+
+
+def _stubbed(env_id: str) -> TextEnv:
+    """Make an environment with a stub in place of its sandbox, if it has one."""
+    try:
+        return gym.make(env_id, sandbox=StubSandbox("42 and more"), disable_env_checker=True)
+    except (TypeError, ConfigurationError):  # it runs no programs
+        return gym.make(env_id, disable_env_checker=True)
+
+
+def _name(env: str | Callable[[], TextEnv]) -> str:
+    return env if isinstance(env, str) else str(getattr(env, "__qualname__", repr(env)))

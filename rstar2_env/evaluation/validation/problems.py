@@ -31,7 +31,7 @@ from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.problems.perturb import changed_answer
-from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
 from rstar2_env.verification import gold_fault
 from rstar2_env.wrappers.make import make_env

@@ -20,7 +20,7 @@ from rstar2_env.env.reference import playing
 from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, StepRecord, TextEnv
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS, fitting_call
-from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
 _PLAYERS = ("guesser", "noise", "prober")

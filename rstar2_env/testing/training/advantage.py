@@ -13,11 +13,11 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import group_of
 from rstar2_env.testing.training.lookup import check_part, pickled
 from rstar2_env.testing.training.processes import in_processes
-from rstar2_env.testing.training.randomness import untouched
 
 Groups = list[list[Episode]]
 Values = list[list[Any]]

@@ -13,10 +13,10 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.lookup import check_part, resumed
 from rstar2_env.testing.training.plain_run import TERMS, PlainRun
-from rstar2_env.testing.training.randomness import untouched
 
 STEPS = 24
 

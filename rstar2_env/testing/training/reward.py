@@ -18,11 +18,11 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.problems.problem import Problem
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import group_of, outcomes_of
 from rstar2_env.testing.training.lookup import check_part, pickled, resumed
 from rstar2_env.testing.training.plain_play import PlainPlay
-from rstar2_env.testing.training.randomness import untouched
 
 NEEDS = frozenset({"group", "judge", "lm", "play", "problem", "tokens"})
 PROBLEM = Problem("sum", "6 times 7?", "42")

@@ -13,10 +13,10 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.lookup import check_part, pickled, samplers
 from rstar2_env.testing.training.plain_play import PlainPlay
-from rstar2_env.testing.training.randomness import untouched
 
 _GROUPS, _SIZE = 3, 4
 _PATIENCE_S = 30.0

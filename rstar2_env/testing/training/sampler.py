@@ -21,9 +21,9 @@ from rstar2_env.problems import (
     load_problems,
 )
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name, run_checks
 from rstar2_env.testing.training.lookup import given_to, maker, pickled, resumed, samplers
-from rstar2_env.testing.training.randomness import untouched
 
 PROBLEMS = tuple(f"problem-{number}" for number in range(12))
 _STEPS, _DRAWN = 12, 4

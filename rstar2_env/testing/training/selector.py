@@ -13,10 +13,10 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
 from rstar2_env.testing.training.examples import MIXTURES, group_of, outcomes_of
 from rstar2_env.testing.training.lookup import check_part, pickled, resumed
-from rstar2_env.testing.training.randomness import untouched
 
 KEEPS = (1, 2, 3, 4, 8, 12)
 _SEED, _STEPS = 7, 12

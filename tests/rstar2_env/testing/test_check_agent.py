@@ -128,21 +128,21 @@ def held_by_a_lambda():
 
 
 MUTANTS = [
-    (TakesNoSeed, "protocol", r"reset(observation, info, *, seed) is how it is called"),
+    (TakesNoSeed, "protocol", r"must accept the call reset(observation, info, *, seed)"),
     (SaysNotWhatItIs, "protocol", "docstring"),
-    (AsksForTheReferenceAlone, "protocol", "needs_reference goes with needs_problem"),
+    (AsksForTheReferenceAlone, "protocol", "needs_reference has no effect without needs_problem"),
     (SaysNothing, "turns", "act returned NoneType at turn 1; return the turn as a str"),
     (SaysSurrogates, "turns", "lone surrogate"),
     (DrawsUnseeded, "determinism", "in reset(seed=)"),
     (CountsOn, "forgetting", "played twice by one agent, an episode differs"),
     (KeepsTurnsOfAnEpisodeGivenUp, "forgetting", "after an abandoned episode"),
     (WantsTools, "other_environments", "use info.get"),
-    (DiesOfNul, "hostile_observations", "NUL: ValueError: embedded null byte"),
+    (DiesOfNul, "hostile_observations", "given NUL as the observation, it raises ValueError"),
     (TakesTheTools, "untouched_info", "its reset changed info; copy"),
     (TicksOffCalls, "untouched_info", "its act changed info; copy"),
     (DrawsFromTheGlobalGenerator, "global_random_state", "numpy.random.default_rng(seed)"),
     (SeedsTheGlobalGenerator, "global_random_state", "numpy.random"),
-    (LosesItsStateOnTheWay, "pickling", "in the middle of an episode"),
+    (LosesItsStateOnTheWay, "pickling", "from the middle of an episode"),
     (held_by_a_lambda(), "pickling", "can be pickled"),
 ]
 
@@ -185,7 +185,7 @@ def test_another_environment_is_played(env):
 
 
 def test_arguments_that_do_not_fit_together_are_refused():
-    with pytest.raises(ConfigurationError, match="at least two seeds"):
+    with pytest.raises(ConfigurationError, match="at least two different seeds"):
         check_agent(Sound, seeds=[1, 1])
     with pytest.raises(ConfigurationError, match="options go with a name"):
         check_agent(Sound(), answer="7")

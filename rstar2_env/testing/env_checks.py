@@ -12,21 +12,30 @@ import gc
 import io
 import math
 import pickle
-import random
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, typical_call
+from rstar2_env.testing.harness import (
+    MAX_STEPS,
+    Harness,
+    TextEnv,
+    canonical,
+    comparable,
+    harness_for,
+    require,
+    steps,
+    typical_call,
+)
 from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
-from rstar2_env.testing.runner import by_name
+from rstar2_env.testing.randomness import require_own_randomness
+from rstar2_env.testing.runner import by_name, run_checks
 
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
 _TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
@@ -48,11 +57,8 @@ def returns(harness: Harness) -> None:
     for script in harness.scripts(env):
         for seed in harness.seeds:
             check_reset(env, env.reset(seed=seed))
-            for turn in script:
-                step = env.step(turn)
+            for step in steps(env, script):
                 check_step(env, step)
-                if step[2] or step[3]:
-                    break
 
 
 def determinism(harness: Harness) -> None:
@@ -122,15 +128,11 @@ def independence(harness: Harness) -> None:
     script = max(harness.scripts(alone), key=len)
     seed, elsewhere = harness.seeds[0], harness.seeds[-1] + 1
     expected = harness.play(alone, seed, script)
-    text, info = alone.reset(seed=seed)
-    trace: list[Any] = [(text, canonical(info))]
-    other.reset(seed=elsewhere)
-    for number in range(len(expected) - 1):
-        if number:
-            other.reset(seed=elsewhere)
-        other.step(script[number])
-        text, reward, terminated, truncated, info = alone.step(script[number])
-        trace.append((text, float(reward), terminated, truncated, canonical(info)))
+    trace = [comparable(alone.reset(seed=seed))]
+    for turn in script[: len(expected) - 1]:
+        other.reset(seed=elsewhere)
+        other.step(turn)
+        trace.append(comparable(alone.step(turn)))
     require(trace == expected, "an episode differs while another instance plays at the same time")
     _, info = spoiled.reset(seed=seed)
     _spoil(info)
@@ -145,7 +147,7 @@ def pickling(harness: Harness) -> None:
     for script in harness.scripts(env):
         seed = harness.seeds[0]
         expected = harness.play(env, seed, script)
-        for how, twin in (("pickle", _pickled), ("copy.deepcopy", copy.deepcopy)):
+        for how, twin in (("pickle", lambda env: pickle.loads(pickle.dumps(env))), ("copy.deepcopy", copy.deepcopy)):
             fresh = twin(harness.env())
             require(harness.play(fresh, seed, script) == expected, f"{how} of a new environment plays differently")
             fresh.close()
@@ -155,31 +157,23 @@ def pickling(harness: Harness) -> None:
             for turn in script[:last]:
                 started.step(turn)
             copied = twin(started)
-            text, reward, terminated, truncated, info = copied.step(script[last])
-            step = (text, float(reward), terminated, truncated, canonical(info))
-            require(step == expected[-1], f"{how} in the middle of an episode plays differently")
+            require(
+                comparable(copied.step(script[last])) == expected[-1],
+                f"{how} in the middle of an episode plays differently",
+            )
             copied.close()
 
 
 def global_random_state(harness: Harness) -> None:
     """The states of ``random`` and ``numpy.random`` are neither used nor changed."""
-    traces = []
-    for seed_of_globals in (1, 2):
-        kept = random.getstate(), np.random.get_state()
-        try:
-            random.seed(seed_of_globals)
-            np.random.seed(seed_of_globals)
-            before = random.getstate(), pickle.dumps(np.random.get_state())
-            env = harness.env()
-            traces.append([harness.play(env, seed, ["I do not know."]) for seed in harness.seeds])
-            env.reset()
-            after = random.getstate(), pickle.dumps(np.random.get_state())
-        finally:
-            random.setstate(kept[0])
-            np.random.set_state(kept[1])
-        require(before[0] == after[0], "the global state of random was changed")
-        require(before[1] == after[1], "the global state of numpy.random was changed")
-    require(traces[0] == traces[1], "episodes depend on the global random states")
+
+    def play() -> list[Any]:
+        env = harness.env()
+        traces = [harness.play(env, seed, ["I do not know."]) for seed in harness.seeds]
+        env.reset()
+        return traces
+
+    require_own_randomness(play, "draw from self.np_random")
 
 
 CHECKS = by_name(
@@ -257,12 +251,9 @@ def _must_refuse(env: TextEnv, when: str) -> None:
 
 
 def _play_out(env: TextEnv, turn: str = "I do not know.") -> None:
-    for _ in range(MAX_STEPS):
-        step = env.step(turn)
+    for step in steps(env, [turn] * MAX_STEPS):
         check_step(env, step)
-        if step[2] or step[3]:
-            return
-    raise AssertionError(f"an episode continues after {MAX_STEPS} turns")
+    require(step[2] or step[3], f"an episode continues after {MAX_STEPS} turns")
 
 
 def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
@@ -279,11 +270,6 @@ def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
             gc.enable()
 
 
-def _pickled(env: TextEnv) -> TextEnv:
-    twin: TextEnv = pickle.loads(pickle.dumps(env))
-    return twin
-
-
 def _spoil(value: Any) -> None:
     """Modify everything that is mutable, in place."""
     if isinstance(value, dict):
@@ -295,3 +281,33 @@ def _spoil(value: Any) -> None:
         for item in value:
             _spoil(item)
         value.append("spoiled")
+
+
+def check_text_env(
+    env: str | TextEnv | Callable[[], TextEnv],
+    *,
+    actions: Sequence[str] = (),
+    seeds: Sequence[int] = (0, 1, 2),
+    skip: Collection[str] = (),
+    **options: Any,
+) -> list[str]:
+    """Check an environment against Gymnasium's API and the contract of docs/environment.md. Needs no pytest.
+
+    Args:
+        env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
+            or copied if it has no spec. Only an id or a function can prove that instances share no state.
+        actions: Turns to play in addition to the usual ones, such as a right answer or a typical call.
+        seeds: Seeds of the episodes that are played.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.
+        **options: Options of ``gym.make``, when ``env`` is an id: with ``sandbox=StubSandbox()`` no program is run.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The environment breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: ``skip`` contains a name that is not a check.
+        ConfigurationError: The arguments do not fit together.
+    """
+    what, harness = harness_for(env, seeds, actions, options)
+    return run_checks(what, CHECKS, harness, skip=skip, after=harness.close)
