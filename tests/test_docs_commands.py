@@ -15,7 +15,7 @@ import typer
 from page_blocks import NOTEBOOKS, PAGES, Block, cells, fenced, inline
 from typer.main import get_command
 
-from rstar2_env.cli import _COMMANDS, build
+from rstar2_env.cli import COMMANDS, build
 
 SHELL = {"", "sh", "bash", "console", "shell"}
 SHOWN = {"text", "output", "ini", "json"}
@@ -76,7 +76,7 @@ def _mistake(words: list[str], *, whole: bool) -> str:
     if not words or words[0] in _PLACEHOLDERS or words[0] in ("--help", "--version"):
         return ""
     name = words.pop(0)
-    if name not in _COMMANDS:
+    if name not in COMMANDS:
         return f"there is no subcommand {name!r}"
     command = _command(name)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
@@ -123,7 +123,7 @@ def test_commands_are_found_in_every_kind_of_place():
     kinds = {block.language for block, _ in FOUND}
     assert {"", "sh", "inline", "python", "toml"} <= kinds
     assert len(FOUND) > 300
-    assert {name for name in _COMMANDS if not any(line.split()[1] == name for _, line in FOUND)} == set()
+    assert {name for name in COMMANDS if not any(line.split()[1] == name for _, line in FOUND)} == set()
 
 
 @pytest.mark.parametrize(

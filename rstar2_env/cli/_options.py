@@ -77,6 +77,14 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
     return {part: parse_options(options) for part, options in given.items()}
 
 
+def whole_numbers(text: str, flag: str) -> list[int]:
+    """Parse whole numbers separated by commas; ``flag`` is the option that errors name."""
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{flag} must be whole numbers separated by commas (1,8,16), not {text!r}.") from None
+
+
 def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
     """Load the problems that ``--problems`` or an argument names.
 

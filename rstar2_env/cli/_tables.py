@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 
 def print_figures(title: str, rows: Mapping[str, str]) -> None:
     """Print a table of names and values."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(title=escape(title), show_header=False)
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(escape(name), escape(value))
+    table = Table(Column(overflow="fold"), Column(overflow="fold"), title=escape(title), show_header=False)
+    for row in rows.items():
+        table.add_row(*map(escape, row))
     Console().print(table)
 
 
@@ -39,6 +38,32 @@ def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
             print(f"{'':<{column}}{line}")
 
 
+def print_named(named: Mapping[str, Any], options_of: Callable[[Any], Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print the entries of a registry, each with the first line of its docstring and its options.
+
+    Args:
+        named: The entries: classes or functions.
+        options_of: Returns the options of an entry, with their defaults.
+        as_json: Print one JSON object instead of text.
+    """
+    import inspect
+    import json
+
+    summaries = {name: (inspect.getdoc(entry) or "").split("\n")[0] for name, entry in named.items()}
+    options = {name: options_of(entry) for name, entry in named.items()}
+    if as_json:
+        print(json.dumps({name: {"what": summaries[name], "options": list(options[name])} for name in named}))
+        return
+    rows = {}
+    for name, defaults in options.items():
+        shown = [
+            option if default in (None, inspect.Parameter.empty) else f"{option}={default}"
+            for option, default in defaults.items()
+        ]
+        rows[name] = summaries[name] + (f" Options: {', '.join(shown)}." if shown else "")
+    print_list(rows)
+
+
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
     """Print a table; text that does not fit is wrapped within its cell.
 
@@ -57,6 +82,12 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def one_line(value: object, longest: int = 60) -> str:
+    """Return a value as one line of text, cut to a length in characters; a dash for ``None``."""
+    text = "–" if value is None else " ".join(str(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def print_text(text: str) -> None:

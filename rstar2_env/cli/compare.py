@@ -44,14 +44,12 @@ def compare_command(
     """
     import json
 
+    from rstar2_env.cli._options import whole_numbers
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.evaluation.comparison.compare import compare
     from rstar2_env.evaluation.stored.runs import find_sets
 
-    try:
-        ks = None if k is None else [int(part) for part in k.split(",")]
-    except ValueError:
-        raise ConfigurationError(f"--k must be whole numbers separated by commas (1,8,16), not {k!r}.") from None
+    ks = None if k is None else whole_numbers(k, "--k")
     sets = [find_sets(run) for run in runs]
     names = [name for name in sets[0] if all(name in each for each in sets)]
     if not names:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +135,8 @@ def eval_command(
     every figure.
     """
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of
+    from rstar2_env.cli._options import options_of, source_of, whole_numbers
+    from rstar2_env.core.files.config_file import SUFFIXES
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
@@ -148,11 +150,11 @@ def eval_command(
         "agent": agent,
         "model": model,
         "engine": engine,
-        "problems": _problems(problems, split),
+        "problems": None if problems is None else source_of(problems, split, "test"),
         "split": split,
         "episodes": episodes,
         "n": n,
-        "k": None if k is None else _numbers(k),
+        "k": None if k is None else whole_numbers(k, "--k"),
         "preset": preset,
         "judge": judge,
         "scores": score,
@@ -163,9 +165,10 @@ def eval_command(
         "wrappers": wrap,
         **{f"{part}_options": each or None for part, each in options.items()},
     }
-    is_suite = what is not None and _is_suite(what)
-    layer = read_suite(what) if is_suite and what is not None else {}
-    suite = make_suite(layer, last={**given, **({} if is_suite or what is None else {"env": what})})
+    if what is not None and what.lower().endswith(SUFFIXES):
+        suite = make_suite(read_suite(what), last=given)
+    else:
+        suite = make_suite({}, last=given if what is None else {**given, "env": what})
     with stopped_by_ctrl_c("episodes") as stop:
         result = run_suite(
             suite,
@@ -183,44 +186,21 @@ def eval_command(
         raise typer.Exit(130)
 
 
-def _is_suite(what: str) -> bool:
-    from rstar2_env.core.files.config_file import SUFFIXES
-
-    return what.lower().endswith(SUFFIXES)
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"--k must be whole numbers separated by commas (1,8,16), not {text!r}.") from None
-
-
-def _problems(spec: str | None, split: str | None) -> Any:
-    from rstar2_env.cli._options import source_of
-
-    return None if spec is None else source_of(spec, split, "test")
-
-
-def _watch(name: str, *, quiet: bool) -> AbstractContextManager[ProgressCallback]:
-    from contextlib import contextmanager
-
+@contextmanager
+def _watch(name: str, *, quiet: bool) -> Iterator[ProgressCallback]:
+    """Show the progress of an evaluation, with the share of correct episodes."""
     from rstar2_env.cli._progress import progress
 
-    @contextmanager
-    def watching() -> Any:
-        with progress(f"playing {name}".strip(), quiet=quiet) as report:
-            correct = counted = 0
+    correct = counted = 0
 
-            def update(episode: Any, done: int, total: int) -> None:
-                nonlocal correct, counted
-                counted += episode.available
-                correct += episode.available and episode.correct
-                report(done, total, f"{100 * correct / counted:.1f} % correct" if counted else "")
+    def update(episode: Any, done: int, total: int) -> None:
+        nonlocal correct, counted
+        counted += episode.available
+        correct += episode.available and episode.correct
+        report(done, total, f"{100 * correct / counted:.1f} % correct" if counted else "")
 
-            yield update
-
-    return watching()
+    with progress(f"playing {name}".strip(), quiet=quiet) as report:
+        yield update
 
 
 def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._trainers import import_trainers
+from rstar2_env.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def launch_command(
@@ -57,85 +58,75 @@ def launch_command(
     of the trainer are checked before anything starts.
     """
     import os
+    import shlex
     import shutil
 
-    launch = import_trainers("launch.supervisor")
-    launched = import_trainers("launch.servers")
-    parsed = _parse_train_arguments(words)
-    options = _Options(serve, train, colocate, tensor_parallel, processes, cpu, port, host, server_options)
-    servers, trainer, weights_dir = _commands(options, server_program, words, parsed, dry_run)
+    commands, launched = import_trainers("launch.commands"), import_trainers("launch.servers")
+    supervisor = import_trainers("launch.supervisor")
+    config, out, settings = _train_arguments(words)
+    devices, engines = _devices(serve, train, colocate=colocate, tensor_parallel=tensor_parallel, cpu=cpu)
+    processes = processes or (1 if cpu else len(devices))
+    if not cpu and processes > len(devices):
+        raise ConfigurationError(f"{processes} processes cannot share {len(devices)} devices (--train).")
+    more = shlex.split(server_options)
+    servers = [
+        commands.server(number, config.model.path, own, port + number, host=host, program=server_program, more=more)
+        for number, own in enumerate(engines)
+    ]
+    set_here = _engine_settings([server.url for server in servers], config.rollout.engine_options, settings, cpu=cpu)
+    weights_dir = None
+    if servers and _syncs_by_folder(config.rollout.engine_options):
+        weights_dir = set_here["engine.weights_dir"] = _weights_dir(make=not dry_run)
+    trainer = commands.trainer(words, devices, processes, set_here)
     if dry_run:
         for command in (*servers, trainer):
             typer.echo(command.shown(os.environ))
         return
-    folder = logs or Path(f"{parsed.out}-logs")
     try:
-        started = launched.logged(servers, folder)
+        started = launched.logged(servers, logs or Path(f"{out}-logs"))
         served = launched.Servers(started, wait_s, restarts, say=lambda line: typer.echo(line, err=True))
-        code = launch.Supervisor(served, launched.StartedCommand(trainer)).run()
+        code = supervisor.Supervisor(served, launched.StartedCommand(trainer)).run()
     finally:
         if weights_dir is not None:
             shutil.rmtree(weights_dir, ignore_errors=True)
     raise typer.Exit(code)
 
 
-class _Options:
-    """The options of ``rstar2 launch``, checked."""
-
-    def __init__(
-        self,
-        serve: str | None,
-        train: str,
-        colocate: bool,
-        tensor_parallel: int,
-        processes: int | None,
-        cpu: bool,
-        port: int,
-        host: str,
-        server_options: str,
-    ) -> None:
-        import shlex
-
-        from rstar2_env.core.errors import ConfigurationError
-
-        read_devices = import_trainers("launch.devices").read_devices
-        self.train = read_devices(train, cores=cpu)
-        self.serve = None if serve is None else read_devices(serve, cores=cpu)
-        self.colocate, self.host, self.port = colocate, host, port
-        self.server_arguments = shlex.split(server_options)
-        self.processes = processes or (1 if cpu else len(self.train))
-        if not cpu and self.processes > len(self.train):
-            raise ConfigurationError(f"{self.processes} processes cannot share {len(self.train)} devices (--train).")
-        if colocate and self.serve is not None:
+def _devices(
+    serve: str | None, train: str, *, colocate: bool, tensor_parallel: int, cpu: bool
+) -> tuple[Any, Sequence[Any]]:
+    """Return the devices for training, and the devices of each server."""
+    read_devices = import_trainers("launch.devices").read_devices
+    training = read_devices(train, cores=cpu)
+    if colocate:
+        if serve is not None:
             raise ConfigurationError("--colocate does not start servers: omit --serve.")
-        if colocate and tensor_parallel > 1:
+        if tensor_parallel > 1:
             raise ConfigurationError(
                 "--colocate supports one device per engine: use --serve with --tensor-parallel instead."
             )
-        if not colocate and self.serve is None:
-            raise ConfigurationError("No devices for servers: add --serve DEVICES (--serve 0-3) or --colocate.")
-        shared = set() if self.serve is None or cpu else set(self.serve.numbers) & set(self.train.numbers)
-        if shared:
-            raise ConfigurationError(
-                f"Device {min(shared)} is in both --serve and --train: choose different devices, or use --colocate."
-            )
-        self.engines = [] if self.serve is None else self.serve.split(tensor_parallel)
+        return training, []
+    if serve is None:
+        raise ConfigurationError("No devices for servers: add --serve DEVICES (--serve 0-3) or --colocate.")
+    serving = read_devices(serve, cores=cpu)
+    shared = set() if cpu else set(serving.numbers) & set(training.numbers)
+    if shared:
+        raise ConfigurationError(
+            f"Device {min(shared)} is in both --serve and --train: choose different devices, or use --colocate."
+        )
+    return training, serving.split(tensor_parallel)
 
 
-class _TrainArguments:
-    """The parsed arguments of ``rstar2 train``."""
+def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
+    """Parse the arguments as ``rstar2 train`` will, to report mistakes before a server is started.
 
-    def __init__(self, model: str, out: str, engine: dict[str, Any], names: set[str]) -> None:
-        self.model, self.out, self.engine, self.names = model, out, engine, names
-
-
-def _parse_train_arguments(words: Sequence[str]) -> _TrainArguments:
-    """Parse the arguments as ``rstar2 train`` will, to report mistakes before a server is started."""
+    Returns:
+        The options of the run, its folder, and the values of ``--set``.
+    """
     import typer.main
 
     from rstar2_env.cli import build
     from rstar2_env.cli._options import layers_of
-    from rstar2_env.core.errors import ConfigurationError
 
     api = import_trainers("api")
     command: Any = typer.main.get_command(build(["train"]))
@@ -147,44 +138,39 @@ def _parse_train_arguments(words: Sequence[str]) -> _TrainArguments:
     config = recipe.configure(file_options, *layers, *([{"model": model}] if model else []))
     if not isinstance(config.model.path, str):
         raise ConfigurationError("No model: add --model to the arguments of the trainer.")
-    out = str(parameters["output_dir"] or api.default_folder(name))
-    names = {each.partition("=")[0].strip() for each in parameters["set_"] or ()}
-    return _TrainArguments(config.model.path, out, dict(config.rollout.engine_options), names)
+    return config, str(parameters["output_dir"] or api.default_folder(name)), parameters["set_"] or ()
 
 
-def _commands(
-    options: _Options, program: str | None, words: Sequence[str], parsed: _TrainArguments, dry_run: bool
-) -> tuple[list[Any], Any, str | None]:
-    """Return the server commands, the trainer command, and a temporary folder for weights to remove at the end."""
+def _engine_settings(
+    urls: Sequence[str], engine: Mapping[str, Any], given: Sequence[str], *, cpu: bool
+) -> dict[str, object]:
+    """Return the options of the trainer that select its engine.
+
+    Args:
+        urls: Addresses of the servers; empty if each training process runs vLLM itself.
+        engine: Engine options in the arguments of the trainer.
+        given: Values of ``--set`` in the arguments of the trainer.
+        cpu: Whether the devices are CPU cores.
+    """
+    settings: dict[str, object] = {"engine": "vllm"}
+    if urls:
+        settings = {"engine": "vllm-server", "engine.base_urls": list(urls)}
+    # Sleeping is not supported on a CPU, so a value from a file is overridden.
+    elif engine.get("sleep") if cpu else "sleep" not in engine:
+        settings["engine.sleep"] = not cpu
+    for name in settings.keys() & {each.partition("=")[0].strip() for each in given}:
+        raise ConfigurationError(f"rstar2 launch sets {name} itself: omit --set {name}.")
+    return settings
+
+
+def _syncs_by_folder(engine: Mapping[str, Any]) -> bool:
+    """Whether weights are synced through a folder that the arguments of the trainer do not name."""
+    return engine.get("transport", "folder") == "folder" and engine.get("weights_dir") is None
+
+
+def _weights_dir(*, make: bool) -> str:
+    """Return a temporary folder for weights, in memory if possible; ``make`` creates it."""
     import tempfile
 
-    from rstar2_env.core.errors import ConfigurationError
-
-    commands = import_trainers("launch.commands")
-    weights_dir: str | None = None
-    servers = [
-        commands.server(
-            number,
-            parsed.model,
-            devices,
-            options.port + number,
-            host=options.host,
-            program=program,
-            more=options.server_arguments,
-        )
-        for number, devices in enumerate(options.engines)
-    ]
-    settings: dict[str, object] = {"engine": "vllm"}
-    # Sleeping is not supported on a CPU, so a value from a file is overridden.
-    if options.colocate and (parsed.engine.get("sleep") if options.train.cores else "sleep" not in parsed.engine):
-        settings["engine.sleep"] = not options.train.cores
-    elif servers:
-        settings = {"engine": "vllm-server", "engine.base_urls": [server.url for server in servers]}
-    for name in settings.keys() & parsed.names:
-        raise ConfigurationError(f"rstar2 launch sets {name} itself: omit --set {name}.")
-    by_folder = parsed.engine.get("transport", "folder") == "folder" and parsed.engine.get("weights_dir") is None
-    if servers and by_folder:
-        parent = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
-        weights_dir = f"{parent}/rstar2-weights" if dry_run else tempfile.mkdtemp(prefix="rstar2-weights-", dir=parent)
-        settings["engine.weights_dir"] = weights_dir
-    return servers, commands.trainer(words, options.train, options.processes, settings), weights_dir
+    parent = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="rstar2-weights-", dir=parent) if make else f"{parent}/rstar2-weights"

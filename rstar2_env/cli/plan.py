@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rstar2_env.cli._options import Json
 from rstar2_env.cli._trainers import import_trainers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def plan_command(
@@ -54,7 +51,9 @@ def plan_command(
     """
     import json
 
+    from rstar2_env.cli._options import layers_of
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.options.declare import call_with_options, parse_options
 
     if published:
         _published(as_json)
@@ -63,40 +62,24 @@ def plan_command(
         raise ConfigurationError(
             "No model: give a name such as qwen3-14b, or a folder with a config.json.", option="model"
         )
-    plan = _plan(trainer, model, gpus, gpu, config, set_ or [], assume or [], serve, tensor_parallel)
+    api = import_trainers("api")
+    architecture = import_trainers("plan.architecture").architecture_of(model)
+    device = import_trainers("plan.device").device_of(gpu)
+    name, layers = api.layers_of(trainer or (None if config else "rstar2_paper"), config)
+    recipe, file_options = api.find_recipe(name)
+    options = recipe.configure(file_options, *layers, *layers_of(set_), {"model": model})
+    assumed = parse_options(assume or ())
+    assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, assumed)
+    workload = import_trainers("plan.workload").Workload.of(options)
+    plan = import_trainers("plan.plan").make_plan(
+        architecture, device, gpus, workload, assumptions, serve=serve, tensor_parallel=tensor_parallel
+    )
     if as_json:
         typer.echo(json.dumps(plan.record(), indent=1))
     else:
         _show(plan)
     if not plan.fits:
         raise typer.Exit(1)
-
-
-def _plan(
-    trainer: str | None,
-    model: str,
-    gpus: int,
-    gpu: str,
-    config: Path | None,
-    settings: Sequence[str],
-    assume: Sequence[str],
-    serve: int | None,
-    tensor_parallel: int | None,
-) -> Any:
-    from rstar2_env.cli._options import layers_of
-    from rstar2_env.core.options.declare import call_with_options, parse_options
-
-    api = import_trainers("api")
-    architecture = import_trainers("plan.architecture").architecture_of(model)
-    device = import_trainers("plan.device").device_of(gpu)
-    name, layers = api.layers_of(trainer or (None if config else "rstar2_paper"), config)
-    recipe, file_options = api.find_recipe(name)
-    options = recipe.configure(file_options, *layers, *layers_of(list(settings)), {"model": model})
-    assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, parse_options(assume))
-    workload = import_trainers("plan.workload").Workload.of(options)
-    return import_trainers("plan.plan").make_plan(
-        architecture, device, gpus, workload, assumptions, serve=serve, tensor_parallel=tensor_parallel
-    )
 
 
 def _published(as_json: bool) -> None:

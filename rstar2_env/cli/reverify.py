@@ -108,7 +108,7 @@ def _change(regraded: Regraded) -> dict[str, Any]:
 
 
 def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
-    from rstar2_env.cli._tables import print_figures, print_table
+    from rstar2_env.cli._tables import one_line, print_figures, print_table
 
     gained = sum(change.verdict is not None and change.verdict.correct for change in found.changes)
     rows = {
@@ -130,15 +130,10 @@ def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
             ("episode", "problem", "gold", "answer", "now", "reason", "method"),
             [
                 (
-                    *(str(cell["index"]), cell["problem_id"], _cut(cell["gold"]), _cut(cell["answer"])),
+                    *(str(cell["index"]), cell["problem_id"], one_line(cell["gold"]), one_line(cell["answer"])),
                     *("correct" if cell["now"] else "wrong", cell["reason"], cell["method"]),
                 )
                 for cell in cells
             ],
             title="changed grades",
         )
-
-
-def _cut(value: Any, longest: int = 60) -> str:
-    text = "–" if value is None else " ".join(str(value).split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -75,84 +75,41 @@ def validate_command(
     The gold answer must earn 1 and a corrupted answer 0, a malformed turn must return a typed error, and a repetition
     must give the same results. With --level, the checks of docs/validation.md run instead.
     """
-    if level is not None:
-        _levels(
-            env_id,
-            level,
-            html,
-            as_json,
-            set_,
-            problems=problems,
-            split=split,
-            episodes=episodes,
-            seed=seed,
-            contract=contract,
-            checks=check or (),
-            wrappers=wrap or (),
-        )
-        return
     import json
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of, source_of
     from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.evaluation.validation import validate
-
-    if check or html is not None:
-        raise ConfigurationError("--check and --html need --level: add --level 1, 2, 3 or 4.")
-    with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
-        found = validate(
-            env_id,
-            problems=None if problems is None else source_of(problems, split, "train"),
-            split=split or "train",
-            episodes=episodes,
-            seed=seed,
-            workers=workers,
-            contract=contract,
-            env_options=options_of(set_, "env")["env"],
-            wrappers=wrap or (),
-            progress=report,
-            stop=stop,
-        )
-    if as_json:
-        typer.echo(json.dumps(found.to_dict()))
-    else:
-        _print(found)
-    if found.interrupted:
-        raise typer.Exit(130)
-    if not found.ok:
-        raise typer.Exit(1)
-
-
-def _levels(env_id: str, level: int, html: Path | None, as_json: bool, set_: list[str] | None, **options: Any) -> None:
-    """``rstar2 validate ID --level N``."""
-    import json
-
-    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of
-    from rstar2_env.cli._progress import progress
-    from rstar2_env.evaluation.validation import validate
+    from rstar2_env.evaluation.validation import Validation, validate
     from rstar2_env.evaluation.validation.page import page
 
-    given = options_of(set_, "env", "bounds")
-    problems, split = options.pop("problems"), options.pop("split")
-    with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
-        found = validate(
-            env_id,
-            level=level,
-            problems=None if problems is None else source_of(problems, split, "train"),
-            split=split or "train",
-            env_options=given["env"],
-            bounds=given["bounds"],
-            progress=report,
-            stop=stop,
-            **options,
-        )
-    if html is not None:
-        html.write_text(page(found), encoding="utf-8")
+    options: dict[str, Any] = {
+        "problems": None if problems is None else source_of(problems, split, "train"),
+        "split": split or "train",
+        "episodes": episodes,
+        "seed": seed,
+        "contract": contract,
+        "wrappers": wrap or (),
+    }
+    found: Validation | Report
+    if level is None:
+        if check or html is not None:
+            raise ConfigurationError("--check and --html need --level: add --level 1, 2, 3 or 4.")
+        options |= {"env_options": options_of(set_, "env")["env"], "workers": workers}
+        with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
+            found = validate(env_id, progress=report, stop=stop, **options)
+    else:
+        given = options_of(set_, "env", "bounds")
+        options |= {"env_options": given["env"], "bounds": given["bounds"], "checks": check or ()}
+        with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
+            found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
+        if html is not None:
+            html.write_text(page(levels), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict(), default=str))
+    elif isinstance(found, Validation):
+        _print(found)
     else:
         _print_levels(found)
     if found.interrupted:

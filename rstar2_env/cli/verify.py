@@ -130,7 +130,7 @@ def _disagreements(graded: Sequence[Graded], others: Sequence[Graded]) -> list[d
 
 
 def _print(summary: dict[str, Any], graded: Sequence[Graded], others: Sequence[Graded]) -> None:
-    from rstar2_env.cli._tables import print_table
+    from rstar2_env.cli._tables import one_line, print_table
 
     rows = ("accuracy", "recall", "correct", "false_positives", "false_negatives", "unparsable", "timeouts")
     figures = (summary, summary["math_verify"]) if others else (summary,)
@@ -153,7 +153,7 @@ def _print(summary: dict[str, Any], graded: Sequence[Graded], others: Sequence[G
             (
                 (
                     *(item.pair.id, str(item.pair.expected), item.verdict.reason.value, item.verdict.method),
-                    *(_cut(item.pair.gold), _cut(item.pair.pred or "")),
+                    *(one_line(item.pair.gold), one_line(item.pair.pred or "")),
                 )
                 for item in graded
                 if item.wrong
@@ -166,15 +166,10 @@ def _print(summary: dict[str, Any], graded: Sequence[Graded], others: Sequence[G
             (
                 (
                     *(ours.pair.id, str(ours.pair.expected), ours.verdict.reason.value, theirs.verdict.reason.value),
-                    *(_cut(ours.pair.gold), _cut(ours.pair.pred or "")),
+                    *(one_line(ours.pair.gold), one_line(ours.pair.pred or "")),
                 )
                 for ours, theirs in zip(graded, others, strict=True)
                 if ours.verdict.correct is not theirs.verdict.correct
             ),
             title="disagreements",
         )
-
-
-def _cut(text: str, width: int = 60) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 1] + "…"

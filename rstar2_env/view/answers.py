@@ -6,7 +6,7 @@ Each response is a JSON-compatible mapping. ``KeyError`` means that the requeste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
@@ -15,7 +15,7 @@ from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.library import ViewedRun
 from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
-from rstar2_env.view.queries import figures as split_figures
+from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
 from rstar2_env.view.queries.stages import stages_of
@@ -90,8 +90,8 @@ class Answers:
             "stages": self._stages(run),
             "model_card": facts.card,
             "metric_names": sorted({name for figures in facts.metrics.values() for name in figures}),
-            "episode_figures": split_figures.cached_figures_by_split(index),
-            "columns": split_figures.cached_columns(index),
+            "episode_figures": cached_figures(index, "figures"),
+            "columns": cached_figures(index, "columns"),
         }
 
     def _stages(self, run: ViewedRun) -> list[JsonObject]:
@@ -117,9 +117,7 @@ class Answers:
 
     def statuses(self, name: str, params: Params) -> JsonObject:
         """Return the statuses of calls and the ends of episodes, by step."""
-        split = split_of(params, "train")
-        index = self._find(name)[2]
-        return split_figures.cached_figures_by_step(index, split)
+        return cached_figures(self._find(name)[2], f"by_step {split_of(params, 'train')}")
 
     def episodes(self, name: str, params: Params) -> JsonObject:
         """Return a page of the table of episodes."""
@@ -160,11 +158,8 @@ class Answers:
     def sampler(self, name: str) -> JsonObject:
         """Return the sampler: its options, its draws by step, its state in checkpoints."""
         _, followed, index = self._find(name)
-        version = followed.facts.signature()
-        found: JsonObject = self._cached(
-            index, ("sampler", version), lambda: sampling.sampler_of(index, followed.facts)
-        )
-        return found
+        key = (index.file, index.version, followed.facts.signature())
+        return self._cache.find(key, lambda: sampling.sampler_of(index, followed.facts))
 
     def problems(self, name: str, params: Params) -> JsonObject:
         """Return a page of the problems."""
@@ -194,9 +189,6 @@ class Answers:
 
     def _find(self, name: str) -> tuple[ViewedRun, FollowedRun, RunIndex]:
         return self._library.run(name), self._follower.followed(name), self._library.index(name)
-
-    def _cached(self, index: RunIndex, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        return self._cache.find((index.file, index.version, *key), make)
 
 
 def _run_parameter(params: Params, name: str) -> str:

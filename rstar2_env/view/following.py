@@ -198,7 +198,7 @@ class Follower:
             state = (index.version, run.facts.signature(), complete)
             if state != run._state:
                 filled = complete and index.fills and not run.complete
-                counts = dict(_episodes_by_split(index))
+                counts = dict(index.query("SELECT split, count(*) FROM episodes GROUP BY split"))
                 self._publish(run, index.progress(), counts, complete, index.notes() + run.facts.notes())
                 if filled:
                     figures.warm_cache(index)
@@ -234,8 +234,3 @@ class Follower:
             run.read, run.searchable, run.complete = progress[:2], progress[2:], complete
             run.episodes = {"train": 0, "eval": 0, **episodes}
             run.notes = notes
-
-
-def _episodes_by_split(index: Any) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = index.query("SELECT split, count(*) FROM episodes GROUP BY split")
-    return found

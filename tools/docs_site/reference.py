@@ -133,12 +133,12 @@ def _kind(found: Any) -> str:
 def _commands() -> str:
     import typer
 
-    from rstar2_env.cli import _COMMANDS, build
+    from rstar2_env.cli import COMMANDS, build
 
     parts = ["# The command `rstar2`", "Made from the command line itself: `rstar2 COMMAND --help` says the same."]
-    rows = [[f"[`{name}`](#rstar2-{name})", line] for name, (_, _, line, _) in _COMMANDS.items()]
+    rows = [[f"[`{name}`](#rstar2-{name})", line] for name, (line, _) in COMMANDS.items()]
     parts.append(table(["command", "what it does"], rows))
-    for name, (_, _, line, example) in _COMMANDS.items():
+    for name, (line, example) in COMMANDS.items():
         whole: Any = typer.main.get_command(build([name]))
         command = whole.commands[name]
         parts += [f"## `rstar2 {name}`"]

@@ -18,14 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index.filling import Filler
 from rstar2_env.view.index.line_batches import LinePosition, line_at
-from rstar2_env.view.index.line_files import LineFile, line_files_of
+from rstar2_env.view.index.line_files import line_files_of
 from rstar2_env.view.index.locking import claim, lock_file
-from rstar2_env.view.index.schema import WAIT_MS, cache_folder, connect, has_words, index_file, remove
+from rstar2_env.view.index.schema import WAIT_MS, cache_folder, connect, has_words, index_file, remove, version_of
+
+ResultT = TypeVar("ResultT")
 
 
 class RunIndex:
@@ -122,8 +124,7 @@ class RunIndex:
     def version(self) -> int:
         """Counter that grows with every change of the index by any viewer."""
         with self.reading() as db:
-            found = db.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
-        return int(found[0]) if found else 0
+            return version_of(db)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -137,12 +138,12 @@ class RunIndex:
             finally:
                 self._reader.execute("COMMIT")
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of one query."""
         with self.reading() as db:
             return db.execute(statement, values).fetchall()
 
-    def cached(self, name: str, make: Callable[[], Any]) -> Any:
+    def cached(self, name: str, make: Callable[[], ResultT]) -> ResultT:
         """Return a result about the whole run; it is cached in the index until the index changes.
 
         Args:
@@ -153,7 +154,8 @@ class RunIndex:
         with self.reading() as db:
             found = db.execute("SELECT value FROM answers WHERE name = ? AND version = ?", (name, version)).fetchone()
         if found is not None:
-            return json.loads(found[0])
+            known: ResultT = json.loads(found[0])
+            return known
         made = make()
         with self._lock:
             if self._reader is not None:
@@ -179,10 +181,9 @@ class RunIndex:
         """
         return line_at(self.run if self.run.is_file() else self.run / file, place)
 
-    def progress(self, sources: Sequence[LineFile] | None = None) -> tuple[int, int, int, int]:
-        """Return bytes of episodes read and in all, episodes in the full-text index and in all."""
-        files = line_files_of(self.run) if sources is None else sources
-        total = sum(file.size for file in files if file.what == "episodes")
+    def progress(self) -> tuple[int, int, int, int]:
+        """Return the bytes of episodes that were read, all bytes, the episodes in the full-text index, all episodes."""
+        total = sum(file.size for file in line_files_of(self.run) if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(
                 "SELECT sum(CASE WHEN size >= 0 THEN max(size, offset) ELSE offset END), sum(worded) FROM files"

@@ -134,6 +134,12 @@ def has_words(connection: sqlite3.Connection) -> bool:
     return True
 
 
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of the content of an index: a counter that grows with every change."""
+    found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
+    return int(found[0]) if found else 0
+
+
 def remove(file: Path) -> None:
     """Delete an index but not its lock file.
 

@@ -13,10 +13,11 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import common_prefixes, key_of, short_question, version_of
+from rstar2_env.view.queries.rows import common_prefixes, key_of, short_question
 
 _KEYS = 16
 """Maximum number of episodes listed for a problem."""
@@ -85,9 +86,7 @@ def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> 
 def _side(index: RunIndex, split: str, step: int | None) -> dict[str, Side]:
     """Return the results of a run for each problem, by name."""
     with index.reading() as db:
-        key = (index.file, version_of(db), "side", split, step)
-        found: dict[str, Side] = CACHE.find(key, lambda: _problems(db, split, step))
-    return found
+        return CACHE.find((index.file, version_of(db), "side", split, step), lambda: _problems(db, split, step))
 
 
 def _problems(db: sqlite3.Connection, split: str, step: int | None) -> dict[str, Side]:

@@ -14,9 +14,10 @@ from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import parse_line, question_of
 from rstar2_env.view.index.line_batches import LinePosition
+from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, read_key, rows_of, version_of
+from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, read_key, rows_of
 from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
@@ -63,10 +64,9 @@ def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str
 
 def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> array[int]:
     wanted, order = read_filter(params), read_sort(params.get("sort", ""), SORTS, PLACE)
-    found: array[int] = CACHE.find(
+    return CACHE.find(
         (index.file, version_of(db), wanted, order), lambda: array("q", numbers_of(index, db, wanted, order))
     )
-    return found
 
 
 def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:

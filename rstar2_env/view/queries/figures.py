@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.queries.filters import RANGES
+from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
@@ -24,21 +24,21 @@ _COLUMNS = {
     "errors_correct": "correct * errors",
     "calls_correct": "correct * calls",
 }
-"""The counts of the table of figures that are not columns of the index, computed from its columns."""
+"""Counts that are not columns of the index, each with its SQL expression over the columns."""
 
 
 def count_sql(count: str, condition: str = "1") -> str:
-    """The sum of a count over the episodes that count, in SQL.
+    """Return the SQL expression for the sum of a count over the episodes that are included in means.
 
     Args:
-        count: A name in ``COUNTS``.
+        count: Name of a count: a numerator or denominator in ``FIGURES``.
         condition: Further condition on an episode.
     """
     return f"sum(CASE WHEN available AND {condition} THEN {_COLUMNS.get(count, count)} END)"
 
 
 def figure_sql(name: str, condition: str = "1") -> str:
-    """A figure over the episodes that count, in SQL: ``NULL`` without data.
+    """Return the SQL expression for a figure over the episodes that are included in means; ``NULL`` without data.
 
     Args:
         name: A name in ``FIGURES``.
@@ -49,30 +49,24 @@ def figure_sql(name: str, condition: str = "1") -> str:
     return f"{count_sql(figure.numerator, condition)} * 1.0 / nullif({count_sql(figure.denominator, known)}, 0)"
 
 
-def cached_figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Return ``figures_by_step``, cached in the index."""
-    found: dict[str, Any] = index.cached(f"by_step {split}", lambda: figures_by_step(index, split))
-    return found
+CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
+    "columns": lambda index: columns_of(index),
+    "figures": lambda index: figures_by_split(index),
+    "by_step train": lambda index: figures_by_step(index, "train"),
+    "by_step eval": lambda index: figures_by_step(index, "eval"),
+}
+"""Figures that are cached in the index, by name, each with its query."""
 
 
-def cached_figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return ``figures_by_split``, cached in the index."""
-    found: dict[str, Any] = index.cached("figures", lambda: figures_by_split(index))
-    return found
-
-
-def cached_columns(index: RunIndex) -> list[dict[str, Any]]:
-    """Return ``columns_of``, cached in the index."""
-    found: list[dict[str, Any]] = index.cached("columns", lambda: columns_of(index))
-    return found
+def cached_figures(index: RunIndex, name: str) -> Any:
+    """Return figures from the cache in the index, or compute and cache them; ``name`` is a name in ``CACHED``."""
+    return index.cached(name, lambda: CACHED[name](index))
 
 
 def warm_cache(index: RunIndex) -> None:
     """Compute all cached figures, so that the first client does not wait for them."""
-    cached_columns(index)
-    cached_figures_by_split(index)
-    for split in ("train", "eval"):
-        cached_figures_by_step(index, split)
+    for name in CACHED:
+        cached_figures(index, name)
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
@@ -87,24 +81,20 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
         steps = sorted(sizes)
         answer: dict[str, Any] = {"steps": steps, "episodes": [sizes[step] for step in steps]}
         place = {step: at for at, step in enumerate(steps)}
-        for name, column in (("statuses", "statuses"), ("injected", "injected")):
+        for name, column in (
+            ("statuses", "statuses"),
+            ("injected", "injected"),
+            ("ends", "end"),
+            ("reasons", "reason"),
+        ):
             series: dict[str, list[int]] = {}
             for step, text, times in db.execute(
                 f"SELECT step, {column}, count(*) FROM episodes WHERE split = ? AND {column} != ''"
                 f" GROUP BY step, {column}",
                 (split,),
             ):
-                for status, count in parse_counts(text).items():
-                    series.setdefault(status, [0] * len(steps))[place[step]] += count * times
-            answer[name] = series
-        for name, column in (("ends", "end"), ("reasons", "reason")):
-            series = {}
-            for step, value, times in db.execute(
-                f"SELECT step, {column}, count(*) FROM episodes WHERE split = ? AND {column} != ''"
-                f" GROUP BY step, {column}",
-                (split,),
-            ):
-                series.setdefault(value, [0] * len(steps))[place[step]] += times
+                for value, count in (parse_counts(text) if name == column else {text: 1}).items():
+                    series.setdefault(value, [0] * len(steps))[place[step]] += count * times
             answer[name] = series
         series = {}
         for step, round_, groups in db.execute(
@@ -187,8 +177,8 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
             )
             if values:
                 add(name, "text", "values" if len(values) <= MOST_VALUES else "text", values=values[:MOST_VALUES])
-        picked = ", ".join(f"min({column[2:]}), max({column[2:]})" for column in RANGES.values())
-        bounds = db.execute(f"SELECT {picked} FROM episodes").fetchone()
+        picked = ", ".join(f"min({FIELDS[name]}), max({FIELDS[name]})" for name in RANGES)
+        bounds = db.execute(f"SELECT {picked} FROM episodes e").fetchone()
         for at, name in enumerate(RANGES):
             low, high = bounds[2 * at], bounds[2 * at + 1]
             if low is not None:

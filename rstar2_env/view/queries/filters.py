@@ -16,50 +16,42 @@ from urllib.parse import parse_qsl
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index.facts import ERROR_BITS, STATUSES, bits_of
 
-RANGES: Mapping[str, str] = {
+FIELDS: Mapping[str, str] = {
+    "split": "e.split",
     "step": "e.step",
-    "reward": "e.reward",
+    "group": "e.grp",
+    "member": "e.member",
+    "round": "e.round",
+    "kept": "e.kept",
+    "reason": "e.reason",
     "advantage": "e.advantage",
+    "reward": "e.reward",
+    "correct": "e.correct",
+    "end": "e.end",
     "turns": "e.turns",
     "policy_tokens": "e.tokens",
     "calls": "e.calls",
     "errors": "e.errors",
-    "seconds": "e.seconds",
-    "version": "e.version",
-}
-"""Columns with filters ``min_X`` and ``max_X``."""
-SORTS: Mapping[str, str] = {
-    **RANGES,
-    "group": "e.grp",
-    "member": "e.member",
-    "round": "e.round",
-    "correct": "e.correct",
-    "kept": "e.kept",
-    "end": "e.end",
-    "reason": "e.reason",
-    "source": "e.source",
-    "answer": "e.answer",
     "statuses": "e.statuses",
     "injected": "e.injected",
     "problem_id": "p.name",
-    "problem": "p.name",
     "task": "p.task",
-    "problem_source": "p.source",
-    "difficulty": "p.difficulty",
-    "question": "p.question",
-    "split": "e.split",
-}
-_TEXTS: Mapping[str, str] = {
-    "end": "e.end",
-    "reason": "e.reason",
     "source": "e.source",
-    "task": "p.task",
     "problem_source": "p.source",
     "difficulty": "p.difficulty",
-    "split": "e.split",
+    "seconds": "e.seconds",
+    "answer": "e.answer",
+    "question": "p.question",
+    "version": "e.version",
 }
-_NUMBERS: Mapping[str, str] = {"group": "e.grp", "member": "e.member", "round": "e.round", "turns": "e.turns"}
-_FLAGS: Mapping[str, str] = {"kept": "e.kept", "correct": "e.correct"}
+"""The fields of an episode's row, each with its column in the tables ``e`` (episodes) and ``p`` (problems)."""
+SORTS: Mapping[str, str] = {**FIELDS, "problem": "p.name"}
+"""Fields that the table of episodes can be sorted by, with their columns."""
+RANGES = ("step", "reward", "advantage", "turns", "policy_tokens", "calls", "errors", "seconds", "version")
+"""Fields with filters ``min_X`` and ``max_X``."""
+_TEXTS = ("end", "reason", "source", "task", "problem_source", "difficulty", "split")
+_NUMBERS = ("group", "member", "round", "turns")
+_FLAGS = ("kept", "correct")
 _YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
 WORD = re.compile(r'"([^"]*)"?|(\S+)')
 """One term of a search: a phrase in quotes, or a word."""
@@ -99,12 +91,12 @@ def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
             continue
         if name in _TEXTS:
             choices = text.split(",")
-            add(f"{_TEXTS[name]} IN ({','.join('?' * len(choices))})", *choices)
+            add(f"{FIELDS[name]} IN ({','.join('?' * len(choices))})", *choices)
         elif name in _NUMBERS:
             numbers = [_whole(name, part) for part in text.split(",")]
-            add(f"{_NUMBERS[name]} IN ({','.join('?' * len(numbers))})", *numbers)
+            add(f"{FIELDS[name]} IN ({','.join('?' * len(numbers))})", *numbers)
         elif name in _FLAGS:
-            add(f"{_FLAGS[name]} = ?", flag(name, text))
+            add(f"{FIELDS[name]} = ?", flag(name, text))
         elif name == "step":
             low, high = _steps(text)
             add("e.step BETWEEN ? AND ?", low, high)
@@ -123,7 +115,7 @@ def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
             else:
                 add("(e.injected_bits & ?) != 0", _statuses(text))
         elif name[:4] in ("min_", "max_") and name[4:] in RANGES:
-            add(f"{RANGES[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
+            add(f"{FIELDS[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
     return EpisodeFilter(" AND ".join(parts) or "1", tuple(values), params.get("q", "").strip())
 
 
@@ -225,10 +217,9 @@ def flag(name: str, text: str) -> int:
 
 def _steps(text: str) -> tuple[int, int]:
     low, dash, high = text.partition("-")
-    most = 2**62
     if not dash:
-        return _whole("step", low), _whole("step", low)
-    return _whole("step", low) if low else 0, _whole("step", high) if high else most
+        high = low
+    return _whole("step", low) if low or not dash else 0, _whole("step", high) if high or not dash else 2**62
 
 
 def _statuses(text: str) -> int:

@@ -7,7 +7,6 @@ kept, ``c`` correct and dropped, ``W`` wrong and kept, ``w`` wrong and dropped, 
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,9 +17,8 @@ from rstar2_env.view.index.facts import parse_line
 from rstar2_env.view.index.line_batches import LinePosition
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import figure_sql
-from rstar2_env.view.queries.filters import flag, read_filter, read_sort
-from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
+from rstar2_env.view.queries.filters import FIELDS, flag, read_filter, read_sort
+from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
 
 _GROUP = "e.split, e.step, e.round, e.grp"
 _FIGURES: Mapping[str, str] = {
@@ -33,12 +31,8 @@ _FIGURES: Mapping[str, str] = {
     "kept_tool_error_share": figure_sql("tool_error_share", "kept"),
 }
 _SORTS: Mapping[str, str] = {
-    "step": "e.step",
-    "group": "e.grp",
-    "round": "e.round",
-    "rounds": "e.round",
-    "problem_id": "p.name",
-    "task": "p.task",
+    **{name: FIELDS[name] for name in ("step", "group", "round", "problem_id", "task")},
+    "rounds": FIELDS["round"],
     "played": "count(*)",
     "kept": "sum(e.kept)",
     **_FIGURES,
@@ -71,10 +65,7 @@ def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
         f"SELECT min(e.id) FROM {tables} WHERE {wanted.where} GROUP BY {_GROUP} HAVING {having} ORDER BY {order}"
     )
     with index.reading() as db:
-        found: array[int] = CACHE.find(
-            (index.file, version_of(db), statement, wanted.values),
-            lambda: array("q", (row[0] for row in db.execute(statement, wanted.values))),
-        )
+        found = cached_ids(index, db, statement, wanted.values)
         rows = [_row(db, number) for number in found[offset : offset + limit]]
     return {"total": len(found), "rows": rows}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +11,7 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import figure_sql
 from rstar2_env.view.queries.filters import read_filter, read_sort
-from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, common_prefixes, rows_of, short_question, version_of
+from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
 
 TREND = 24
 """Maximum number of steps in the trend of a problem: the last steps."""
@@ -57,10 +55,7 @@ def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
     having = " AND ".join(bounds) or "1"
     statement = f"SELECT p.id FROM {FROM} WHERE {wanted.where} GROUP BY e.problem HAVING {having} ORDER BY {order}"
     with index.reading() as db:
-        found: array[int] = CACHE.find(
-            (index.file, version_of(db), statement, tuple(values)),
-            lambda: array("q", (row[0] for row in db.execute(statement, values))),
-        )
+        found = cached_ids(index, db, statement, values)
         rows = [problem_row(db, number, params.get("split", "")) for number in found[offset : offset + limit]]
     return {"total": len(found), "rows": rows}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, TypeVar
+
+ResultT = TypeVar("ResultT")
 
 
 class ResultCache:
@@ -20,7 +22,7 @@ class ResultCache:
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def find(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
         """Return a cached result, or compute and cache it.
 
         Args:
@@ -30,7 +32,8 @@ class ResultCache:
         with self._lock:
             if key in self._results:
                 self._results.move_to_end(key)
-                return self._results[key]
+                found: ResultT = self._results[key]
+                return found
         made = make()
         with self._lock:
             self._results[key] = made

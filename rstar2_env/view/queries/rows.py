@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.schema import version_of
+from rstar2_env.view.queries.filters import FIELDS
 from rstar2_env.view.queries.result_cache import CACHE
 
 QUESTION = 120
@@ -16,14 +21,17 @@ QUESTION = 120
 PLACE = "e.split, e.step, e.round, e.grp, e.member, e.file, e.line"
 """Default sort order of episodes."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
-_COLUMNS = (
-    "e.id, e.split, e.step, e.line, f.rank, e.grp, e.member, e.round, e.kept, e.reason, e.advantage, e.reward,"
-    " e.correct, e.end, e.turns, e.tokens, e.calls, e.errors, e.statuses, e.injected, p.name, p.task, e.source,"
-    " p.source, p.difficulty, e.seconds, e.answer, p.question, e.version"
-)
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
 
 EpisodeRow = dict[str, Any]
+
+
+def cached_ids(index: RunIndex, db: sqlite3.Connection, statement: str, values: Sequence[Any]) -> array[int]:
+    """Return the ids that a query selects, in its order; cached until the index changes."""
+    return CACHE.find(
+        (index.file, version_of(db), statement, tuple(values)),
+        lambda: array("q", (number for (number,) in db.execute(statement, values))),
+    )
 
 
 def key_of(split: str, step: int, line: int, rank: int) -> str:
@@ -52,16 +60,18 @@ def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
     for begin in range(0, len(ids), 500):
         part = ids[begin : begin + 500]
         marks = ",".join("?" * len(part))
-        for values in db.execute(f"SELECT {_COLUMNS} FROM {FROM} WHERE e.id IN ({marks})", part):
-            found[values[0]] = _row(values, heads)
+        for id_, line, rank, *values in db.execute(
+            f"SELECT e.id, e.line, f.rank, {', '.join(FIELDS.values())} FROM {FROM} WHERE e.id IN ({marks})", part
+        ):
+            row = dict(zip(FIELDS, values, strict=True))
+            found[id_] = _row(key_of(row["split"], row["step"], line, rank), row, heads)
     return [found[id_] for id_ in ids if id_ in found]
 
 
 def common_prefixes(db: sqlite3.Connection) -> Mapping[str, int]:
     """Return the length of the common prefix of the questions of each task, such as shared instructions."""
     file = db.execute("PRAGMA database_list").fetchone()[2]
-    found: Mapping[str, int] = CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
-    return found
+    return CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
 
 
 def _heads(db: sqlite3.Connection) -> dict[str, int]:
@@ -82,59 +92,31 @@ def short_question(question: str, task: str, heads: Mapping[str, int], longest: 
     return question[heads.get(task, 0) :][:longest]
 
 
-def version_of(db: sqlite3.Connection) -> int:
-    """Return the version of the content of an index."""
-    found = db.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
-    return int(found[0]) if found else 0
-
-
-def _row(values: Sequence[Any], heads: Mapping[str, int]) -> EpisodeRow:
-    (_, split, step, line, rank, group, member, round_, kept, reason, advantage, reward, correct, end) = values[:14]
-    turns, tokens, calls, errors, statuses, injected, problem, task, source = values[14:23]
-    problem_source, difficulty, seconds, answer, question, version = values[23:]
+def _row(key: str, row: EpisodeRow, heads: Mapping[str, int]) -> EpisodeRow:
+    """Convert the values of ``FIELDS`` in the index to the row of an episode."""
     return {
-        "key": key_of(split, step, line, rank),
-        "split": split,
-        "step": step,
-        "group": group,
-        "member": member,
-        "round": round_,
-        "kept": None if kept is None else bool(kept),
-        "reason": reason,
-        "advantage": advantage,
-        "reward": reward,
-        "correct": bool(correct),
-        "end": end,
-        "turns": turns,
-        "policy_tokens": tokens,
-        "calls": calls,
-        "errors": errors,
-        "statuses": parse_counts(statuses),
-        "injected": parse_counts(injected),
-        "problem_id": problem,
-        "task": task,
-        "source": source,
-        "problem_source": problem_source,
-        "difficulty": difficulty,
-        "seconds": seconds,
-        "answer": answer,
-        "question": short_question(question, task, heads),
-        "version": version,
+        "key": key,
+        **row,
+        "kept": None if row["kept"] is None else bool(row["kept"]),
+        "correct": bool(row["correct"]),
+        "statuses": parse_counts(row["statuses"]),
+        "injected": parse_counts(row["injected"]),
+        "question": short_question(row["question"], row["task"], heads),
     }
 
 
 def parse_counts(text: str | None) -> dict[str, int]:
     """Parse counts by name from the index."""
-    found: dict[str, int] = json.loads(text) if text else {}
+    found: dict[str, int] = json.loads(text or "{}")
     return found
 
 
 def sum_counts(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Sum counts by name, each with a factor; the most frequent name comes first."""
-    total: dict[str, int] = {}
+    """Sum counts by name, each multiplied by a factor; the most frequent name comes first."""
+    total: Counter[str] = Counter()
     for by_name, times in counts:
         for name, count in by_name.items():
-            total[name] = total.get(name, 0) + count * times
+            total[name] += count * times
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -9,7 +9,8 @@ import pytest
 from cli_runner import run
 from typer.main import get_command
 
-from rstar2_env.cli import _COMMANDS, build
+from rstar2_env.cli import COMMANDS as SUBCOMMANDS
+from rstar2_env.cli import build
 
 APPS = ("problems", "sandbox")
 
@@ -17,7 +18,7 @@ APPS = ("problems", "sandbox")
 def commands() -> dict[str, Any]:
     """Every command by the words that call it."""
     found: dict[str, Any] = {}
-    for name in _COMMANDS:
+    for name in SUBCOMMANDS:
         command = get_command(build([name])).commands[name]
         inner = getattr(command, "commands", None)
         found |= {name: command} if inner is None else {f"{name} {each}": inner[each] for each in inner}
