@@ -87,7 +87,7 @@ def view_command(
             _print(roots, episodes, query, episode, pager=pager)
     elif export is not None:
         from rstar2_env.cli._progress import progress
-        from rstar2_env.view.export import write_export
+        from rstar2_env.view.export.write import write_export
 
         most = 200 if episodes is None else episodes
         with progress(_READING) as report:
@@ -99,7 +99,7 @@ def view_command(
 
 def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[str], browser: bool) -> None:
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.view.export.write import no_runs
+    from rstar2_env.view.library import no_runs
     from rstar2_env.view.server import ViewOptions, ViewServer
 
     options = ViewOptions.create(host, port, token=token, names=tuple(names))

@@ -6,16 +6,20 @@ Each response is a JSON-compatible mapping. ``KeyError`` means that the requeste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.version import __version__
 from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.library import ViewedRun
+from rstar2_env.view.library import Library, ViewedRun, no_runs
 from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
 from rstar2_env.view.queries.figures import cached_figures
+from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
 from rstar2_env.view.queries.stages import stages_of
@@ -23,6 +27,8 @@ from rstar2_env.view.queries.stages import stages_of
 _CACHE_SIZE = 64
 """Number of responses to cache until their run changes."""
 _MOST_EVENTS = 2000
+_READ_S = 3600.0
+"""Time limit for reading all runs, in seconds."""
 
 Params = Mapping[str, str]
 JsonObject = dict[str, Any]
@@ -191,20 +197,32 @@ class Answers:
         return self._library.run(name), self._follower.followed(name), self._library.index(name)
 
 
+@contextmanager
+def read_runs(
+    roots: Iterable[str | os.PathLike[str]],
+    cache: Path | None = None,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Iterator[Answers]:
+    """Read all runs below some paths completely, and provide the queries over them.
+
+    Args:
+        roots: Run folders, folders that contain runs, and single files of evaluations.
+        cache: Folder of indexes [default: in the user's cache folder].
+        on_progress: Progress callback, as for ``Follower.read_all``.
+
+    Raises:
+        ConfigurationError: A path is not a run, or there are no runs.
+    """
+    with closing(Library(roots, cache)) as library:
+        if not library.runs:
+            raise ConfigurationError(no_runs(library.roots))
+        follower = Follower(library)
+        follower.read_all(_READ_S, on_progress)
+        yield Answers(follower)
+
+
 def _run_parameter(params: Params, name: str) -> str:
     run = params.get(name)
     if not run:
         raise ConfigurationError("Name the two runs: a=RUN&b=RUN.")
     return run
-
-
-def split_of(params: Params, default: str) -> str:
-    """Return the split that a query selects.
-
-    Raises:
-        ConfigurationError: The split is not ``train`` or ``eval``.
-    """
-    split = params.get("split") or default
-    if split not in ("train", "eval"):
-        raise ConfigurationError(f"split must be train or eval, not {split[:40]!r}.")
-    return split

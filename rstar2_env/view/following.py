@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.view.index import RunIndex
 from rstar2_env.view.library import Library
 from rstar2_env.view.queries import figures
 from rstar2_env.view.queries.run_facts import RunFacts
@@ -158,9 +159,9 @@ class Follower:
             with self._lock:
                 due = [name for name, run in self._runs.items() if run._due <= now]
                 due.sort(key=lambda name: -self._runs[name]._requested)
-            for name in due[:1] or ():
-                self._update(name, SLICE_S)
-            if not due:
+            if due:
+                self._update(due[0], SLICE_S)
+            else:
                 with self._lock:
                     rest = min((run._due for run in self._runs.values()), default=now + _NEAR_S) - now
                 self._wake.wait(max(min(rest, _NEAR_S), 0.02))
@@ -198,8 +199,7 @@ class Follower:
             state = (index.version, run.facts.signature(), complete)
             if state != run._state:
                 filled = complete and index.fills and not run.complete
-                counts = dict(index.query("SELECT split, count(*) FROM episodes GROUP BY split"))
-                self._publish(run, index.progress(), counts, complete, index.notes() + run.facts.notes())
+                self._publish(run, index, complete)
                 if filled:
                     figures.warm_cache(index)
                 run._state, run._changed = state, begun
@@ -217,20 +217,16 @@ class Follower:
             run._due = now
         return complete
 
-    def _publish(
-        self,
-        run: FollowedRun,
-        progress: tuple[int, int, int, int],
-        episodes: dict[str, int],
-        complete: bool,
-        notes: list[str],
-    ) -> None:
+    def _publish(self, run: FollowedRun, index: RunIndex, complete: bool) -> None:
+        read, size, searchable, known = index.progress()
+        counts = dict(index.query("SELECT split, count(*) FROM episodes GROUP BY split"))
+        notes = index.notes() + run.facts.notes()
         now = time.monotonic()
         with self._lock:
             # An index changes constantly while it is being filled: limit how often clients are notified.
             if complete or now - run._published > _PUBLISH_S:
                 self._change += 1
                 run.change, run._published = self._change, now
-            run.read, run.searchable, run.complete = progress[:2], progress[2:], complete
-            run.episodes = {"train": 0, "eval": 0, **episodes}
+            run.read, run.searchable, run.complete = (read, size), (searchable, known), complete
+            run.episodes = {"train": 0, "eval": 0, **counts}
             run.notes = notes

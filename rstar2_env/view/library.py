@@ -132,6 +132,15 @@ class Library:
         return name
 
 
+def no_runs(roots: Iterable[Path]) -> str:
+    """Return the error message for paths without runs."""
+    where = ", ".join(map(str, roots))
+    return (
+        f"There are no runs in {where}: no folder there contains a run.json of rstar2-env. Name the --out folder of "
+        "`rstar2 train`, `sft` or `eval`."
+    )
+
+
 def check_root(root: Path) -> None:
     """Reject a path that cannot contain a run.
 

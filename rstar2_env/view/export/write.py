@@ -7,17 +7,12 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.answers import Answers
+from rstar2_env.view.answers import read_runs
 from rstar2_env.view.built_page import FOLDER
 from rstar2_env.view.export.packed import pack
 from rstar2_env.view.export.page import empty_page, page_of
-from rstar2_env.view.following import Follower
-from rstar2_env.view.library import Library
-
-_READ_S = 3600.0
 
 
 def write_export(
@@ -55,7 +50,8 @@ def write_export(
         partial = out.with_name(f".{out.name}.part")
         partial.touch()
     try:
-        data = _read(roots, cache, on_progress, episodes, params or {})
+        with read_runs(roots, cache, on_progress) as answers:
+            data = pack(answers, episodes=episodes, params=params)
         page = page_of(data, empty)
         with _reported_write_errors(out):
             partial.write_text(page, "utf-8")
@@ -64,24 +60,6 @@ def write_export(
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
     return str(data["note"])
-
-
-def _read(
-    roots: Iterable[str | os.PathLike[str]],
-    cache: Path | None,
-    on_progress: Callable[[int, int], object],
-    episodes: int,
-    params: Mapping[str, str],
-) -> dict[str, Any]:
-    library = Library(roots, cache)
-    try:
-        if not library.runs:
-            raise ConfigurationError(no_runs(library.roots))
-        follower = Follower(library)
-        follower.read_all(_READ_S, on_progress)
-        return pack(Answers(follower), episodes=episodes, params=params)
-    finally:
-        library.close()
 
 
 @contextlib.contextmanager
@@ -94,12 +72,3 @@ def _reported_write_errors(out: Path) -> Iterator[None]:
             f"{out} cannot be written: {error.strerror or error}. Choose a file in an existing, writable folder, on a "
             "disk with free space."
         ) from error
-
-
-def no_runs(roots: Iterable[Path]) -> str:
-    """Return the error message for paths without runs."""
-    where = ", ".join(map(str, roots))
-    return (
-        f"There are no runs in {where}: no folder there contains a run.json of rstar2-env. Name the --out folder of "
-        "`rstar2 train`, `sft` or `eval`."
-    )

@@ -7,8 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
@@ -25,47 +24,38 @@ QUESTION = 2000
 """Number of characters of a question to store."""
 ANSWER = 200
 
-COLUMNS = (
-    "split",
-    "step",
-    "round",
-    "grp",
-    "member",
-    "kept",
-    "correct",
-    "available",
-    "reward",
-    "advantage",
-    "turns",
-    "tokens",
-    "calls",
-    "errors",
-    "status_bits",
-    "injected_bits",
-    "seconds",
-    "version",
-    "tags",
-    "end",
-    "reason",
-    "source",
-    "statuses",
-    "injected",
-    "answer",
-)
-"""Columns of the table ``episodes`` that come from a line, in the order of ``Facts.values``."""
+Problem = tuple[str, str, str, str, str, str | None]
+"""A problem of an episode: name, task, source, difficulty, question, and gold answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The indexed values of an episode.
+class EpisodeFacts(NamedTuple):
+    """The indexed values of an episode: the columns of the table ``episodes`` that come from its line."""
 
-    Attributes:
-        values: Values in the order of ``COLUMNS``.
-        problem: Name, task, source, difficulty, question and gold answer of the problem.
-    """
-
-    values: tuple[Any, ...]
-    problem: tuple[str, str, str, str, str, str | None]
+    split: str
+    step: int
+    round: int
+    grp: int
+    member: int
+    kept: int | None
+    correct: int
+    available: int
+    reward: float | None
+    advantage: float | None
+    turns: int
+    tokens: int
+    calls: int
+    errors: int
+    status_bits: int
+    injected_bits: int
+    seconds: float | None
+    version: int
+    tags: int
+    end: str
+    reason: str
+    source: str
+    statuses: str
+    injected: str
+    answer: str | None
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -83,7 +73,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
     return record
 
 
-def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Facts:
+def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> EpisodeFacts:
     """Return the indexed values of an episode.
 
     Args:
@@ -103,34 +93,33 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Fac
         group = record.get("index", line)
     end = _text(record.get("end"))
     answer = record.get("answer")
-    values = (
-        split,
-        step,
-        as_int(record.get("round")),
-        as_int(group),
-        as_int(member),
-        None if "kept" not in record else int(bool(record["kept"])),
-        int(bool(record.get("correct"))),
-        int(end not in _VOID),
-        as_float(record.get("reward")),
-        as_float(record.get("advantage")),
-        as_int(record.get("turns")),
-        as_int(record.get("policy_tokens")),
-        counted,
-        errors,
-        status_bits,
-        injected_bits,
-        as_float(record.get("seconds")),
-        as_int(record.get("policy_version")),
-        as_int(record.get("answer_tags")),
-        end,
-        _text(record.get("reason")),
-        _text(record.get("source")) or "policy",
-        statuses,
-        injected,
-        None if answer is None else _text(answer)[:ANSWER],
+    return EpisodeFacts(
+        split=split,
+        step=step,
+        round=as_int(record.get("round")),
+        grp=as_int(group),
+        member=as_int(member),
+        kept=None if "kept" not in record else int(bool(record["kept"])),
+        correct=int(bool(record.get("correct"))),
+        available=int(end not in _VOID),
+        reward=as_float(record.get("reward")),
+        advantage=as_float(record.get("advantage")),
+        turns=as_int(record.get("turns")),
+        tokens=as_int(record.get("policy_tokens")),
+        calls=counted,
+        errors=errors,
+        status_bits=status_bits,
+        injected_bits=injected_bits,
+        seconds=as_float(record.get("seconds")),
+        version=as_int(record.get("policy_version")),
+        tags=as_int(record.get("answer_tags")),
+        end=end,
+        reason=_text(record.get("reason")),
+        source=_text(record.get("source")) or "policy",
+        statuses=statuses,
+        injected=injected,
+        answer=None if answer is None else _text(answer)[:ANSWER],
     )
-    return Facts(values, _problem(record))
 
 
 def check_episode(record: Mapping[str, Any]) -> None:
@@ -174,7 +163,8 @@ def _messages(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [message for message in list_field(record, "messages") if isinstance(message, dict)]
 
 
-def _problem(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str | None]:
+def problem_of(record: Mapping[str, Any]) -> Problem:
+    """Return the problem of an episode; a problem without an id is named by a digest of its question."""
     question = clean(question_of(record)[:QUESTION])
     name = _text(record.get("problem_id"))
     if not name:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import COLUMNS, as_int, facts_of, parse_line, searchable_text
+from rstar2_env.view.index.facts import EpisodeFacts, Problem, as_int, facts_of, parse_line, problem_of, searchable_text
 from rstar2_env.view.index.line_batches import MOST_LINE, LineBatch, read_batches
 from rstar2_env.view.index.line_files import LineFile, fingerprints_of
 from rstar2_env.view.index.schema import has_words
@@ -24,8 +24,8 @@ MOST_NOTES = 20
 """Maximum number of notes per file."""
 _COMMIT_S = 0.25
 _INSERT = (
-    f"INSERT INTO episodes (file, line, start, at, length, problem, {', '.join(COLUMNS)}) "
-    f"VALUES ({', '.join('?' * (6 + len(COLUMNS)))})"
+    f"INSERT INTO episodes (file, line, start, at, length, problem, {', '.join(EpisodeFacts._fields)}) "
+    f"VALUES ({', '.join('?' * (6 + len(EpisodeFacts._fields)))})"
 )
 _TOKENS = re.compile(rb'\{"step": (\d{1,18}), "group": (\d{1,18}), "member": (\d{1,18})[,}]')
 
@@ -204,12 +204,13 @@ class Filler:
                 if source.what == "tokens":
                     rows.append((number, line, place.start, place.at, place.length, *_episode_of_tokens(data)))
                     continue
-                facts = facts_of(parse_line(data), source.split, source.step, line)
+                record = parse_line(data)
+                facts = facts_of(record, source.split, source.step, line)
             except (RecordFormatError, OverflowError) as error:
                 self._note(number, line, str(error))
                 continue
             position = (number, line, place.start, place.at, place.length)
-            rows.append((*position, self._problem_id(facts.problem), *facts.values))
+            rows.append((*position, self._problem_id(problem_of(record)), *facts))
         if source.what == "tokens":
             self._db.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         else:
@@ -220,7 +221,7 @@ class Filler:
         if count < MOST_NOTES:
             self._db.execute("INSERT INTO notes VALUES (?, ?, ?)", (number, line + 1, text))
 
-    def _problem_id(self, problem: tuple[str, str, str, str, str, str | None]) -> int:
+    def _problem_id(self, problem: Problem) -> int:
         name = problem[0]
         known = self._problems.get(name)
         if known is not None and known[1:] == problem:

@@ -60,10 +60,20 @@ def line_files_of(run: Path) -> list[LineFile]:
 
 def _source(path: Path, name: str, what: str, split: str, step: int, rank: int) -> LineFile | None:
     try:
-        stat = path.stat()
+        inode, size, mtime = file_state(path)
     except OSError:
         return None  # deleted in the meantime
-    return LineFile(path, name, what, split, step, rank, stat.st_ino & _INTEGER, stat.st_size, stat.st_mtime_ns)
+    return LineFile(path, name, what, split, step, rank, inode & _INTEGER, size, mtime)
+
+
+def file_state(path: Path) -> tuple[int, int, int]:
+    """Return inode, size in bytes and time of the last modification in ns of a file.
+
+    Raises:
+        OSError: The file does not exist or cannot be read.
+    """
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def fingerprints_of(path: Path, offset: int) -> tuple[bytes, bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.view.index.facts import parse_line
 from rstar2_env.view.index.line_batches import read_batches
-from rstar2_env.view.index.line_files import fingerprints_of
+from rstar2_env.view.index.line_files import file_state, fingerprints_of
 
 MOST_RECORDS = 200_000
 
@@ -42,14 +42,13 @@ class GrowingRecords:
         """Return all current records of the file."""
         with self._lock:
             try:
-                stat = self._path.stat()
-                state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                state = file_state(self._path)
                 if state != self._state:
-                    if self._state is not None and not self._is_same(stat.st_ino, stat.st_size):
+                    if self._state is not None and not self._is_same(*state[:2]):
                         self._forget()
                     self._read_new()
                     self._state = state
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 if self._records or self._state is not None:
                     self._forget()
             except OSError as error:

@@ -20,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.view.index.facts import parse_line
 from rstar2_env.view.index.filling import Filler
 from rstar2_env.view.index.line_batches import LinePosition, line_at
 from rstar2_env.view.index.line_files import line_files_of
@@ -168,18 +169,24 @@ class RunIndex:
                 self._reader.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         return made
 
-    def line(self, file: str, place: LinePosition) -> bytes:
-        """Read a line from one of the run's files.
+    def record(self, file: str, start: int, at: int, length: int) -> dict[str, Any]:
+        """Read a record from one of the run's files.
 
         Args:
             file: Name of the file in the index.
-            place: Position of the line.
+            start: ``LinePosition.start`` of its line.
+            at: ``LinePosition.at``.
+            length: ``LinePosition.length``.
 
         Raises:
             OSError: The file cannot be read.
-            EOFError: The file has changed.
+            EOFError: The file has changed since it was indexed; retry.
         """
-        return line_at(self.run if self.run.is_file() else self.run / file, place)
+        path = self.run if self.run.is_file() else self.run / file
+        try:
+            return parse_line(line_at(path, LinePosition(start, at, length)))
+        except RecordFormatError as error:
+            raise EOFError(f"{file} has changed: {error}") from error
 
     def progress(self) -> tuple[int, int, int, int]:
         """Return the bytes of episodes that were read, all bytes, the episodes in the full-text index, all episodes."""

@@ -13,8 +13,9 @@ import re
 import sqlite3
 import time
 from pathlib import Path
+from typing import get_args, get_type_hints
 
-from rstar2_env.view.index.facts import COLUMNS
+from rstar2_env.view.index.facts import EpisodeFacts
 from rstar2_env.view.index.locking import claim, lock_file
 
 VERSION = 2
@@ -27,17 +28,11 @@ _NAME = re.compile(r"[A-Za-z0-9-]{0,40}-[0-9a-f]{16}\.sqlite")
 """File names of indexes, as made by ``index_file``."""
 _SQLITE_SUFFIXES = ("-wal", "-shm")
 """Suffixes of the files that SQLite keeps next to an index."""
-_INTEGERS = frozenset(COLUMNS) - {
-    *("split", "end", "reason", "source", "statuses", "injected", "answer"),
-    *("reward", "advantage", "seconds"),
-}
-_REALS = frozenset({"reward", "advantage", "seconds"})
-
-
-def _column(name: str) -> str:
-    return f"{name} {'INTEGER' if name in _INTEGERS else 'REAL' if name in _REALS else 'TEXT'}"
-
-
+_TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
+_COLUMNS = ", ".join(
+    f"{name} {next(_TYPES[kind] for kind in (hint, *get_args(hint)) if kind in _TYPES)}"
+    for name, hint in get_type_hints(EpisodeFacts).items()
+)
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS files (
@@ -51,7 +46,7 @@ CREATE TABLE IF NOT EXISTS problems (
     gold TEXT);
 CREATE TABLE IF NOT EXISTS episodes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER, line INTEGER, start INTEGER, at INTEGER, length INTEGER,
-    problem INTEGER, {", ".join(map(_column, COLUMNS))});
+    problem INTEGER, {_COLUMNS});
 CREATE INDEX IF NOT EXISTS by_place ON episodes (split, step, round, grp, member, file, line);
 CREATE INDEX IF NOT EXISTS by_file ON episodes (file, start, at);
 CREATE INDEX IF NOT EXISTS by_problem ON episodes (problem, split, step);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +12,11 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.facts import as_float
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step
+from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import common_prefixes, key_of, short_question
 
@@ -41,7 +42,8 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
         ConfigurationError: A value is invalid.
     """
     offset, limit = page_of(params)
-    split = _split(a, b, params.get("split", ""))
+    evaluated = any(index.query("SELECT 1 FROM episodes WHERE split = 'eval' LIMIT 1") for index in (a, b))
+    split = split_of(params, "eval" if evaluated else "train")
     steps = [_step(index, split, params, name) for index, name in ((a, "a"), (b, "b"))]
     sides = [_side(index, split, step) for index, step in zip((a, b), steps, strict=True)]
     change = params.get("change") or params.get("only") or ""
@@ -59,15 +61,6 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
         for name, index, step in zip("ab", (a, b), steps, strict=True):
             row[name] = row[name] | _keys(index, split, step, row["problem_id"])
     return {"total": len(picked), "split": split, "steps": steps, "figures": figures, "rows": page}
-
-
-def _split(a: RunIndex, b: RunIndex, text: str) -> str:
-    if text in ("train", "eval"):
-        return text
-    if text:
-        raise ConfigurationError(f"split must be train or eval, not {text[:40]!r}.")
-    evaluated = any(index.query("SELECT 1 FROM episodes WHERE split = 'eval' LIMIT 1") for index in (a, b))
-    return "eval" if evaluated else "train"
 
 
 def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> int | None:
@@ -133,9 +126,9 @@ def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tupl
         "problems": len(both),
         "a": _mean(a),
         "b": _mean(b),
-        "difference": _finite(interval.value),
-        "low": _finite(interval.low),
-        "high": _finite(interval.high),
+        "difference": as_float(interval.value),
+        "low": as_float(interval.low),
+        "high": as_float(interval.high),
         "p": p,
         "gained": changes.count("gained"),
         "lost": changes.count("lost"),
@@ -147,10 +140,6 @@ def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tupl
 
 def _mean(values: Any) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:

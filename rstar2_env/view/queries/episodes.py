@@ -10,10 +10,9 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parse_line, question_of
-from rstar2_env.view.index.line_batches import LinePosition
+from rstar2_env.view.index.facts import question_of
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
@@ -107,16 +106,13 @@ def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
     with index.reading() as db:
         number = id_of(db, key)
         row = rows_of(db, [number])[0]
-        file, start, at, length, gold = db.execute(
-            f"SELECT f.name, e.start, e.at, e.length, p.gold FROM {FROM} WHERE e.id = ?", (number,)
+        gold, *place = db.execute(
+            f"SELECT p.gold, f.name, e.start, e.at, e.length FROM {FROM} WHERE e.id = ?", (number,)
         ).fetchone()
         mates = _mates(db, row)
         around = {"previous": _neighbour(db, number, after=False), "next": _neighbour(db, number, after=True)}
         has_tokens = tokens_place(db, row) is not None
-    try:
-        record = parse_line(index.line(file, LinePosition(start, at, length)))
-    except RecordFormatError as error:
-        raise EOFError(f"{file} has changed: {error}") from error
+    record = index.record(*place)
     return {
         **record,
         "key": key,

@@ -81,12 +81,8 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
         steps = sorted(sizes)
         answer: dict[str, Any] = {"steps": steps, "episodes": [sizes[step] for step in steps]}
         place = {step: at for at, step in enumerate(steps)}
-        for name, column in (
-            ("statuses", "statuses"),
-            ("injected", "injected"),
-            ("ends", "end"),
-            ("reasons", "reason"),
-        ):
+        names = {"statuses": "statuses", "injected": "injected", "ends": "end", "reasons": "reason"}
+        for name, column in names.items():
             series: dict[str, list[int]] = {}
             for step, text, times in db.execute(
                 f"SELECT step, {column}, count(*) FROM episodes WHERE split = ? AND {column} != ''"

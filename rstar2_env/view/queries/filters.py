@@ -115,7 +115,7 @@ def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
             else:
                 add("(e.injected_bits & ?) != 0", _statuses(text))
         elif name[:4] in ("min_", "max_") and name[4:] in RANGES:
-            add(f"{FIELDS[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
+            add(f"{FIELDS[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", number_of(name, text))
     return EpisodeFilter(" AND ".join(parts) or "1", tuple(values), params.get("q", "").strip())
 
 
@@ -192,7 +192,12 @@ def _whole(name: str, text: str) -> int:
     return found
 
 
-def _number(name: str, text: str) -> float:
+def number_of(name: str, text: str) -> float:
+    """Parse a number of a query.
+
+    Raises:
+        ConfigurationError: The value is not a number.
+    """
     try:
         found = float(text)
     except ValueError:
@@ -213,6 +218,18 @@ def flag(name: str, text: str) -> int:
     if text.lower() in _NO:
         return 0
     raise ConfigurationError(f"{name} must be 1 or 0, not {text[:40]!r}.")
+
+
+def split_of(params: Mapping[str, str], default: str) -> str:
+    """Return the split that a query selects.
+
+    Raises:
+        ConfigurationError: The split is not ``train`` or ``eval``.
+    """
+    split = params.get("split") or default
+    if split not in ("train", "eval"):
+        raise ConfigurationError(f"split must be train or eval, not {split[:40]!r}.")
+    return split
 
 
 def _steps(text: str) -> tuple[int, int]:

@@ -6,15 +6,13 @@ kept, ``c`` correct and dropped, ``W`` wrong and kept, ``w`` wrong and dropped, 
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parse_line
-from rstar2_env.view.index.line_batches import LinePosition
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import figure_sql
 from rstar2_env.view.queries.filters import FIELDS, flag, read_filter, read_sort
@@ -41,6 +39,7 @@ _SORTS: Mapping[str, str] = {
 _FILTERS = ("split", "step", "problem", "problem_q", "round", "group", "task")
 _MOST_EPISODES = 4096
 _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
+"""Fields of an episode that are stored only in its line, not in the index."""
 
 
 def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
@@ -98,21 +97,17 @@ def find_group(index: RunIndex, step: int, group: int, params: Mapping[str, str]
             raise KeyError(f"group {step}/{group}")
         found = _row(db, number[0])
         place = _place_of(db, number[0])
-        numbers = [
-            row[0]
-            for row in db.execute(
-                f"SELECT e.id FROM episodes e WHERE ({_GROUP}) = (?, ?, ?, ?) ORDER BY {PLACE} LIMIT {_MOST_EPISODES}",
-                place,
-            )
-        ]
-        rows = rows_of(db, numbers)
         lines = db.execute(
-            f"SELECT e.id, f.name, e.start, e.at, e.length FROM {FROM} WHERE ({_GROUP}) = (?, ?, ?, ?)", place
+            f"SELECT e.id, f.name, e.start, e.at, e.length FROM {FROM} WHERE ({_GROUP}) = (?, ?, ?, ?)"
+            f" ORDER BY {PLACE} LIMIT {_MOST_EPISODES}",
+            place,
         ).fetchall()
+        rows = rows_of(db, [number for number, *_ in lines])
         neighbours = {"previous": _neighbour(db, place, after=False), "next": _neighbour(db, place, after=True)}
-    places = {number: (name, LinePosition(*at)) for number, name, *at in lines}
-    for number, row in zip(numbers, rows, strict=True):
-        row |= _from_line(index, *places[number])
+    for (_, *line), row in zip(lines, rows, strict=True):
+        with contextlib.suppress(OSError, EOFError):
+            record = index.record(*line)
+            row |= {name: record[name] for name in _FROM_LINES if name in record}
     return {**found, "neighbours": neighbours, "quotas": _quotas(rows), "episodes": rows}
 
 
@@ -169,15 +164,6 @@ def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
         side = [row for row in rows if row["correct"] is correct]
         found[name] = {"played": len(side), "kept": sum(bool(row["kept"]) for row in side)}
     return found
-
-
-def _from_line(index: RunIndex, file: str, place: LinePosition) -> dict[str, Any]:
-    """Return the fields of an episode that are stored only in its line."""
-    try:
-        record = parse_line(index.line(file, place))
-    except (OSError, EOFError, RecordFormatError):
-        return {}
-    return {name: record[name] for name in _FROM_LINES if name in record}
 
 
 def _neighbour(db: sqlite3.Connection, place: Sequence[Any], *, after: bool) -> list[int] | None:

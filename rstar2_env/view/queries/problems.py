@@ -6,11 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import figure_sql
-from rstar2_env.view.queries.filters import read_filter, read_sort
+from rstar2_env.view.queries.filters import FIELDS, number_of, read_filter, read_sort
 from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
 
 TREND = 24
@@ -20,11 +19,8 @@ _FIGURES = {"success": "pass_rate", **{name: name for name in ("reward", "tokens
 _OF_PROBLEM = "problem = ? AND (? = '' OR split = ?)"
 _SUCCESS = figure_sql("pass_rate")
 _SORTS: Mapping[str, str] = {
-    "problem_id": "p.name",
-    "task": "p.task",
-    "source": "p.source",
-    "difficulty": "p.difficulty",
-    "question": "p.question",
+    **{name: FIELDS[name] for name in ("problem_id", "task", "difficulty", "question")},
+    "source": FIELDS["problem_source"],
     "seen": "count(*)",
     **{shown: figure_sql(name) for shown, name in _FIGURES.items()},
     "last_step": "max(e.step)",
@@ -51,7 +47,7 @@ def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
     for name, sign in (("min_success", ">="), ("max_success", "<=")):
         if params.get(name):
             bounds.append(f"{_SUCCESS} {sign} ?")
-            values.append(_share_of(name, params[name]))
+            values.append(number_of(name, params[name]))
     having = " AND ".join(bounds) or "1"
     statement = f"SELECT p.id FROM {FROM} WHERE {wanted.where} GROUP BY e.problem HAVING {having} ORDER BY {order}"
     with index.reading() as db:
@@ -91,7 +87,7 @@ def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, An
 
 
 def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[int, int, float]]:
-    """The steps with episodes of a problem that count: the step, how many there are, and the share of right ones."""
+    """Return for each step with available episodes of a problem: the step, their number, and their pass rate."""
     return db.execute(
         f"SELECT step, sum(available), {_SUCCESS} FROM episodes WHERE {_OF_PROBLEM} AND available GROUP BY step"
         " ORDER BY step",
@@ -131,10 +127,3 @@ def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[
         "count": [count for _, count, _ in steps],
         "episodes": episodes,
     }
-
-
-def _share_of(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {text[:40]!r}.") from None

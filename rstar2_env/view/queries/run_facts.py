@@ -16,6 +16,7 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.run_folder.layout import (
     CARD_FILE,
     CONFIG_FILE,
+    EPISODES,
     EVENTS_FILE,
     METRICS_FILE,
     RUN_FILE,
@@ -24,13 +25,15 @@ from rstar2_env.core.run_folder.layout import (
 )
 from rstar2_env.view.index.facts import as_float, as_int, parse_line
 from rstar2_env.view.index.line_batches import read_batches
+from rstar2_env.view.index.line_files import file_state
 from rstar2_env.view.index.records import GrowingRecords
 
 STILL_S = 600.0
 """Seconds without a write after which an unfinished run counts as stopped."""
 MOST_BYTES = 16 << 20
 """Maximum size of a small file (options, summary, model card) in bytes; larger files are skipped."""
-_ENDS = {"finished": "finished", "interrupted": "interrupted", "failed": "failed"}
+_ENDS = frozenset({"finished", "interrupted", "failed"})
+"""Events that end a run; they are also its states."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
 """Options that may differ between the runs of one group."""
 
@@ -53,7 +56,7 @@ class RunFacts:
     @property
     def events(self) -> list[dict[str, Any]]:
         """All events, in order."""
-        return [] if self._file else self._events.read()
+        return self._events.read()
 
     @property
     def valid_events(self) -> list[dict[str, Any]]:
@@ -80,7 +83,7 @@ class RunFacts:
     @property
     def metrics(self) -> dict[int, dict[str, float | None]]:
         """Figures by step. Lines of the same step are merged; later values win. An evaluation has step 0 only."""
-        lines = [] if self._file else self._metrics.read()
+        lines = self._metrics.read()
         events = self.valid_events
         state = (self._metrics.changes, self._events.changes)
         if self._merged is not None and self._merged[0] == state:
@@ -100,15 +103,11 @@ class RunFacts:
 
     def notes(self) -> list[str]:
         """Read the metrics and events, and return notes on unreadable content of all files read so far."""
-        self._read_records()
+        self._events.read()
+        self._metrics.read()
         with self._lock:
             found = [note for _, _, note in self._objects.values() if note]
         return found + self._events.notes + self._metrics.notes
-
-    def _read_records(self) -> None:
-        if not self._file:
-            self._events.read()
-            self._metrics.read()
 
     def object(self, name: str) -> dict[str, Any] | None:
         """Return the JSON object in a file; ``None`` if it is missing or cannot be read."""
@@ -118,12 +117,12 @@ class RunFacts:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The figures of an evaluation run."""
-        return None if self._file else self.object(SUMMARY_FILE)
+        return self.object(SUMMARY_FILE)
 
     @property
     def card(self) -> str | None:
         """The model card."""
-        found = None if self._file else self._read_cached(CARD_FILE, _text_of)
+        found = self._read_cached(CARD_FILE, _text_of)
         return found if isinstance(found, str) else None
 
     def _read_cached(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
@@ -131,17 +130,16 @@ class RunFacts:
         path = self._path / name
         with self._lock:
             try:
-                stat = path.stat()
-                state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                state = file_state(path)
                 known = self._objects.get(name)
                 if known is not None and known[0] == state:
                     return known[1]
                 value, note = None, ""
-                if most is not None and stat.st_size > most:
+                if most is not None and state[1] > most:
                     note = f"{path.name} is larger than {most >> 20} MiB and was skipped."
                 else:
                     value = read(path)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 self._objects.pop(name, None)
                 return None
             except (OSError, ValueError, RecursionError) as error:
@@ -152,27 +150,33 @@ class RunFacts:
     def row(self) -> dict[str, Any]:
         """Return the row of the list of runs, without the values that come from the index."""
         events, config, valid = self.events, self.config, self.valid_events
-        steps = [_step(event) for event in valid] + list(self._steps())
-        state, error = self._state(events)
+        steps = [_step(record) for record in (*valid, *self._metrics.read())]
+        last = events[-1] if events else {}
+        state, error = str(last.get("event")), str(last.get("error") or "")[:2000] or None
+        if state in _ENDS:
+            written = _mtime(self._path / EVENTS_FILE)
+        else:
+            written, error = self._last_written(), None
+            idle = "finished" if self._file else "stopped"
+            state = idle if time.time() - written > STILL_S else "running"
+        started = events[0].get("time") if events else None
+        planned = _run_option(config, "steps")
         return {
             "path": str(self._path),
             "recipe": str(config.get("trainer") or ""),
             "group": group_of(config),
-            "seed": seed_of(config),
+            "seed": _run_option(config, "seed"),
             "figures": self._last_figures(),
-            "started": _time(events[0].get("time")) if events else None,
-            "updated": self._updated(ended=state in _ENDS),
+            "started": started if isinstance(started, str) else None,
+            "updated": datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds") if written else None,
             "state": state,
             "error": error,
             "steps": max(steps, default=0),
-            "planned_steps": _planned(config),
+            "planned_steps": planned if planned and planned > 0 else None,
             "evaluations": len({_step(event) for event in valid if event.get("event") == "evaluation"}),
             "checkpoints": len({_step(event) for event in valid if event.get("event") == "checkpoint"}),
             "has_tokens": not self._file and (self._path / TOKENS).is_dir(),
         }
-
-    def _steps(self) -> list[int]:
-        return [] if self._file else [_step(line) for line in self._metrics.read()]
 
     def _last_figures(self) -> dict[str, float | None] | None:
         """Return the last pass rate, reward and share of tool errors: held-out values if any, else of the rollout."""
@@ -188,48 +192,34 @@ class RunFacts:
             found.setdefault(name, None)
         return found if any(value is not None for value in found.values()) else None
 
-    def _state(self, events: list[dict[str, Any]]) -> tuple[str, str | None]:
-        if self._file:
-            return "finished" if time.time() - self._mtime(self._path) > STILL_S else "running", None
-        last = events[-1] if events else {}
-        if (end := _ENDS.get(str(last.get("event")))) is not None:
-            return end, str(last["error"])[:2000] if last.get("error") else None
-        return ("stopped" if time.time() - self._last_written() > STILL_S else "running"), None
-
-    def _updated(self, *, ended: bool) -> str | None:
-        if self._file:
-            written = self._mtime(self._path)
-        else:
-            written = self._mtime(self._path / EVENTS_FILE) if ended else self._last_written()
-        return datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds") if written else None
-
     def _last_written(self) -> float:
-        names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE)
-        found = [self._mtime(self._path / name) for name in names]
+        """Return the last time when a file of the run was written, in seconds since 1970."""
         try:
-            newest = [entry.stat().st_mtime for entry in os.scandir(self._path / "episodes")]
+            episodes = [Path(entry.path) for entry in os.scandir(self._path / EPISODES)]
         except OSError:
-            newest = []
-        return max([*found, *newest], default=0.0)
-
-    @staticmethod
-    def _mtime(path: Path) -> float:
-        try:
-            return path.stat().st_mtime
-        except OSError:
-            return 0.0
+            episodes = []
+        return max(_mtime(path) for path in (*self._small_files(), *episodes))
 
     def signature(self) -> tuple[Any, ...]:
         """Return a value that changes whenever one of the small files changes."""
-        names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE, CARD_FILE)
         found = []
-        for path in [self._path] if self._file else [self._path / name for name in names]:
+        for path in self._small_files():
             try:
-                stat = path.stat()
-                found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+                found.append(file_state(path))
             except OSError:
                 found.append((0, 0, 0))
         return tuple(found)
+
+    def _small_files(self) -> list[Path]:
+        names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE, CARD_FILE)
+        return [self._path] if self._file else [self._path / name for name in names]
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _text_of(path: Path) -> str:
@@ -263,17 +253,11 @@ def _without_places(value: Any) -> Any:
     return value
 
 
-def seed_of(config: Mapping[str, Any]) -> int | None:
-    """Return the seed of a run."""
+def _run_option(config: Mapping[str, Any], name: str) -> int | None:
+    """Return a whole-number option of a run, from the section ``run`` of its options if there is one."""
     run = config.get("run")
-    seed = run.get("seed") if isinstance(run, Mapping) else config.get("seed")
-    return seed if isinstance(seed, int) else None
-
-
-def _planned(config: Mapping[str, Any]) -> int | None:
-    run = config.get("run")
-    steps = run.get("steps") if isinstance(run, Mapping) else config.get("steps")
-    return steps if isinstance(steps, int) and steps > 0 else None
+    value = run.get(name) if isinstance(run, Mapping) else config.get(name)
+    return value if isinstance(value, int) else None
 
 
 def _step(record: Mapping[str, Any]) -> int:
@@ -286,7 +270,3 @@ def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
         for name, value in line.items()
         if name != "step" and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
     }
-
-
-def _time(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
@@ -14,6 +16,8 @@ from rstar2_env.view.queries.run_facts import MOST_BYTES, RunFacts
 _HARDEST = 50
 _STATES = 3
 """Number of checkpoints whose state is returned: the newest ones."""
+_GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
+"""Kinds of problems, each with the name of the groups in which a problem is of this kind."""
 _LONG = 50
 """Maximum number of entries returned of a list or mapping in a state."""
 
@@ -50,45 +54,31 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
     """Return by step: all-correct, mixed and all-wrong groups, new problems, and the difficulty of seen problems."""
-    last: dict[int, float] = {}
+    last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
-    steps: list[int] = []
-    groups: dict[str, list[int]] = {"all_right": [], "mixed": [], "all_wrong": []}
+    found: dict[str, list[Any]] = {name: [] for name in ("steps", "success", "new_problems", "refilled")}
+    groups: dict[str, list[int]] = {name: [] for name in _GROUPS.values()}
     counts: dict[str, list[int]] = {name: [] for name in kinds}
-    series: dict[str, list[Any]] = {"success": [], "new_problems": [], "refilled": []}
-    correct, played = 0.0, 0
-    for step, round_, problem, success, count in db.execute(
+    rows = db.execute(
         "SELECT step, round, problem, avg(correct), count(*) FROM episodes WHERE split = 'train' AND available"
         " GROUP BY step, round, grp ORDER BY step, round, grp"
-    ):
-        if not steps or steps[-1] != step:
-            if steps:
-                _finish_step(series, counts, kinds, correct, played)
-            steps.append(step)
-            correct, played = 0.0, 0
-            for by_step in groups.values():
-                by_step.append(0)
-            series["new_problems"].append(0)
-            series["refilled"].append(0)
-        groups["all_right" if success == 1 else "all_wrong" if success == 0 else "mixed"][-1] += 1
-        correct, played = correct + success * count, played + count
-        series["new_problems"][-1] += problem not in last
-        series["refilled"][-1] += round_ > 0
-        if problem in last:
-            kinds[_kind(last[problem])] -= 1
-        last[problem] = success
-        kinds[_kind(success)] += 1
-    if steps:
-        _finish_step(series, counts, kinds, correct, played)
-    return {"steps": steps, "groups": groups, **series, "counts": {"steps": steps, **counts}, "seen": len(last)}
-
-
-def _finish_step(
-    series: dict[str, list[Any]], counts: dict[str, list[int]], kinds: Mapping[str, int], correct: float, played: int
-) -> None:
-    series["success"].append(correct / played if played else None)
-    for name, count in kinds.items():
-        counts[name].append(count)
+    )
+    for step, of_step in groupby(rows, itemgetter(0)):
+        played = list(of_step)
+        known = len(last)
+        for _, _, problem, success, _ in played:
+            if problem in last:
+                kinds[last[problem]] -= 1
+            last[problem] = _kind(success)
+            kinds[last[problem]] += 1
+        found["steps"].append(step)
+        found["success"].append(sum(row[3] * row[4] for row in played) / sum(row[4] for row in played))
+        found["new_problems"].append(len(last) - known)
+        found["refilled"].append(sum(row[1] > 0 for row in played))
+        for kind, name in _GROUPS.items():
+            groups[name].append(sum(_kind(row[3]) == kind for row in played))
+            counts[kind].append(kinds[kind])
+    return {**found, "groups": groups, "counts": {"steps": found["steps"], **counts}, "seen": len(last)}
 
 
 def _kind(success: float) -> str:
@@ -120,20 +110,17 @@ def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
     # The name comes from a file, so it must not point outside the run.
     if index.run.resolve() not in path.parents:
         return None
+    state, note = None, None
     try:
         if path.stat().st_size > MOST_BYTES:
-            return {
-                "step": event.get("step"),
-                "file": name,
-                "state": None,
-                "note": "The file is too large to be shown.",
-            }
-        state = json.loads(path.read_text("utf-8"))
+            note = "The file is too large to be shown."
+        else:
+            state = _shortened(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         return None  # an older checkpoint that was deleted
     except (OSError, ValueError, RecursionError) as error:
-        return {"step": event.get("step"), "file": name, "state": None, "note": f"The file cannot be read: {error}."}
-    return {"step": event.get("step"), "file": name, "state": _shortened(state), "note": None}
+        note = f"The file cannot be read: {error}."
+    return {"step": event.get("step"), "file": name, "state": state, "note": note}
 
 
 def _shortened(value: Any, depth: int = 0) -> Any:

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import list_field, parse_line
-from rstar2_env.view.index.line_batches import LinePosition
+from rstar2_env.view.index.facts import list_field
 from rstar2_env.view.queries.episodes import tokens_place
 from rstar2_env.view.queries.rows import id_of, rows_of
 
@@ -38,11 +36,7 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
         place = tokens_place(db, row)
     if place is None:
         raise KeyError(f"tokens of {key}")
-    name, start, at, length = place
-    try:
-        record = parse_line(index.line(name, LinePosition(start, at, length)))
-    except RecordFormatError as error:
-        raise EOFError(f"{name} has changed: {error}") from error
+    record = index.record(*place)
     ids, prompt_ids = (_ids(record, name) for name in ("completion_ids", "prompt_ids"))
     tokenizer, note = _tokenizer(index.run, config)
     cut = len(ids) > MOST_TOKENS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 from rstar2_env.core.errors import ConfigurationError
@@ -59,7 +59,3 @@ class ViewOptions(CheckedOptions):
         """
         made = secrets.token_hex(24) if token or not is_loopback(host) else None
         return cls(host=host, port=port, token=made, names=names)
-
-    def with_port(self, port: int) -> Self:
-        """Return a copy with the actual port."""
-        return replace(self, port=port)

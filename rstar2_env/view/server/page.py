@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
@@ -24,13 +23,6 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    data: bytes
-    kind: str
-    tag: str
-
-
 class PageFiles:
     """The files of the page.
 
@@ -44,12 +36,13 @@ class PageFiles:
     def __init__(self, folder: Path = FOLDER) -> None:
         if not (folder / INDEX).is_file():
             raise ConfigurationError(not_built(folder / INDEX))
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, tuple[bytes, dict[str, str]]] = {}
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix in _TYPES:
                 data = path.read_bytes()
                 tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-                self._files[path.relative_to(folder).as_posix()] = _File(data, _TYPES[path.suffix], tag)
+                headers = {"Cache-Control": "no-cache", "ETag": tag, "Content-Type": _TYPES[path.suffix]}
+                self._files[path.relative_to(folder).as_posix()] = data, headers
 
     def respond(self, request: Request) -> Response:
         """Return a file, or status 304 if the browser has the current version."""
@@ -57,7 +50,7 @@ class PageFiles:
         file = self._files.get(request.scope["path"].removeprefix("/") or INDEX)
         if file is None:
             return JSONResponse({"error": "Not found."}, 404)
-        headers = {"Cache-Control": "no-cache", "ETag": file.tag}
-        if request.headers.get("if-none-match") == file.tag:
+        data, headers = file
+        if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        return Response(file.data, headers={**headers, "Content-Type": file.kind})
+        return Response(data, headers=headers)

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -65,7 +66,7 @@ class ViewServer:
         self._follower = Follower(library)
         self.answers = Answers(self._follower)
         self._listener = _listen(options)
-        self._options = options.with_port(self._listener.getsockname()[1])
+        self._options = replace(options, port=self._listener.getsockname()[1])
         config = uvicorn.Config(
             build_app(self.answers, self._follower, files, self._options),
             lifespan="off",

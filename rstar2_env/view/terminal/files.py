@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
-from rstar2_env.view.index.facts import COLUMNS, check_episode, facts_of, parse_line
+from rstar2_env.view.index.facts import check_episode, facts_of, parse_line, problem_of
 from rstar2_env.view.index.line_batches import MOST_LINE, read_batches
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 from rstar2_env.view.terminal.episodes import conversation
@@ -83,22 +83,21 @@ class _Summary:
 
     def add(self, record: dict[str, Any], line: int) -> None:
         facts = facts_of(record, "eval", 0, line)
-        row = dict(zip(COLUMNS, facts.values, strict=True))
         self.count += 1
         self._fields.update(record)
-        self._problems.add(facts.problem[0])
-        self._ends[row["end"] or "unknown"] += 1
-        self._statuses.update(parse_counts(row["statuses"]))
-        self._injected.update(parse_counts(row["injected"]))
-        if row["kept"] is not None:
-            self._kept = (self._kept or 0) + row["kept"]
-        if row["available"]:
+        self._problems.add(problem_of(record)[0])
+        self._ends[facts.end or "unknown"] += 1
+        self._statuses.update(parse_counts(facts.statuses))
+        self._injected.update(parse_counts(facts.injected))
+        if facts.kept is not None:
+            self._kept = (self._kept or 0) + facts.kept
+        if facts.available:
             self._counted += 1
-            self._correct += row["correct"]
-            self._calls += row["calls"]
-            self._errors += row["errors"]
+            self._correct += facts.correct
+            self._calls += facts.calls
+            self._errors += facts.errors
             for name in self._sums:
-                self._sums[name] += row[name] or 0.0
+                self._sums[name] += getattr(facts, name) or 0.0
 
     def table(self, file: Path) -> RenderableType:
         table = Table(title=safe_text(one_line(file)), show_header=False, title_justify="left")

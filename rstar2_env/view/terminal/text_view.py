@@ -9,17 +9,12 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.answers import Answers
-from rstar2_env.view.export.write import no_runs
-from rstar2_env.view.following import Follower
-from rstar2_env.view.library import Library
+from rstar2_env.view.answers import Answers, read_runs
 from rstar2_env.view.queries.episodes import MOST_ROWS
 from rstar2_env.view.queries.rows import EpisodeRow
 from rstar2_env.view.terminal.episodes import conversation, episode_table
 from rstar2_env.view.terminal.overview import run_list, run_overview
 from rstar2_env.view.terminal.sanitize import safe_text
-
-_READ_S = 3600.0
 
 
 def text_view(
@@ -45,44 +40,37 @@ def text_view(
         ConfigurationError: There are no runs, several runs where one is required, no such episode, or an invalid
             filter.
     """
-    library = Library(roots, cache)
-    try:
-        runs = library.runs
-        if not runs:
-            raise ConfigurationError(no_runs(library.roots))
-        follower = Follower(library)
-        answers = Answers(follower)
-        follower.read_all(_READ_S, on_progress)
-        for row in answers.runs()["runs"]:
+    with read_runs(roots, cache, on_progress) as answers:
+        runs = answers.runs()["runs"]
+        for row in runs:
             if Path(row["path"]).is_file() and not sum(row["episodes"].values()):
                 why = " ".join(row["notes"])
                 raise ConfigurationError(
                     f"{row['path']} is not the file of an evaluation: it does not contain episodes. {why}".rstrip()
                 )
         if key is None and episodes is None and not params:
-            parts: list[RenderableType] = [run_list(answers.runs()["runs"])] if len(runs) > 1 else []
-            for run in runs if len(runs) <= 3 else ():
-                parts.append(run_overview(answers.run(run.name), answers.metrics(run.name)))
+            parts: list[RenderableType] = [run_list(runs)] if len(runs) > 1 else []
+            for row in runs if len(runs) <= 3 else ():
+                parts.append(run_overview(answers.run(row["run"]), answers.metrics(row["run"])))
             return parts
         if len(runs) > 1:
-            raise ConfigurationError(f"There are {len(runs)} runs in these folders: choose one of {_some(runs)}.")
-        name = runs[0].name
+            paths = ", ".join([row["path"] for row in runs[:5]] + ["…"] * (len(runs) > 5))
+            raise ConfigurationError(f"There are {len(runs)} runs in these folders: choose one of {paths}.")
+        name, path = runs[0]["run"], runs[0]["path"]
         if key is not None:
             try:
                 return [conversation(answers.episode(name, key), heading=f"{key} of {name}")]
             except KeyError:
                 raise ConfigurationError(
-                    f"{runs[0].path} does not contain episode {key!r}: list them with --episodes."
+                    f"{path} does not contain episode {key!r}: list its episodes with --episodes."
                 ) from None
             except (EOFError, OSError) as error:
                 raise ConfigurationError(
-                    f"{runs[0].path} changed while episode {key!r} was read ({error}). Try again."
+                    f"{path} changed while episode {key!r} was read ({error}). Try again."
                 ) from error
         rows, total = _listed(answers, name, params or {}, 50 if episodes is None else episodes)
-        notes = [safe_text(f"Note: {note}", "yellow") for note in follower.peek(name).notes]
+        notes = [safe_text(f"Note: {note}", "yellow") for note in runs[0]["notes"]]
         return [*notes, episode_table(rows, total)]
-    finally:
-        library.close()
 
 
 def _listed(answers: Answers, name: str, params: Mapping[str, str], most: int) -> tuple[list[EpisodeRow], int]:
@@ -94,8 +82,3 @@ def _listed(answers: Answers, name: str, params: Mapping[str, str], most: int) -
         rows += page["rows"]
         if len(rows) >= min(most, page["total"]) or not page["rows"]:
             return rows[:most], page["total"]
-
-
-def _some(runs: Iterable[object]) -> str:
-    paths = [str(getattr(run, "path", run)) for run in runs]
-    return ", ".join(paths[:5]) + (", …" if len(paths) > 5 else "")

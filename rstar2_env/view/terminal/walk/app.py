@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,9 +13,8 @@ from textual.binding import Binding, BindingType
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.answers import Answers
-from rstar2_env.view.export.write import no_runs
 from rstar2_env.view.following import Follower
-from rstar2_env.view.library import Library
+from rstar2_env.view.library import Library, no_runs
 from rstar2_env.view.terminal.walk.runs import OverviewScreen, RunsScreen
 from rstar2_env.view.terminal.walk.screen import RunScreen
 
@@ -85,15 +85,9 @@ def walk(roots: Iterable[str | os.PathLike[str]], cache: Path | None = None) -> 
     Raises:
         ConfigurationError: There are no runs.
     """
-    library = Library(roots, cache)
-    try:
+    with closing(Library(roots, cache)) as library:
         if not library.runs:
             raise ConfigurationError(no_runs(library.roots))
-        follower = Follower(library)
-        follower.start()
-        try:
+        with closing(Follower(library)) as follower:
+            follower.start()
             Walk(follower).run()
-        finally:
-            follower.close()
-    finally:
-        library.close()

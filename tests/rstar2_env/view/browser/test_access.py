@@ -12,7 +12,7 @@ from chromium import barriers
 from playwright.sync_api import expect
 
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.view.export import write_export
+from rstar2_env.view.export.write import write_export
 
 LOOKS = tuple(itertools.product((1440, 390), ("light", "dark")))
 """Widths and colours."""

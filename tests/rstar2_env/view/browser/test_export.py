@@ -7,7 +7,7 @@ from hostile_run import write_hostile
 from playwright.sync_api import expect
 
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.view.export import write_export
+from rstar2_env.view.export.write import write_export
 
 
 def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):

@@ -20,7 +20,7 @@ from viewed import viewed, write_page
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.view.answers import Answers
-from rstar2_env.view.export import write_export
+from rstar2_env.view.export.write import write_export
 from rstar2_env.view.following import Follower
 
 
