@@ -170,7 +170,7 @@ def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
     ]
     for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
         rows = {row["arm"]: row for row in compared(lines, faults)}
-        trained = f"the same, {faults:.0%} of the calls in training made to fail: " if faults else ""
+        trained = f"with {faults:.0%} of the training calls made to fail: " if faults else ""
         for name, (title, digits) in SHORT_FIGURES.items():
             cells = []
             for arm in (BASE, *SHORT):

@@ -32,18 +32,18 @@ BEGIN, END = "<!-- figures: benchmarks/view.py -->", "<!-- end of figures -->"
 QUESTIONS = {
     "list of runs": "runs",
     "overview of the run": "runs/{run}",
-    "its figures by step": "runs/{run}/metrics",
+    "figures of the run by step": "runs/{run}/metrics",
     "statuses by step": "runs/{run}/statuses?split=train",
     "table of episodes": "runs/{run}/episodes?limit=100",
-    "row 50,000 of it": "runs/{run}/episodes?offset=50000&limit=100",
-    "sorted by reward": "runs/{run}/episodes?sort=-reward&limit=100",
-    "dropped and right": "runs/{run}/episodes?split=train&kept=0&correct=1&limit=100",
-    "with a failed call, by tokens": "runs/{run}/episodes?status=error&sort=-policy_tokens&limit=100",
+    "table of episodes, from row 50,000": "runs/{run}/episodes?offset=50000&limit=100",
+    "table of episodes, sorted by reward": "runs/{run}/episodes?sort=-reward&limit=100",
+    "dropped correct episodes": "runs/{run}/episodes?split=train&kept=0&correct=1&limit=100",
+    "episodes with a failed call, sorted by tokens": "runs/{run}/episodes?status=error&sort=-policy_tokens&limit=100",
     "search of a common word": "runs/{run}/episodes?q=answer&limit=100",
     "search of a phrase": "runs/{run}/episodes?q=" + quote('"the final answer"') + "&limit=100",
     "one episode": "runs/{run}/episodes/{key}",
     "groups": "runs/{run}/groups?limit=100",
-    "problems by success": "runs/{run}/problems?sort=success&limit=100",
+    "problems, sorted by success rate": "runs/{run}/problems?sort=success&limit=100",
     "sampler": "runs/{run}/sampler",
 }
 
@@ -138,13 +138,13 @@ def measure(run: Path, base: Path) -> dict[str, object]:
 
 
 def machine() -> str:
-    """What it ran on."""
+    """Describe the machine: cores, Python version, load average."""
     load = os.getloadavg()[0]
-    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load {load:.1f} when it ended"
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load average {load:.1f} at the end"
 
 
 def table(figures: dict[str, object]) -> str:
-    """The figures as Markdown."""
+    """Format the figures as Markdown."""
     started, reopened = figures["started"], figures["reopened"]
     lines = [
         f"{figures['episodes']:,} episodes, {figures['run_mb']} MB of compressed files; {figures['machine']}.",
@@ -153,14 +153,14 @@ def table(figures: dict[str, object]) -> str:
         "|---|---|",
         f"| list of runs after the start, nothing indexed yet | {started['list']} s |",
         f"| overview of the run after the start, nothing indexed yet | {started['first_page']} s |",
-        f"| the same with the index that is there | {reopened['first_page']} s |",
-        f"| every episode in the table | {figures['table'][0]} s ({figures['table'][1]} s of CPU) |",
-        f"| every word searchable | {figures['search'][0]} s ({figures['search'][1]} s of CPU) |",
+        f"| overview of the run after the start, with an existing index | {reopened['first_page']} s |",
+        f"| all episodes in the table | {figures['table'][0]} s ({figures['table'][1]} s of CPU) |",
+        f"| all words searchable | {figures['search'][0]} s ({figures['search'][1]} s of CPU) |",
         f"| index on disk | {figures['index_mb']} MB |",
-        f"| peak memory while indexing and asked | {figures['peak_mb']} MB |",
-        f"| peak memory with the index that is there | {figures['reopened_peak_mb']} MB |",
+        f"| peak memory while indexing and answering queries | {figures['peak_mb']} MB |",
+        f"| peak memory with an existing index | {figures['reopened_peak_mb']} MB |",
         "",
-        "| question, through the server | first, ms | again, ms |",
+        "| query, through the server | first time, ms | repeated, ms |",
         "|---|---|---|",
         *(f"| {label} | {first:g} | {again:g} |" for label, (first, again) in figures["milliseconds"].items()),
     ]

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.panel import Panel
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect
-
-_GOOD = frozenset({ToolStatus.OK, ToolStatus.EMPTY})
+from rstar2_env.view.terminal.episodes import message_panel, program_parts, status_lines
+from rstar2_env.view.terminal.sanitize import safe_text
 
 
 class Screen:
@@ -36,31 +34,22 @@ class Screen:
 
     def message(self, role: str, text: str) -> None:
         """Print a message from the environment."""
-        style = {"system": "dim", "user": "cyan"}.get(role, "blue")
-        self.console.print(Panel(Text(text.rstrip()), title=role, title_align="left", border_style=style))
+        self.console.print(message_panel(role, text))
 
     def turn(self, text: str) -> None:
         """Print a turn as it was sent: its text, with the programs of its calls highlighted."""
-        programs: list[RenderableType] = []
-        dialect, bare = self._dialect, ""
-        for call in [] if dialect is None else dialect.calls(text):
-            code = call.arguments.get("code")
-            if dialect is not None and isinstance(code, str):
-                bare = dialect.format_call(call.name, call.arguments)
-                programs += [Text(f"{call.name}:", style="dim"), Syntax(code, "python", word_wrap=True)]
+        calls = self._dialect.calls(text) if self._dialect else []
+        parts = program_parts(calls)
+        bare = self._dialect.format_call(calls[-1].name, calls[-1].arguments) if self._dialect and parts else ""
         # If a turn is only a call, print the program without the markup around it.
-        parts = programs if bare.strip() == text.strip() else [Text(text.rstrip()), *programs]
+        if bare.strip() != text.strip():
+            parts = [safe_text(text.rstrip()), *parts]
         self.console.print(Panel(Group(*parts), title="you", title_align="left", border_style="green"))
 
     def statuses(self, info: Mapping[str, Any]) -> None:
         """Print the status of each call of the last turn."""
-        for call in info.get("tool_calls") or ():
-            good = call["status"] in _GOOD
-            facts = [str(call["status"]), str(call.get("error_type") or "")]
-            facts += ["output was cut"] if call.get("truncated") else []
-            facts += ["injected by a wrapper"] if call.get("injected") else []
-            text = f"{call['name'] or 'call'}: {', '.join(filter(None, facts))}"
-            self.console.print(Text(text, style="green" if good else "red"))
+        for line in status_lines(info):
+            self.console.print(line)
 
     def end(self, episode: Episode, gold: str | None) -> None:
         """Print the outcome of the episode."""

@@ -18,7 +18,7 @@ def check_tokens_command(
         typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer the run used [default: its own].")
+        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer to use [default: the run's].")
     ] = None,
     chat_template: ChatTemplate = None,
     set_: Annotated[
@@ -31,7 +31,7 @@ def check_tokens_command(
 ) -> None:
     """Check the tokens of a training run (keep_tokens=true), or the tokenizer and chat template of a model.
 
-    Every check is run on the given template; there is no list of known templates. Exits with 1 if a finding is fatal.
+    Every template is checked, including well-known ones. Exits with 1 if a finding is fatal.
     """
     import json
     from dataclasses import replace

@@ -40,7 +40,8 @@ def compare_command(
     """Compare each evaluation with the first, over the problems that both played.
 
     Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
-    p-values from Fisher's exact test, and q, the expected share of false findings down to that line.
+    p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems up to that
+    line.
     """
     import json
 

@@ -10,18 +10,21 @@ import typer
 from rstar2_env.cli._options import Json
 
 if TYPE_CHECKING:
-    from rstar2_env.doctor.machine import MachineState
     from rstar2_env.doctor.results import DoctorResult
 
 
 def doctor_command(
-    folder: Annotated[Path, typer.Option(help="Folder for runs, or the folder of a run.")] = Path("."),
+    folder: Annotated[
+        Path,
+        typer.Option(help="Folder for runs, to check its disk; or a run folder, to add its metrics to --report."),
+    ] = Path("."),
     report: Annotated[
-        Path | None, typer.Option(help="Also write a report to submit, to this file (docs/gpu-report.md).")
+        Path | None,
+        typer.Option(help="File for a report to submit as an issue (docs/gpu-report.md)."),
     ] = None,
     machine: Annotated[
         Path | None,
-        typer.Option(help="Check another machine, from the output of `rstar2 doctor --json` there."),
+        typer.Option(help="Check another machine: a file with the output of `rstar2 doctor --json` on it."),
     ] = None,
     as_json: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --report if it exists.")] = False,
@@ -31,6 +34,7 @@ def doctor_command(
     Nothing is changed. Exits with 1 if a check ends as `problem`: training would fail or give wrong results.
     """
     import json
+    from dataclasses import asdict
 
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.doctor.examine import examine
@@ -42,24 +46,19 @@ def doctor_command(
     state = record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8"))
     checked = examine(state)
     if report is not None:
-        _write(report, state, checked, folder)
+        from rstar2_env.core.run_folder import read_run
+        from rstar2_env.doctor.report import report as report_text
+
+        run = read_run(folder) if (folder / "run.json").exists() else None
+        report.write_text(report_text(state, checked, run), encoding="utf-8")
     if as_json:
-        found = {"checks": [one.record() for one in checked], "machine": state.record()}
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps({"checks": list(map(asdict, checked)), "machine": asdict(state)}, indent=1))
     else:
         _show(checked)
         if report is not None:
             typer.echo(f"Report written to {report}: fill in its empty cells, then submit it.")
-    if any(one.level == "problem" for one in checked):
+    if any(result.level == "problem" for result in checked):
         raise typer.Exit(1)
-
-
-def _write(file: Path, state: MachineState, checked: list[DoctorResult], folder: Path) -> None:
-    from rstar2_env.core.run_folder import read_run
-    from rstar2_env.doctor.report import report
-
-    run = read_run(folder) if (folder / "run.json").exists() else None
-    file.write_text(report(state, checked, run), encoding="utf-8")
 
 
 def _show(checked: list[DoctorResult]) -> None:
@@ -67,26 +66,15 @@ def _show(checked: list[DoctorResult]) -> None:
     import textwrap
 
     width = max(40, shutil.get_terminal_size().columns)
-    for one in checked:
-        if one.level == "skipped":
-            continue
-        head = f"{one.level:<9}{one.name}: "
-        for begin, text in ((head, one.line), (f"{'':9}-> ", one.fix)):
-            if text:
-                typer.echo(
-                    textwrap.fill(
-                        text,
-                        width,
-                        initial_indent=begin,
-                        subsequent_indent=" " * 12,
-                        break_on_hyphens=False,
-                        break_long_words=False,
-                    )
-                )
-    skipped = [one.name for one in checked if one.level == "skipped"]
+    wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * 12, break_on_hyphens=False, break_long_words=False)
+    for result in checked:
+        if result.level != "skipped":
+            typer.echo(wrapper.fill(f"{result.level:<9}{result.name}: {result.line}"))
+            if result.fix:
+                typer.echo(wrapper.fill(f"{'':9}-> {result.fix}"))
+    skipped = [result.name for result in checked if result.level == "skipped"]
     if skipped:
-        typer.echo(
-            textwrap.fill(f"Not applicable to this machine: {', '.join(skipped)}.", width, break_on_hyphens=False)
-        )
-    count = {level: sum(one.level == level for one in checked) for level in ("problem", "warning", "note", "ok")}
+        wrapper.subsequent_indent = ""
+        typer.echo(wrapper.fill(f"Not applicable to this machine: {', '.join(skipped)}."))
+    count = {level: sum(result.level == level for result in checked) for level in ("problem", "warning", "note", "ok")}
     typer.echo(", ".join(f"{number} {level}" for level, number in count.items()))

@@ -50,11 +50,11 @@ def eval_command(
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", min=1, help="Number of starts to play [default: every problem of a file once]."
+            "--episodes", "-n", min=1, help="Number of problems or seeds to play [default: all problems of a file]."
         ),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", "--samples", min=1, help="Samples: episodes per start [default: 1].")
+        int | None, typer.Option("--n", "--samples", min=1, help="Episodes (samples) per problem or seed [default: 1].")
     ] = None,
     k: Annotated[
         str | None,
@@ -91,7 +91,8 @@ def eval_command(
         ),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Folder or file of another evaluation, to compute boundary sets against.")
+        Path | None,
+        typer.Option(help="Folder or file of another evaluation, to find problems that only one of the two solves."),
     ] = None,
     repeat: Annotated[
         bool, typer.Option("--repeat", help="Replay the first episodes, and report how many are identical.")
@@ -114,7 +115,7 @@ def eval_command(
             "run folder per set.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the evaluation in --out.")] = False,
     overwrite: Overwrite = False,
     set_: Annotated[
         list[str] | None,

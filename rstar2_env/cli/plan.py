@@ -25,7 +25,11 @@ def plan_command(
     gpu: Annotated[str, typer.Option(help="Device type: MI300X, H100, ..., or cpu for this machine.")] = "MI300X",
     serve: Annotated[
         int | None,
-        typer.Option(min=0, help="Devices for serving; 0: each device serves and trains [default: the fastest fit]."),
+        typer.Option(
+            min=0,
+            help="Number of devices for serving; 0: every device is used for serving and training [default: the "
+            "fastest placement that fits].",
+        ),
     ] = None,
     tensor_parallel: Annotated[
         int | None, typer.Option(min=1, help="Devices per engine [default: as few as the model needs].")
@@ -33,11 +37,11 @@ def plan_command(
     config: Annotated[Path | None, typer.Option(help="File of training options, as for `rstar2 train`.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Training option (max_episode_tokens=12288)."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Training option (max_episode_tokens=12288); repeatable."),
     ] = None,
     assume: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Assumption (mean_tokens=6000); the plan lists all of them."),
+        typer.Option(metavar="NAME=VALUE", help="Assumption (mean_tokens=6000); repeatable; the plan lists them all."),
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Compare the estimates with published figures instead of planning.")

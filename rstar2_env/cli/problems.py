@@ -102,7 +102,7 @@ def decontaminate(
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
-    ngram: Annotated[int, typer.Option(min=1, help="Length of a disqualifying overlap, in words.")] = 8,
+    ngram: Annotated[int, typer.Option(min=1, help="Remove a problem that shares this many consecutive words.")] = 8,
     split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[
@@ -156,7 +156,7 @@ def decontaminate(
 @app.command(cls=CliCommand, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Set to show: splits, columns, known defects.")
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the set to show: splits, columns, known defects.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -174,7 +174,7 @@ def sources(
         typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
-        typer.echo("\nrstar2 problems sources NAME shows one set: splits, columns, known doubts.")
+        typer.echo("\nrstar2 problems sources NAME shows one set: splits, columns, known defects.")
         typer.echo(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]
@@ -186,7 +186,7 @@ def sources(
                 "splits": ", ".join(f"{ours} {entry.problems.get(ours, '')}".strip() for ours in entry.splits),
                 "columns": ", ".join(f"{ours}={theirs}" for ours, theirs in entry.columns.items()),
                 "licence": entry.licence,
-                "in doubt": entry.doubts or "–",
+                "known defects": entry.doubts or "–",
             },
         )
 

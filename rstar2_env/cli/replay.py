@@ -18,12 +18,12 @@ def replay_command(
         str,
         typer.Argument(
             metavar="EPISODE",
-            help="Number of a held-out episode, or STEP/GROUP/MEMBER of a training episode",
+            help="Number of a held-out episode, or STEP/GROUP/MEMBER of a training episode.",
         ),
     ],
     problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Source of its problem [default: the run's]."),
+        typer.Option(metavar="SPEC", help="Source of the episode's problem [default: the run's]."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
     as_json: Json = False,

@@ -18,7 +18,7 @@ def image(
     ] = False,
     package: Annotated[
         list[str] | None,
-        typer.Option(help="Package that programs can import; repeatable [default: numpy, sympy]"),
+        typer.Option(help="Package that programs can import; repeatable [default: numpy, sympy]."),
     ] = None,
     no_packages: Annotated[bool, typer.Option("--no-packages", help="Add no packages to the base image.")] = False,
     base_url: Annotated[

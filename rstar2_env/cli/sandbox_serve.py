@@ -25,7 +25,7 @@ def serve(
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(help="Concurrent programs of the provider as a whole, if it has several containers or nodes."),
+        typer.Option(help="Number of concurrent programs to report to clients [default: as the provider reports]."),
     ] = None,
     isolation: Annotated[
         str,

@@ -35,7 +35,8 @@ def train_command(
         typer.Option(metavar="SPEC", help="Held-out problems [default: a split of --problems]."),
     ] = None,
     holdout: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of a problem file to hold out, without --eval-problems.")
+        float,
+        typer.Option(min=0.0, max=0.9, help="Share of the problem file to hold out unless --eval-problems is given."),
     ] = 0.05,
     env: Annotated[
         str | None,

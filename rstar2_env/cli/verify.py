@@ -27,7 +27,7 @@ def verify_command(
         Path | None,
         typer.Option(
             "--jsonl",
-            help='Grade a file instead: lines of {"gold", "pred"[, "expected", "id", "categories"]}.',
+            help='Grade the pairs in a file: lines of {"gold", "pred"[, "expected", "id", "categories"]}.',
             exists=True,
             dir_okay=False,
         ),

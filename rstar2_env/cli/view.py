@@ -44,11 +44,11 @@ def view_command(
         typer.Option(
             "--filter",
             metavar="NAME=VALUE&...",
-            help="Filter for these episodes: split, step=3-9, kept=0, correct=1, status=timeout, end=, problem=, "
-            "min_reward=, q=words, … (docs/viewer.md).",
+            help="Filter for the episodes to list or export: split, step=3-9, kept=0, correct=1, status=timeout, end=, "
+            "problem=, min_reward=, q=words, … (docs/viewer.md).",
         ),
     ] = "",
-    sort: Annotated[str, typer.Option(help="Column to sort --episodes by; -COLUMN sorts descending.")] = "",
+    sort: Annotated[str, typer.Option(help="Column to sort the list of --episodes by; -COLUMN: descending.")] = "",
     episode: Annotated[
         str | None, typer.Option(metavar="KEY", help="With --text: show this episode (train-3-17).")
     ] = None,

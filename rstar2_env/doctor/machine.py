@@ -8,7 +8,6 @@ recording the state of this machine (``record``), and the checks. Unknown values
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -138,7 +137,7 @@ class MachineState(CheckedOptions):
 
     @classmethod
     def from_record(cls, state: Mapping[str, Any]) -> MachineState:
-        """Read the JSON object that ``record`` returned.
+        """Convert from the JSON object that ``dataclasses.asdict`` returned.
 
         Raises:
             ConfigurationError: A value has the wrong type, or a name is unknown.
@@ -177,10 +176,6 @@ class MachineState(CheckedOptions):
                 f"The state of a machine must be an object from `rstar2 doctor --json`, not {str(found)[:60]!r}."
             )
         return cls.from_record(found)
-
-    def record(self) -> dict[str, Any]:
-        """Convert to a JSON object."""
-        return dataclasses.asdict(self)
 
     @property
     def amd(self) -> bool:

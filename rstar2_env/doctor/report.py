@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from rstar2_env.core.run_folder import Run
 from rstar2_env.doctor.machine import MachineState
@@ -69,7 +70,7 @@ def report(machine: MachineState | None = None, checked: Sequence[DoctorResult] 
         f"Differences from docs/rocm.md, and fixes: {OPEN}\n\n"
         f"Peak memory of the accelerators (`rocm-smi --showmeminfo vram`): {OPEN}\n\n"
         f"Author, date, commit: {OPEN}\n",
-        _STATE.format(OPEN if machine is None else json.dumps(machine.record(), indent=1, ensure_ascii=False)),
+        _STATE.format(OPEN if machine is None else json.dumps(asdict(machine), indent=1, ensure_ascii=False)),
     ]
     return "\n".join(parts)
 

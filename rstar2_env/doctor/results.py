@@ -32,10 +32,6 @@ class DoctorResult:
     name: str = ""
     title: str = ""
 
-    def record(self) -> dict[str, str]:
-        """Convert to a JSON object."""
-        return {"name": self.name, "title": self.title, "level": self.level, "line": self.line, "fix": self.fix}
-
 
 MachineCheck = Callable[["MachineState"], DoctorResult]
 """A check: a function of the state of a machine. Its name is the name of the function, its title the first line of the

@@ -123,7 +123,8 @@ class Answers:
 
     def statuses(self, name: str, params: Params) -> JsonObject:
         """Return the statuses of calls and the ends of episodes, by step."""
-        return cached_figures(self._find(name)[2], f"by_step {split_of(params, 'train')}")
+        found: JsonObject = cached_figures(self._find(name)[2], f"by_step {split_of(params, 'train')}")
+        return found
 
     def episodes(self, name: str, params: Params) -> JsonObject:
         """Return a page of the table of episodes."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import COLUMNS
+from rstar2_env.view.index.facts import EpisodeFacts
 from rstar2_env.view.queries.episodes import list_episodes
 
 
 def dump(index: RunIndex, *searches: str) -> dict[str, Any]:
     """Every episode with its place and its problem, every place of tokens, what searches find, and the notes."""
-    columns = ", ".join(f"e.{name}" for name in COLUMNS)
+    columns = ", ".join(f"e.{name}" for name in EpisodeFacts._fields)
     return {
         "episodes": sorted(
             index.query(

@@ -194,7 +194,7 @@ class Filler:
         )
 
     def _add(self, source: LineFile, number: int, first: int, piece: LineBatch) -> None:
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         for line, (place, data) in enumerate(piece.lines, first):
             try:
                 if data is None:

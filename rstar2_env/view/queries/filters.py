@@ -45,10 +45,10 @@ FIELDS: Mapping[str, str] = {
     "version": "e.version",
 }
 """The fields of an episode's row, each with its column in the tables ``e`` (episodes) and ``p`` (problems)."""
-SORTS: Mapping[str, str] = {**FIELDS, "problem": "p.name"}
-"""Fields that the table of episodes can be sorted by, with their columns."""
 RANGES = ("step", "reward", "advantage", "turns", "policy_tokens", "calls", "errors", "seconds", "version")
 """Fields with filters ``min_X`` and ``max_X``."""
+SORTS: Mapping[str, str] = {**{name: FIELDS[name] for name in RANGES}, **FIELDS, "problem": "p.name"}
+"""Fields that the table of episodes can be sorted by, with their columns."""
 _TEXTS = ("end", "reason", "source", "task", "problem_source", "difficulty", "split")
 _NUMBERS = ("group", "member", "round", "turns")
 _FLAGS = ("kept", "correct")

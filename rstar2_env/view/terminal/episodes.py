@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rstar2_env.dialects import make_dialect
+from rstar2_env.tools import ToolCall
 from rstar2_env.view.index.facts import list_field
 from rstar2_env.view.queries.episodes import verdict_of
 from rstar2_env.view.terminal.columns import TableColumn, printable_table
@@ -78,11 +79,11 @@ def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
         role, content = str(message.get("role", "")), _cut(message.get("content", ""))
         if role == "assistant":
             parts.append(Panel(Group(*_turn(content)), title="assistant", title_align="left", border_style="green"))
-            parts += _statuses(next(turns, None))
+            turn = next(turns, None)
+            info = turn.get("info") if isinstance(turn, dict) else None
+            parts += status_lines(info if isinstance(info, dict) else {})
         else:
-            style = {"system": "dim", "user": "cyan"}.get(role, "blue")
-            title = safe_text(one_line(role, 40))
-            parts.append(Panel(safe_text(content.rstrip()), title=title, title_align="left", border_style=style))
+            parts.append(message_panel(role, content))
     parts.append(_end(line))
     if line.get("error"):
         parts.append(Panel(safe_text(_cut(line["error"])), title="error", title_align="left", border_style="red"))
@@ -91,22 +92,34 @@ def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
 
 def _turn(content: str) -> list[RenderableType]:
     """Show the text of a turn, and the programs of its calls highlighted."""
-    programs: list[RenderableType] = []
-    for mark, name in _DIALECTS:
-        if mark in content:
-            for call in make_dialect(name).calls(content):
-                code = call.arguments.get("code")
-                if isinstance(code, str):
-                    programs += [safe_text(f"{one_line(call.name, 40)}:", "dim")]
-                    programs += [Syntax(sanitize(code), "python", word_wrap=True)]
-            break
-    return [safe_text(content.rstrip()), *programs]
+    dialect = next((name for mark, name in _DIALECTS if mark in content), None)
+    calls = [] if dialect is None else make_dialect(dialect).calls(content)
+    return [safe_text(content.rstrip()), *program_parts(calls)]
 
 
-def _statuses(turn: Any) -> list[RenderableType]:
-    info = turn.get("info") if isinstance(turn, dict) else None
+def message_panel(role: str, content: str) -> Panel:
+    """Show a message from the environment."""
+    style = {"system": "dim", "user": "cyan"}.get(role, "blue")
+    return Panel(
+        safe_text(content.rstrip()), title=safe_text(one_line(role, 40)), title_align="left", border_style=style
+    )
+
+
+def program_parts(calls: Iterable[ToolCall]) -> list[RenderableType]:
+    """Show the programs in calls, highlighted, each below the name of its tool."""
+    parts: list[RenderableType] = []
+    for call in calls:
+        code = call.arguments.get("code")
+        if isinstance(code, str):
+            parts += [safe_text(f"{one_line(call.name, 40)}:", "dim")]
+            parts += [Syntax(sanitize(code), "python", word_wrap=True)]
+    return parts
+
+
+def status_lines(info: Mapping[str, Any]) -> list[RenderableType]:
+    """Show the status of each call of a turn, from the ``info`` of its step."""
     lines: list[RenderableType] = []
-    for call in list_field(info, "tool_calls") if isinstance(info, dict) else ():
+    for call in list_field(info, "tool_calls"):
         if not isinstance(call, dict):
             continue
         status = str(call.get("status", ""))

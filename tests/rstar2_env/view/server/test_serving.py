@@ -159,13 +159,13 @@ def test_a_group_shows_who_trains_and_why_others_do_not(tmp_path):
 
 
 def test_a_file_that_changed_while_it_was_read_is_to_be_asked_for_again(tmp_path, monkeypatch):
-    def changed(self, file, place):
+    def changed(self, file, *place):
         raise EOFError(f"{file} ends before its line.")
 
     write_run(tmp_path / "run", steps=1)
     with viewed(tmp_path / "run", base=tmp_path) as ask:
         ask.read("run")
-        monkeypatch.setattr(RunIndex, "line", changed)
+        monkeypatch.setattr(RunIndex, "record", changed)
         reply = ask("/api/runs/run/episodes/train-1-0")
         assert (reply.status, "try again" in reply.json["error"]) == (409, True)
 

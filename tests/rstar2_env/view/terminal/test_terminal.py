@@ -245,10 +245,10 @@ def test_as_many_episodes_are_listed_as_were_asked_for(tmp_path, asked):
 
 @pytest.mark.parametrize("error", [EOFError("x.jsonl ends before its line."), FileNotFoundError("x.jsonl")], ids=repr)
 def test_an_episode_that_changes_while_it_is_read_is_to_be_asked_for_again(tmp_path, monkeypatch, error):
-    def changed(self, file, place):
+    def changed(self, file, *place):
         raise error
 
     write_run(tmp_path / "run", steps=1)
-    monkeypatch.setattr(RunIndex, "line", changed)
+    monkeypatch.setattr(RunIndex, "record", changed)
     with pytest.raises(ConfigurationError, match=r"changed while episode 'train-1-0' was read .*x\.jsonl.* again"):
         text_view([tmp_path / "run"], key="train-1-0", cache=tmp_path / "cache")
