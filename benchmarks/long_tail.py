@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rstar2_env.trainers.step.carried_over import MOST_STEPS
+from rstar2_env.trainers.step.step_group import MOST_STEPS
 
 GROUPS, EPISODES, TURNS = 32, 16, 4
 HARD = 0.75

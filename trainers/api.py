@@ -6,6 +6,7 @@ The backends are imported only when one of these functions is called, so that li
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,6 @@ def _try_environments(config: TrainConfig) -> None:
     """Create both environments and the problem sampler once, to report mistakes before a model is loaded."""
     from rstar2_env.wrappers.make import make_env  # here, since listing trainers creates none
 
-    env = make_env(config.rollout.env, wrappers=config.rollout.wrappers, **config.rollout.env_options)
-    try:
+    with closing(make_env(config.rollout.env, wrappers=config.rollout.wrappers, **config.rollout.env_options)) as env:
         make_parts(config, shares_weights=True).sampler_factory(problems_of(env), config.run.seed)
-    finally:
-        env.close()
     make_env(config.rollout.env, wrappers=config.eval.wrappers, **config.eval_env_options).close()

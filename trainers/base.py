@@ -61,15 +61,12 @@ class Trainer(Protocol):
 
     def train(self) -> TrainResult:
         """Run all steps, with evaluations and checkpoints as configured."""
-        ...
 
     def evaluate(self) -> dict[str, float]:
         """Play the held-out episodes with the current weights; return the metrics."""
-        ...
 
     def close(self) -> None:
         """Close the environments and the engine."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,20 +23,16 @@ class Ranks(Protocol):
     @property
     def rank(self) -> int:
         """Number of this process, from 0."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of processes."""
-        ...
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the elementwise sum over all processes; every process gives an array of the same shape."""
-        ...
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all processes, in the order of their ranks. A value must be picklable."""
-        ...
 
 
 class OneProcess:
@@ -74,20 +70,14 @@ class Together:
 
     Args:
         ranks: The processes.
+
+    Attributes:
+        rank: Number of this process.
+        size: Number of processes.
     """
 
     def __init__(self, ranks: Ranks) -> None:
-        self._ranks = ranks
-
-    @property
-    def rank(self) -> int:
-        """Number of this process."""
-        return self._ranks.rank
-
-    @property
-    def size(self) -> int:
-        """Number of processes."""
-        return self._ranks.size
+        self._ranks, self.rank, self.size = ranks, ranks.rank, ranks.size
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """See ``Ranks``.

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from rstar2_env.trainers.step.carried_over import MOST_STEPS
+from rstar2_env.trainers.step.step_group import MOST_STEPS
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,6 @@ class Binds(Protocol):
         Raises:
             ConfigurationError: The run lacks something, such as a reference model.
         """
-        ...
 
 
 @runtime_checkable
@@ -67,7 +66,6 @@ class Observes(Protocol):
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of the groups of all processes, once per rollout, before its first step ends."""
-        ...
 
 
 @runtime_checkable
@@ -76,11 +74,9 @@ class KeepsState(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as JSON-compatible values."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load a state that ``state_dict`` returned."""
-        ...
 
 
 class RunHook(CheckedOptions):

@@ -55,17 +55,14 @@ class RunState(Protocol):
     @property
     def step(self) -> int:
         """Number of finished optimizer steps."""
-        ...
 
     @property
     def steps(self) -> int:
         """Number of optimizer steps of the whole run."""
-        ...
 
     @property
     def figures(self) -> Mapping[str, float]:
         """The latest logged value of each metric, equal on every process; empty before the first log."""
-        ...
 
     @property
     def openings(self) -> Mapping[str, str]:
@@ -73,12 +70,10 @@ class RunState(Protocol):
 
         Empty if unknown.
         """
-        ...
 
     @property
     def has_reference(self) -> bool:
         """Whether the loss compares the policy with a reference model."""
-        ...
 
     def coefficient(self, term: str = "kl") -> float:
         """Return the coefficient ``coef`` of a loss term; a second term with the same name is called ``NAME#2``.
@@ -86,7 +81,6 @@ class RunState(Protocol):
         Raises:
             ConfigurationError: The loss does not have this term, or the term has no coefficient.
         """
-        ...
 
     def set_coefficient(self, value: float, term: str = "kl") -> None:
         """Set the coefficient ``coef`` of a term of the loss.
@@ -98,7 +92,6 @@ class RunState(Protocol):
         Raises:
             ConfigurationError: See ``coefficient``; also if the value is out of range.
         """
-        ...
 
     def reset_reference(self) -> None:
         """Make the reference model a copy of the current policy.
@@ -106,15 +99,12 @@ class RunState(Protocol):
         Raises:
             ConfigurationError: The run has no reference model.
         """
-        ...
 
     def reset_optimizer(self) -> None:
         """Reset the optimizer's moments. The learning rate schedule continues."""
-        ...
 
     def note(self, text: str) -> None:
         """Record a reason: a warning in the log, and an event ``note`` in the run's folder."""
-        ...
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.
@@ -129,4 +119,3 @@ class RunState(Protocol):
         Raises:
             ConfigurationError: There are no conversations, or none has a turn of the policy.
         """
-        ...

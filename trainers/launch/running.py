@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,8 +53,7 @@ class StartedCommand:
         cores = str(self.command.devices) if self.command.devices.cores else "-"
         words = [sys.executable, str(_CHILD), cores, str(os.getpid()), *self.command.words]
         environment = {**os.environ, **self.command.environment(os.environ)}
-        output = None if self.log is None else self.log.open("ab")
-        try:
+        with nullcontext() if self.log is None else self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 words,
                 env=environment,
@@ -64,9 +63,6 @@ class StartedCommand:
                 start_new_session=True,
                 pass_fds=self.inherited,
             )
-        finally:
-            if output is not None:
-                output.close()
         self.starts += 1
 
     @property

@@ -48,16 +48,13 @@ class Term(Protocol):
     @property
     def needs(self) -> frozenset[LossInput]:
         """See ``Term``."""
-        ...
 
     @property
     def policy_gradient(self) -> bool:
         """See ``Term``."""
-        ...
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the loss of each token, (B, T); values off the mask, or off the environment's tokens, are ignored."""
-        ...
 
 
 class Anchored:
@@ -96,7 +93,6 @@ class Aggregation(Protocol):
         Returns:
             Weights, (rows,). The loss is the sum of weight times term over all tokens of all rows of all processes.
         """
-        ...
 
 
 class Correction(Protocol):
@@ -111,11 +107,9 @@ class Correction(Protocol):
     @property
     def needs(self) -> frozenset[LossInput]:
         """See ``Correction``."""
-        ...
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the weight of each token, (B, T), without a gradient; 0 drops the token."""
-        ...
 
 
 @runtime_checkable
@@ -133,7 +127,6 @@ class Prepares(Protocol):
             ranks: The processes; all of them call this together, including those without tokens.
             rng: Random generator, in the same state on every process.
         """
-        ...
 
 
 @runtime_checkable
@@ -142,7 +135,6 @@ class Measures(Protocol):
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return sum and count of each metric over the policy's tokens of a micro-batch."""
-        ...
 
 
 @runtime_checkable
@@ -151,15 +143,12 @@ class Adapts(Protocol):
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
         """Update from the sums and counts of ``figures`` in an optimizer step, over all processes."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as JSON-compatible values."""
-        ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state."""
-        ...
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:

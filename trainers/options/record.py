@@ -1,8 +1,9 @@
-"""Conversion of a run's options to JSON-compatible values, from which the same run can be configured again."""
+"""Conversions of options: to JSON-compatible values that can configure the same run again, and between records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from rstar2_env.core.options.parts import Part
@@ -27,6 +28,11 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, list):
         return [plain("", one) for one in value]
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def shared_fields(kind: type[Any], record: Any) -> dict[str, Any]:
+    """Return the values of a record's fields that a record class ``kind`` also has, by name."""
+    return {one.name: getattr(record, one.name) for one in fields(kind) if hasattr(record, one.name)}
 
 
 def _named(value: Any) -> Any:

@@ -21,35 +21,28 @@ class EpisodePlayer(Protocol):
     @property
     def max_in_flight(self) -> int:
         """Maximum number of episodes to play at the same time."""
-        ...
 
     async def episode(
         self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
     ) -> Episode:
         """Play one episode; a failure ends it as ``unavailable``."""
-        ...
 
     async def branch(
         self, parent: Episode, token: int, *, options: Mapping[str, Any], sampling_seed: int | None
     ) -> Episode:
         """Play one episode that shares the first ``token`` tokens of ``parent.completion_ids``."""
-        ...
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the earlier ids."""
-        ...
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without special tokens."""
-        ...
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids."""
-        ...
 
     def check(self, episodes: Sequence[Episode]) -> None:
         """Raise an error if too many of the episodes ended as ``unavailable``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

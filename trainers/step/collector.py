@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -33,16 +33,16 @@ from ..queue.local import LocalQueue, LocalRound
 from ..queue.shared import AbandonedRoundError, make_queue
 from ..ranks import ONE, Together
 from ..rollouts.base import as_rollout
-from ..samplers.base import Start, told_by
+from ..samplers.base import told_by
 from ..selectors.base import AdaptsToResults, Settles
 from .batch import Batch, PlayedGroup
-from .carried_over import MOST_STEPS, CarriedOver
 from .clock import Clock
 from .collector_parts import StepOptions, StepServices, check_parts
 from .group_play import GroupPlace, GroupPlay
 from .scoring import paid_by_turn, scorer_of
 from .selection import select, weigh
 from .step_figures import names_in, step_figures
+from .step_group import MOST_STEPS, StepGroup
 
 SURPLUS = "surplus"
 """Reason of a group that the last round of refill played beyond ``problems_per_step``."""
@@ -58,15 +58,6 @@ class _Step:
     number: int
     ranks: Together
     clock: Clock
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A group of a round: its start, its place, and the number of steps that have carried it over."""
-
-    start: Start
-    place: GroupPlace
-    steps: int = 0
 
 
 class Collector:
@@ -91,7 +82,7 @@ class Collector:
         self._options, self._services = options, services
         self._size = options.group_size * options.oversample
         self._queue: LocalQueue | None = None
-        self._carried: list[CarriedOver] = []
+        self._carried: list[StepGroup] = []
         self._scorer = scorer_of(parts.rewards, services.judge, services.problems)
         self.counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._names: set[tuple[str, str]] = set()
@@ -171,7 +162,7 @@ class Collector:
             if name in state["parts"]:
                 part.load_state_dict(state["parts"][name])
         self.counts.update(state["counts"])
-        self._carried = [CarriedOver.from_state(group) for group in state["left"]]
+        self._carried = [StepGroup.from_state(group) for group in state["left"]]
 
     def _stateful(self) -> Iterator[tuple[str, Any]]:
         parts = self.parts
@@ -195,10 +186,10 @@ class Collector:
             each = -(-max(wanted - len(carried), 0) // ranks.size)
             starts = self.sampler.draw(each * ranks.size)
             first = begun + len(carried) + ranks.rank * each
-            own = [_Begun(one.start, one.place(begun + at), one.steps) for at, one in enumerate(carried)]
+            own = [replace(one, place=replace(one.place, number=begun + at)) for at, one in enumerate(carried)]
             own = own[ranks.rank :: ranks.size]
-            fresh = starts[ranks.rank * each :][:each]
-            own += [_Begun(start, GroupPlace(first + at, (step.number, first + at))) for at, start in enumerate(fresh)]
+            for at, start in enumerate(starts[ranks.rank * each :][:each], first):
+                own.append(StepGroup(start, GroupPlace(at, (step.number, at))))
             begun += len(carried) + len(starts)
             waits = options.tail == "wait" or number > 0 or any(one.steps >= MOST_STEPS for one in carried)
             groups += self._play_round(step, number, own, None if waits else target)
@@ -242,7 +233,7 @@ class Collector:
             )
         return self._queue
 
-    def _play_round(self, step: _Step, number: int, own: Sequence[_Begun], enough: int | None) -> list[PlayedGroup]:
+    def _play_round(self, step: _Step, number: int, own: Sequence[StepGroup], enough: int | None) -> list[PlayedGroup]:
         """Play groups of this process; when ``enough`` have ended over all processes, stop the others."""
         queue = self._connected(step.ranks)
         try:
@@ -258,7 +249,7 @@ class Collector:
                 if place is None:
                     groups.append(self._selected(step.number, number, begun, group))
                 elif carries:
-                    carried.append(CarriedOver(begun.start, place.drawn, begun.steps + 1, place.ended, place.begun))
+                    carried.append(replace(begun, place=place, steps=begun.steps + 1))
                 else:
                     reasons = ["cancelled" if episode.cancelled else TAIL for episode in group]
                     groups.append(PlayedGroup(begun.place.number, number, begun.start, group, [], reasons))
@@ -268,7 +259,7 @@ class Collector:
         return groups
 
     async def _play_and_score(
-        self, step: _Step, own: Sequence[_Begun], queue: LocalRound
+        self, step: _Step, own: Sequence[StepGroup], queue: LocalRound
     ) -> tuple[GroupPlay, list[list[Episode]]]:
         """Play the groups of this process through a round of the queue, and score them unless they are carried over."""
         options, services = self._options, self._services
@@ -308,7 +299,7 @@ class Collector:
         assert isinstance(selector, Settles)  # check_parts
         return selector.settled(group, self._options.group_size)
 
-    def _selected(self, step: int, number: int, begun: _Begun, group: list[Episode]) -> PlayedGroup:
+    def _selected(self, step: int, number: int, begun: StepGroup, group: list[Episode]) -> PlayedGroup:
         # A generator of its own, so that the draws for one group do not affect the others.
         entropy = np.random.SeedSequence([self._options.seed, step, begun.place.number], spawn_key=(2,))
         keep, selector = self._options.group_size, self.parts.selector

@@ -40,11 +40,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> Any:
         """Return the state."""
-        ...
 
     def load_state_dict(self, state: Any) -> None:
         """Restore a state that ``state_dict`` returned."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

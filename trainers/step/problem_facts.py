@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import ExtraKeys
 from rstar2_env.evaluation.figures.tally import difficulty_of
 from rstar2_env.problems import ProblemSource, UnknownProblemError
@@ -53,7 +52,4 @@ def about_problems(source: ProblemSource | None) -> ExtraKeys:
             _LOG.warning("No facts about the problem %r are recorded: it could not be read.", problem_id, exc_info=True)
             return {}
 
-    def about(episode: Episode) -> Mapping[str, Any]:
-        return known(episode.problem_id)
-
-    return about
+    return lambda episode: known(episode.problem_id)

@@ -40,23 +40,19 @@ def select(
     Raises:
         ConfigurationError: The selector made an invalid choice.
     """
-    if apart:
-        shown = [position for position in range(len(group)) if position not in set(apart)]
-        own, own_reasons = select([group[position] for position in shown], selector, keep, rng, least)
-        reasons = [""] * len(group)
-        for position, reason in zip(shown, own_reasons, strict=True):
-            reasons[position] = reason
-        return [shown[place] for place in own], reasons
-    chosen = [int(position) for position in selector(group, keep, rng)]
-    _check(group, selector, keep, chosen)
+    shown, own = _without(group, apart)
+    chosen = [int(place) for place in selector(own, keep, rng)]
+    _check(own, selector, keep, chosen)
     if isinstance(selector, Reasons):
-        given = selector.reasons(group, keep, chosen)
+        given = selector.reasons(own, keep, chosen)
     else:
-        given = plain_reasons(group, chosen, "unselected")
-    reasons = [given.get(position, "unselected") for position in range(len(group))]
-    for position in chosen:
-        reasons[position] = "" if group[position].policy_tokens else NO_TOKENS
-    kept = [position for position in chosen if not reasons[position]]
+        given = plain_reasons(own, chosen, "unselected")
+    reasons = [""] * len(group)
+    for place, position in enumerate(shown):
+        reasons[position] = given.get(place, "unselected")
+    for place in chosen:
+        reasons[shown[place]] = "" if own[place].policy_tokens else NO_TOKENS
+    kept = [shown[place] for place in chosen if own[place].policy_tokens]
     if len(kept) < least:
         for position in kept:
             reasons[position] = ALONE
@@ -77,9 +73,14 @@ def weigh(
     """
     if not isinstance(selector, Weighs):
         return {}
+    shown, own = _without(group, apart)
+    return {shown[place]: numbers for place, numbers in selector.weighed(own, keep).items() if numbers}
+
+
+def _without(group: Sequence[Episode], apart: Sequence[int]) -> tuple[list[int], list[Episode]]:
+    """Return the positions and the episodes of a group that its selector sees."""
     shown = [position for position in range(len(group)) if position not in set(apart)]
-    weighed = selector.weighed([group[position] for position in shown], keep)
-    return {shown[place]: numbers for place, numbers in weighed.items() if numbers}
+    return shown, [group[position] for position in shown]
 
 
 def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequence[int]) -> None:

@@ -12,8 +12,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.samplers.base import Start
-from rstar2_env.trainers.step.carried_over import CarriedOver
-from rstar2_env.trainers.step.group_play import GroupPlay
+from rstar2_env.trainers.step.group_play import GroupPlace, GroupPlay
+from rstar2_env.trainers.step.step_group import StepGroup
 
 
 def play_of(player=None, **options):
@@ -197,7 +197,7 @@ def test_a_player_that_cannot_reply_is_told_so():
 
 def test_a_group_that_is_left_off_keeps_the_prompts_that_its_episodes_were_shown():
     helped = asyncio.run(play_of().episode(Start(1), group=0, member=0, shown="Hint: {question}"))
-    left = CarriedOver(Start(1), (0, 0), 1, ended={(0,): helped}, begun={(1,): helped})
-    again = CarriedOver.from_state(json.loads(json.dumps(left.state_dict())))
-    assert again.ended[0,].shown_ids == again.begun[1,].shown_ids == helped.shown_ids == [9, 1, 2, 3]
-    assert again.ended[0,].shown == "Hint: {question}"
+    left = StepGroup(Start(1), GroupPlace(0, (0, 0), ended={(0,): helped}, begun={(1,): helped}), 1)
+    again = StepGroup.from_state(json.loads(json.dumps(left.state_dict())))
+    assert again.place.ended[0,].shown_ids == again.place.begun[1,].shown_ids == helped.shown_ids == [9, 1, 2, 3]
+    assert again.place.ended[0,].shown == "Hint: {question}"

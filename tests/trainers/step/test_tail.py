@@ -16,7 +16,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.turn import Turn
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.selectors.keep_all import KeepAll
-from rstar2_env.trainers.step.carried_over import MOST_STEPS, CarriedOver
+from rstar2_env.trainers.step.group_play import GroupPlace
+from rstar2_env.trainers.step.step_group import MOST_STEPS, StepGroup
 
 
 @dataclass
@@ -196,12 +197,13 @@ def test_what_is_kept_of_a_group_is_all_of_it():
     batch = made(player, tail="wait").collect(0)
     episodes = batch.groups[0]
     start = collector().sampler.draw(1)[0]
-    one = CarriedOver(start, (3, 7), 2, {(0,): episodes[0], (1, 5, 2): episodes[1]}, {(2,): episodes[2]})
-    again = CarriedOver.from_state(json.loads(json.dumps(one.state_dict())))
-    assert (again.start, again.drawn, again.steps) == (start, (3, 7), 2)
-    assert again.ended[(1, 5, 2)].logprobs == episodes[1].logprobs
-    assert [vars_of(one) for one in again.ended.values()] == [vars_of(one) for one in episodes[:2]]
-    assert vars_of(again.begun[(2,)]) == vars_of(episodes[2])
+    ended, begun = {(0,): episodes[0], (1, 5, 2): episodes[1]}, {(2,): episodes[2]}
+    one = StepGroup(start, GroupPlace(0, (3, 7), ended, begun), 2)
+    again = StepGroup.from_state(json.loads(json.dumps(one.state_dict())))
+    assert (again.start, again.place.drawn, again.steps) == (start, (3, 7), 2)
+    assert again.place.ended[(1, 5, 2)].logprobs == episodes[1].logprobs
+    assert [vars_of(one) for one in again.place.ended.values()] == [vars_of(one) for one in episodes[:2]]
+    assert vars_of(again.place.begun[(2,)]) == vars_of(episodes[2])
 
 
 def vars_of(episode):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -62,11 +63,8 @@ def env_factory(config: TrainConfig, split: Split, overriding: Mapping[str, Any]
 
 def problem_source(config: TrainConfig, split: Split) -> ProblemSource | None:
     """Return the problems of a split; ``None`` if the environment has no problem source."""
-    env = make_env(config.rollout.env, **_options(config, split))
-    try:
+    with closing(make_env(config.rollout.env, **_options(config, split))) as env:
         return problems_of(env)
-    finally:
-        env.close()
 
 
 def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
@@ -104,11 +102,8 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
 
 def opening(config: TrainConfig, split: Split, chat: ChatCodec) -> str:
     """Return the rendered prompt of a split with ``{question}`` in place of the problem, system message included."""
-    env = env_factory(config, split)()
-    try:
+    with closing(env_factory(config, split)()) as env:
         _, info = env.reset(seed=0)
-    finally:
-        env.close()
     return str(chat.tokenizer.decode(chat.prompt(str(info.get("system", "")), "{question}")))
 
 

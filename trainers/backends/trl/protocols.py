@@ -20,4 +20,3 @@ class Collects(Protocol):
 
     def collect(self, step: int) -> Rows:
         """Play, select and score the episodes of a rollout."""
-        ...

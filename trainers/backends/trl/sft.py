@@ -7,7 +7,7 @@ token sequences of the cold start. Not covered: packing several traces into one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rstar2_env.rollout import ChatCodec
 
 from ...options.cold_start import SftOptions
 from ...options.config import ModelOptions
+from ...options.record import shared_fields
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
 from ...record.model_card import write_cards
 from ...record.resume import checkpoint_to_resume
@@ -63,8 +64,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         torch.set_num_threads(options.threads)
     check_trackers(options.report_to)
     folder, state = Path(options.output_dir), processes()
-    shared = {one.name: getattr(options, one.name) for one in fields(ModelOptions) if hasattr(options, one.name)}
-    policy = ModelOptions(path=options.model, **shared)
+    policy = ModelOptions(path=options.model, **shared_fields(ModelOptions, options))
     checkpoint = _checkpoint(folder, options)
     model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
     rows = encode_traces(traces, codec(policy, tokenizer, model), options.max_length)

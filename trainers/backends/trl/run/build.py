@@ -17,6 +17,7 @@ from rstar2_env.rewards.judges import make_reward_judge
 
 from ....options.config import TrainConfig
 from ....options.parts import correction_of, make_parts
+from ....options.record import shared_fields
 from ....queue.adaptive import adaptive
 from ....record.resume import check_begun, checkpoint_to_resume
 from ....step.batch import Batch
@@ -216,17 +217,7 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     rollout, seed, timeout_s = config.rollout, config.run.seed, config.run.process_timeout_s
     ahead = rollout.max_staleness > 0  # then the collector's thread needs process groups of its own
     options = StepOptions(
-        problems_per_step=rollout.problems_per_step,
-        group_size=rollout.group_size,
-        oversample=rollout.oversample,
-        refill=rollout.refill,
-        replace=rollout.replace,
-        seed=seed,
-        early_stop=rollout.early_stop,
-        one_queue=rollout.one_queue,
-        tail=rollout.tail,
-        spare=rollout.spare_groups,
-        patience_s=timeout_s,
+        **shared_fields(StepOptions, rollout), seed=seed, spare=rollout.spare_groups, patience_s=timeout_s
     )
     services = StepServices(
         player,

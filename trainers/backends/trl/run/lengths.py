@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
@@ -74,11 +75,8 @@ def check_fits(tokens: int, engine: Engine, *, prompt: int = 1, option: str = "m
 def _prompt_tokens(make_env: Callable[[], Any], chat: ChatCodec) -> int:
     """Count the tokens of one prompt of the environment; 1 if it fails, since the first rollout will report that."""
     try:
-        env = make_env()
-        try:
+        with closing(make_env()) as env:
             text, info = env.reset(seed=_SEED)
-        finally:
-            env.close()
     except Exception:
         return 1
     return len(chat.prompt(str(info.get("system") or ""), text))

@@ -1,0 +1,57 @@
+"""``StepGroup``: a group that a step plays; if the step does not wait for it, a later step resumes it.
+
+Covered: the form of a group that is carried over in a checkpoint. Not covered: when a group is carried over, which the
+collector decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.packed_episodes import pack_episode, unpack_episode
+
+from ..samplers.base import Start
+from .group_play import EpisodeKey, GroupPlace
+
+MOST_STEPS = 4
+"""Maximum number of steps that carry over a group; the next step waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """One group of a step.
+
+    Attributes:
+        start: The start of its episodes.
+        place: Its number in the step, and the episodes that earlier steps have played of it.
+        steps: Number of steps that have carried it over.
+    """
+
+    start: Start
+    place: GroupPlace
+    steps: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the group as JSON can hold it, without its number: the step that resumes it assigns another."""
+        place = self.place
+        return {
+            "start": {**asdict(self.start), "options": dict(self.start.options)},
+            "drawn": list(place.drawn),
+            "steps": self.steps,
+            "ended": [[list(key), pack_episode(episode)] for key, episode in place.ended.items()],
+            "begun": [[list(key), pack_episode(episode)] for key, episode in place.begun.items()],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the group whose ``state_dict`` returned this state, with the number 0."""
+        step, number = state["drawn"]
+        place = GroupPlace(0, (int(step), int(number)), _episodes(state["ended"]), _episodes(state["begun"]))
+        return cls(Start(**state["start"]), place, int(state["steps"]))
+
+
+def _episodes(states: Iterable[Any]) -> dict[EpisodeKey, Episode]:
+    return {tuple(map(int, key)): unpack_episode(record) for key, record in states}
