@@ -52,7 +52,8 @@ class Stoppable:
             self._stopped = True
             running = list(self._running)
         for loop, task in running:
-            _cancel(loop, task)
+            with contextlib.suppress(RuntimeError):  # the loop has just closed, so everything has ended
+                loop.call_soon_threadsafe(task.cancel)
 
     async def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine that ``stop`` cancels.
@@ -100,20 +101,13 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(made())
-    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
-
-    async def in_own_loop() -> T:
-        task = asyncio.ensure_future(made())
-        tasks.append((asyncio.get_running_loop(), task))
-        return await task
-
+    work = Stoppable()
     with ThreadPoolExecutor(max_workers=1) as thread:
-        running = thread.submit(asyncio.run, in_own_loop())
+        running = thread.submit(asyncio.run, work.run(made))
         try:
             return running.result()
         except KeyboardInterrupt:
-            for loop, task in tasks:
-                _cancel(loop, task)
+            work.stop()
             raise
 
 
@@ -128,8 +122,3 @@ async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(one, BaseException):
             raise one
     return [one for one in found if not isinstance(one, BaseException)]
-
-
-def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has just closed, so everything has ended
-        loop.call_soon_threadsafe(task.cancel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -169,13 +169,11 @@ class KeepsCaches(Protocol):
 
 def settle(future: Future[T], outcome: T | BaseException) -> None:
     """Deliver a result or an exception, unless the future was cancelled."""
-    try:
+    with suppress(InvalidStateError):
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
-    except InvalidStateError:
-        pass
 
 
 @runtime_checkable
@@ -212,6 +210,25 @@ def check_candidates(engine: Engine, wanted: int) -> None:
         raise ConfigurationError(
             f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, and the engine "
             f"{type(engine).__name__} {able}; use engine='transformers', or vLLM with a larger max_logprobs."
+        )
+
+
+def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
+    """Check that an engine can continue a prompt.
+
+    Args:
+        ids: The prompt.
+        longest: Maximum number of tokens of the prompt and its turn together; ``None`` for no limit.
+
+    Raises:
+        ConfigurationError: The prompt is empty, or leaves no room for a token.
+    """
+    if not ids:
+        raise ConfigurationError("An engine cannot continue an empty prompt.")
+    if longest is not None and len(ids) >= longest:
+        raise ConfigurationError(
+            f"The conversation has {len(ids)} tokens; the engine accepts {longest}, including the turn to generate: "
+            "raise max_model_len (of servers, with --max-model-len), or lower the token budget of an episode."
         )
 
 

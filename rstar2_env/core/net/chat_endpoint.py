@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.net.chat.reply import read_reply
 from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
 
@@ -70,15 +71,6 @@ class ChatEndpoint:
             raise ConfigurationError(
                 f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
             )
-        self._arguments: dict[str, Any] = {
-            "base_url": str(base_url),
-            "api_key": api_key,
-            "timeout_s": timeout_s,
-            "retries": retries,
-            "retry_timeouts": retry_timeouts,
-            "max_bytes": max_bytes,
-            "option": option,
-        }
         self._pace = pace
         self.url = str(base_url).rstrip("/") + _PATH
         self._retries = retries
@@ -103,13 +95,7 @@ class ChatEndpoint:
             ServiceError: The endpoint did not answer, refused, or answered with something else; the message names it
                 and quotes its answer.
         """
-        answer = self.ask(messages, **fields)
-        try:
-            return str(answer["choices"][0]["message"]["content"] or "")
-        except (KeyError, IndexError, TypeError) as error:
-            raise ServiceError(
-                f"{self.url} returned something other than a chat completion: {str(answer)[:300]}"
-            ) from error
+        return read_reply(self.ask(messages, **fields), self.url).text
 
     def ask(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Any:
         """Request the next message of a conversation.
@@ -143,17 +129,9 @@ class ChatEndpoint:
             else:
                 self._pace.hold(attempt.wait_s)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments, without connections."""
-        return _rebuild, (self._arguments,)
-
 
 def _refusal(attempt: Attempt) -> str:
     """Return why the endpoint refused a conversation, as in ``ServiceError.cause``; empty for any other failure."""
     if attempt.status != 400:
         return ""
     return "refused" if _FILTERED.search(attempt.text) else "too_long" if _TOO_LONG.search(attempt.text) else ""
-
-
-def _rebuild(arguments: Mapping[str, Any]) -> ChatEndpoint:
-    return ChatEndpoint(**arguments)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -143,7 +144,7 @@ def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_b
 
 
 class BlockingClient:
-    """Sends requests from any thread, which waits for the answer; a forked process opens connections of its own.
+    """Sends requests from any thread, which waits for the answer. Other processes open connections of their own.
 
     Args:
         timeout_s: Longest time to wait for an answer, and again for each connection.
@@ -167,6 +168,10 @@ class BlockingClient:
                 self._client, self._pid = blocking_client(timeout_s=self._timeout_s, headers=self._headers), os.getpid()
                 weakref.finalize(self, self._client.close)
             return self._client
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments, without connections."""
+        return partial(BlockingClient, timeout_s=self._timeout_s, headers=self._headers, max_bytes=self._max_bytes), ()
 
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -12,6 +14,32 @@ def entry_points(group: str) -> metadata.EntryPoints:
     """Return the entry points of a group; they are read again after ``sys.path`` has changed."""
     found: metadata.EntryPoints = _all(tuple(sys.path)).select(group=group)
     return found
+
+
+def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lambda part: None) -> Iterator[str]:
+    """Load every entry point of a group; leave out a failing one with a ``RuntimeWarning``.
+
+    Args:
+        group: The group.
+        kind: Kind of the parts, for the warning ("agent").
+        use: Called with each loaded object; an error in it counts as a failure of the entry point.
+
+    Yields:
+        The name of the distribution of each entry point, after it was loaded or has failed.
+    """
+    for point in entry_points(group):
+        distribution = point.dist.name if point.dist is not None else "unknown"
+        try:
+            use(point.load())
+        except (Exception, SystemExit) as error:
+            # A broken third-party distribution must not disable the built-in parts.
+            warnings.warn(
+                f"The {kind} {point.name!r} ({point.value}) of the distribution {distribution!r} did not load, and is "
+                f"left out: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        yield distribution
 
 
 @functools.lru_cache(maxsize=2)

@@ -9,11 +9,10 @@ that names its distribution. Not covered: agents, trainers, dialects and familie
 from __future__ import annotations
 
 import inspect
-import warnings
 
 import gymnasium as gym
 
-from rstar2_env.core.options.entry_points import entry_points
+from rstar2_env.core.options.entry_points import load_entry_points
 
 GROUP = "rstar2_env.envs"
 
@@ -23,19 +22,7 @@ plugin_ids: dict[str, str] = {}
 
 def load_env_plugins() -> None:
     """Load every entry point of the group; leave out a failing one with a ``RuntimeWarning``."""
-    for point in entry_points(GROUP):
-        whose = point.dist.name if point.dist is not None else "unknown"
-        before = set(gym.registry)
-        try:
-            part = point.load()
-            if inspect.isfunction(part):
-                part()
-        except (Exception, SystemExit) as error:
-            # A broken third-party distribution must not disable the built-in environments.
-            warnings.warn(
-                f"The environments {point.name!r} ({point.value}) of the distribution {whose!r} did not load, and are "
-                f"left out: {type(error).__name__}: {error}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        plugin_ids.update(dict.fromkeys(sorted(set(gym.registry) - before), whose))
+    known = set(gym.registry)
+    for distribution in load_entry_points(GROUP, "environment", lambda part: inspect.isfunction(part) and part()):
+        plugin_ids.update(dict.fromkeys(sorted(set(gym.registry) - known), distribution))
+        known = set(gym.registry)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
-from rstar2_env.core.options.entry_points import entry_points
+from rstar2_env.core.options.entry_points import load_entry_points
 from rstar2_env.core.options.user_code import Shape, find_user_code, user_code_name
 
 T = TypeVar("T")
@@ -108,25 +107,11 @@ class Registry(Generic[T]):
             try:
                 if self._package is not None:
                     import_modules(self._package)
-                self._load_entry_points()
+                if self._entry_points is not None:
+                    list(load_entry_points(self._entry_points, self.kind))
                 self._loaded = True
             finally:
                 self._loading = False
-
-    def _load_entry_points(self) -> None:
-        if self._entry_points is None:
-            return
-        for point in entry_points(self._entry_points):
-            try:
-                point.load()
-            except Exception as error:
-                # A broken third-party distribution must not disable the built-in parts.
-                warnings.warn(
-                    f"The {self.kind} {point.name!r} ({point.value}) of another distribution did not load, and is left "
-                    f"out: {type(error).__name__}: {error}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
 
 
 def import_modules(package: str) -> None:

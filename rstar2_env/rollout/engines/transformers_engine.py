@@ -22,7 +22,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
+from rstar2_env.rollout.engine import (
+    EngineStats,
+    FinishReason,
+    Generation,
+    SamplingParams,
+    check_candidates,
+    check_prompt,
+    settle,
+)
 from rstar2_env.rollout.engines.attention import can_pack
 from rstar2_env.rollout.engines.given_tokens import ScoreRequest, fitting, log_probs
 from rstar2_env.rollout.engines.packed_batch import PackedBatch
@@ -104,8 +112,7 @@ class TransformersEngine:
         Raises:
             ConfigurationError: The prompt is empty, or stop strings were given without a tokenizer.
         """
-        if not ids:
-            raise ConfigurationError("An engine cannot continue an empty prompt.")
+        check_prompt(ids)
         if params.stop and self.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to TransformersEngine.")
         check_candidates(self, params.candidates)

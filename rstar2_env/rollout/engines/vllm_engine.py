@@ -23,14 +23,20 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
+from rstar2_env.rollout.engine import (
+    EngineStats,
+    FinishReason,
+    Generation,
+    SamplingParams,
+    check_candidates,
+    check_prompt,
+    settle,
+)
 from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
+from rstar2_env.rollout.engines.vllm_parameters import request_fields, seed_of
 from rstar2_env.rollout.engines.vllm_setup import VllmCounters, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import check_names, named_weights
-
-SEED_BITS = 63
-"""vLLM seeds are signed 64-bit integers."""
 
 
 @dataclass(eq=False)
@@ -148,10 +154,7 @@ class VllmEngine:
             if self._closed or self._asleep:
                 what = "closed" if self._closed else "asleep; call update_weights with weights to wake it"
                 raise ConfigurationError(f"The engine is {what}.")
-            seed = params.seed
-            if seed is None:
-                seed = int(self._seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-            request = _Request(str(next(self._keys)), list(ids), params, seed % (1 << SEED_BITS))
+            request = _Request(str(next(self._keys)), list(ids), params, seed_of(params, self._seeds))
             self._fresh.append(request)
             self._wake_thread()
         try:
@@ -227,13 +230,7 @@ class VllmEngine:
         self._thread.shutdown(wait=True)
 
     def _check(self, ids: Sequence[int], params: SamplingParams) -> None:
-        if not ids:
-            raise ConfigurationError("An engine cannot continue an empty prompt.")
-        if len(ids) >= self.max_model_len:
-            raise ConfigurationError(
-                f"The conversation has {len(ids)} tokens; the engine accepts {self.max_model_len}, including the turn "
-                "to generate: raise max_model_len, or lower the token budget of an episode."
-            )
+        check_prompt(ids, self.max_model_len)
         vocabulary = int(self._config.model_config.get_vocab_size())
         if not 0 <= min(ids) <= max(ids) < vocabulary:
             # vLLM checks this only if it has a tokenizer; otherwise all requests in flight would fail.
@@ -358,21 +355,8 @@ class VllmEngine:
 
         params = request.params
         return vllm.SamplingParams(
-            max_tokens=min(params.max_tokens, self.max_model_len - len(request.prompt)),
-            temperature=params.temperature,
-            top_p=params.top_p,
-            top_k=params.top_k,
-            seed=request.seed,
-            stop_token_ids=list(params.stop_ids),
-            stop=list(params.stop) or None,
-            # Only the requested ids end a turn, regardless of the model's own configuration.
-            ignore_eos=True,
-            include_stop_str_in_output=True,
+            **request_fields(params, request.seed, self.max_model_len - len(request.prompt)),
             detokenize=bool(params.stop),
-            skip_special_tokens=False,
-            spaces_between_special_tokens=False,
-            # vLLM adds the sampled token to this number of most likely tokens.
-            logprobs=params.candidates,
             output_kind=vllm.sampling_params.RequestOutputKind.DELTA,
         )
 

@@ -29,12 +29,13 @@ from rstar2_env.rollout.engine import (
     SamplingParams,
     TurnTimeoutError,
     check_candidates,
+    check_prompt,
 )
 from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
 from rstar2_env.rollout.engines.transports.make import make_transport
 from rstar2_env.rollout.engines.transports.servers import EngineLink, EngineServers
-from rstar2_env.rollout.engines.vllm_engine import SEED_BITS
 from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES
+from rstar2_env.rollout.engines.vllm_parameters import request_fields, seed_of
 from rstar2_env.rollout.engines.vllm_server_facts import (
     NEUTRAL,
     ServerFacts,
@@ -166,7 +167,7 @@ class VllmServerEngine:
             ServiceError: All attempts failed, or the server refused the request.
         """
         self._check(ids, params)
-        return await self._http.run(self._generate(list(ids), params, self._seed_of(params)))
+        return await self._http.run(self._generate(list(ids), params, seed_of(params, self._seeds)))
 
     async def generate_on_each(self, ids: Sequence[int], params: SamplingParams) -> list[Generation]:
         """Continue ``ids`` on every server that is up, to check the weights of each.
@@ -174,7 +175,7 @@ class VllmServerEngine:
         A server that is lost meanwhile is skipped. Raises the errors of ``generate``.
         """
         self._check(ids, params)
-        return await self._http.run(self._on_each(list(ids), params, self._seed_of(params)))
+        return await self._http.run(self._on_each(list(ids), params, seed_of(params, self._seeds)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Record the version; with ``weights``, send them to every server.
@@ -269,21 +270,9 @@ class VllmServerEngine:
         return list(facts)
 
     def _check(self, ids: Sequence[int], params: SamplingParams) -> None:
-        if not ids:
-            raise ConfigurationError("An engine cannot continue an empty prompt.")
-        if len(ids) >= self.max_model_len:
-            raise ConfigurationError(
-                f"The conversation has {len(ids)} tokens; the servers accept {self.max_model_len}, including the turn "
-                "to generate: start them with a larger --max-model-len, or lower the token budget of an episode."
-            )
+        check_prompt(ids, self.max_model_len)
         check_candidates(self, params.candidates)
         check_sampling([server.facts for server in self._fleet.servers], params)
-
-    def _seed_of(self, params: SamplingParams) -> int:
-        seed = params.seed
-        if seed is None:
-            seed = int(self._seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        return seed % (1 << SEED_BITS)
 
     async def _on_each(self, ids: list[int], params: SamplingParams, seed: int) -> list[Generation]:
         while True:
@@ -305,20 +294,8 @@ class VllmServerEngine:
         self._fleet.watch()
         body = {
             **NEUTRAL,
+            **request_fields(params, seed, self.max_model_len - len(ids)),
             "prompt": ids,
-            "max_tokens": min(params.max_tokens, self.max_model_len - len(ids)),
-            "temperature": params.temperature,
-            "top_p": params.top_p,
-            "top_k": params.top_k,
-            "seed": seed,
-            "stop": list(params.stop),
-            "stop_token_ids": list(params.stop_ids),
-            # Only the requested ids end a turn, regardless of the model's own configuration.
-            "ignore_eos": True,
-            "include_stop_str_in_output": True,
-            "skip_special_tokens": False,
-            "spaces_between_special_tokens": False,
-            "logprobs": params.candidates,
             "return_token_ids": True,
             # Two tokens may have the same text.
             "return_tokens_as_token_ids": params.candidates > 0,

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,29 +56,25 @@ class VllmCounters:
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
         """Add the counts of one step."""
-        old = self.stats
-        running, waiting, usage, recomputed = old.running, old.waiting, old.kv_usage, old.recomputed_tokens or 0
+        old, step = self.stats, iteration_stats
         if scheduler_stats is not None:
-            running, waiting = scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs
-            usage = scheduler_stats.kv_cache_usage
-            cache = scheduler_stats.prefix_cache_stats
-            if cache is not None:
-                recomputed += cache.preempted_queries - cache.preempted_hits
-        preempted = prompt = cached = generated = 0
-        if iteration_stats is not None:
-            preempted, generated = iteration_stats.num_preempted_reqs, iteration_stats.num_generation_tokens
-            prompt = iteration_stats.num_prompt_tokens
-            cached = iteration_stats.prompt_token_stats.cached_tokens
-        self.stats = EngineStats(
-            running=running,
-            waiting=waiting,
-            kv_usage=usage,
-            preemptions=old.preemptions + preempted,
-            recomputed_tokens=recomputed,
-            prompt_tokens=old.prompt_tokens + prompt,
-            cached_tokens=old.cached_tokens + cached,
-            generated_tokens=old.generated_tokens + generated,
-        )
+            self.stats = replace(
+                self.stats,
+                running=scheduler_stats.num_running_reqs,
+                waiting=scheduler_stats.num_waiting_reqs,
+                kv_usage=scheduler_stats.kv_cache_usage,
+            )
+            if (cache := scheduler_stats.prefix_cache_stats) is not None:
+                again = cache.preempted_queries - cache.preempted_hits
+                self.stats = replace(self.stats, recomputed_tokens=(old.recomputed_tokens or 0) + again)
+        if step is not None:
+            self.stats = replace(
+                self.stats,
+                preemptions=old.preemptions + step.num_preempted_reqs,
+                prompt_tokens=old.prompt_tokens + step.num_prompt_tokens,
+                cached_tokens=old.cached_tokens + step.prompt_token_stats.cached_tokens,
+                generated_tokens=old.generated_tokens + step.num_generation_tokens,
+            )
 
     def log_engine_initialized(self) -> None:
         """Do nothing; part of vLLM's interface."""

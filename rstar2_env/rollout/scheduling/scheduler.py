@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,16 +186,11 @@ class Scheduler:
         """Close every engine, even if closing one of them fails.
 
         Raises:
-            Exception: The first exception that an engine raised.
+            Exception: The exception of the first engine that raised one.
         """
-        errors = []
-        for engine in self.engines:
-            try:
-                engine.close()
-            except Exception as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        with ExitStack() as closing:  # it closes the last engine first, and raises the last exception
+            for engine in self.engines:
+                closing.callback(engine.close)
 
     def _admit(self) -> None:
         """Notify the episodes that got a place; called with the lock held."""

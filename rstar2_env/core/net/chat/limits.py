@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, EndpointBudgetError, ServiceError
 from rstar2_env.core.net.chat.reply import Usage
@@ -131,20 +131,16 @@ class Pace:
     """
 
     def __init__(self, limits: ChatLimits) -> None:
-        self._seats = None if limits.in_flight is None else threading.BoundedSemaphore(limits.in_flight)
+        most = limits.in_flight
+        self._seats: AbstractContextManager[Any] = nullcontext() if most is None else threading.BoundedSemaphore(most)
         self._request_s = 60 / limits.requests_per_minute if limits.requests_per_minute else 0.0
         self._token_s = 60 / limits.tokens_per_minute if limits.tokens_per_minute else 0.0
         self._lock = threading.Lock()
         self._free = self._tokens_free = self._held = 0.0
 
-    @contextmanager
-    def seat(self) -> Iterator[None]:
-        """Occupy one of the places of requests in flight."""
-        if self._seats is None:
-            yield
-        else:
-            with self._seats:
-                yield
+    def seat(self) -> AbstractContextManager[Any]:
+        """Return a context that occupies one of the places of requests in flight; entering it may wait."""
+        return self._seats
 
     def wait(self) -> None:
         """Wait until a request may be sent."""

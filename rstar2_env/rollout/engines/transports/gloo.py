@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.distributed import BroadcastOptions, ProcessGroupGloo
@@ -102,8 +101,3 @@ def own_address(address: str, port: int) -> str:
         asking.connect(where)
         mine: str = asking.getsockname()[0]
     return mine
-
-
-def empty(size: int) -> Tensor:
-    """Return a buffer of bytes for this kind of group."""
-    return torch.empty(size, dtype=torch.uint8)

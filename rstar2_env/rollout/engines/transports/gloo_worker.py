@@ -19,7 +19,7 @@ from vllm.distributed.weight_transfer.base import (
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from rstar2_env.rollout.engines.transports.gloo import GlooGroup, empty
+from rstar2_env.rollout.engines.transports.gloo import GlooGroup
 from rstar2_env.rollout.engines.vllm_worker import FullLogprobs
 
 
@@ -76,7 +76,7 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
             raise RuntimeError("The worker has not joined a group: call init_weight_transfer_engine first.")
         dtypes = [getattr(torch, name) for name in update_info.dtype_names]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(update_info.shapes, dtypes, strict=True)]
-        bucket = empty(sum(sizes))
+        bucket = torch.empty(sum(sizes), dtype=torch.uint8)
         self._group.broadcast(bucket)
         parts = zip(update_info.names, update_info.shapes, dtypes, bucket.split(sizes), strict=True)
         self.model.load_weights((name, part.view(dtype).view(shape)) for name, shape, dtype, part in parts)

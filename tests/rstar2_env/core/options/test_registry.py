@@ -135,7 +135,7 @@ class TestFromOtherDistributions:
         def provide(**points):
             made = [importlib.metadata.EntryPoint(name, value, "group") for name, value in points.items()]
             monkeypatch.setattr(
-                "rstar2_env.core.options.registry.entry_points", lambda group: made if group == "group" else []
+                "rstar2_env.core.options.entry_points.entry_points", lambda group: made if group == "group" else []
             )
 
         return provide
