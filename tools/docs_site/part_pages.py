@@ -66,60 +66,63 @@ FAMILIES = (
         "rewards.md",
         "reward",
         "Rewards",
-        "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
-        "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight), `label` "
-        "(its name in the metrics) and `judge` (the model that it queries, in place of `rollout.judge`) in addition "
-        "to its own options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an "
-        "evaluation ([evaluation.md](../evaluation.md)); the second table lists which, by their needs.",
+        "The reward of an episode is the sum of the scores of its components. In addition to its own options, each "
+        "component has `weight` (a factor), `gate` (`always`, or only in `correct` or `wrong` episodes), `clip` "
+        "(lowest and highest value before the weight), `label` (its name in the metrics) and `judge` (the model that "
+        "it queries instead of `rollout.judge`). Most components also work inside an environment "
+        "([wrappers.md](../wrappers.md)), and as scores of an evaluation ([evaluation.md](../evaluation.md)); the "
+        "second table lists where each works.",
     ),
     Family(
         "selectors.md",
         "selector",
         "Selectors",
-        "Which episodes of a group train, once they have their rewards. A selector may reject a group, which "
-        "`rollout.refill` then replaces.",
+        "A selector chooses the episodes of a group to train on, after the rewards are computed. It may reject a "
+        "group, which `rollout.refill` then replaces.",
     ),
     Family(
         "advantages.md",
         "advantage",
         "Advantages",
-        "How much better an episode, or each of its tokens, did than expected. Below, r is the reward of an episode.",
+        "An advantage is an estimate of how much better an episode, or each of its tokens, is than expected. Below, r "
+        "is the reward of an episode.",
     ),
     Family(
         "losses.md",
         "loss",
         "Terms of the loss",
-        "Terms are added up. [losses.md](../losses.md) says how terms, aggregation and correction make the loss, and "
-        "has their values at points. π is the policy, π_old the policy when it sampled, μ the engine that drew the "
-        "tokens, A the advantage.",
+        "Terms are added up. [losses.md](../losses.md) defines the loss from terms, aggregation and correction, and "
+        "lists some of their values. π is the policy, π_old the policy when it sampled the rows, μ the engine's "
+        "probability at sampling, A the advantage.",
     ),
     Family(
         "aggregations.md",
         "aggregation",
         "Aggregations",
-        "The weight of a token in the loss of an optimizer step: the mean over what. Of all rows of all processes.",
+        "An aggregation sets the weight of each token in the loss of an optimizer step, over all rows of all "
+        "processes: a mean over tokens, rows or groups.",
     ),
     Family(
         "corrections.md",
         "correction",
         "Corrections",
-        "Weights, without a gradient, for what the engine computes otherwise than the trainer. `auto`, the default, is "
-        "`truncate` where the engine has a copy of the weights, and `none` where it uses the trainer's. A ratio is the "
-        "trainer's probability over the engine's, of a token, a turn or a sequence.",
+        "A correction sets token weights, without a gradient, for differences between the engine's and the trainer's "
+        "probabilities. `auto`, the default, is `truncate` if the engine has a copy of the weights, and `none` if it "
+        "uses the trainer's. A ratio is the trainer's probability of a token, a turn or a sequence over the engine's.",
     ),
     Family(
         "samplers.md",
         "sampler",
         "Samplers",
-        "Which problems a step begins with. A sampler learns how the groups of all processes went, and its state is in "
-        "every checkpoint.",
+        "A sampler draws the problems of a step. It receives the results of the groups of all processes, and its "
+        "state is saved in every checkpoint.",
     ),
     Family(
         "hooks.md",
         "hook",
         "Hooks",
         "Callbacks that change a run between its steps: limits, temperature, coefficients of the loss, resets, SFT "
-        "steps. What they changed is in every checkpoint.",
+        "steps. Their changes are saved in every checkpoint.",
     ),
 )
 
@@ -155,7 +158,7 @@ def _index(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     rows.append(["", "all slots", str(total), ""])
     told = (
         f"{len(recipes)} [recipes]({RECIPES}) choose among {total} parts of {len(FAMILIES)} slots. "
-        "[systems.md](../systems.md) has the published systems that they make, each with its file and its test."
+        "[systems.md](../systems.md) lists the published systems that they implement, each with its file and its test."
     )
     return "\n\n".join([_MADE, "# Parts by slot", told, _table(["slot", "page", "parts", "which"], rows)]) + "\n"
 
@@ -206,11 +209,11 @@ def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]
 def _named_so(slot: str) -> str:
     if slot in LISTS:
         return (
-            f"`--set {slot}=NAME+NAME:OPTION=VALUE` names them all, `--set {slot}.NAME.OPTION=VALUE` changes one, or "
-            "adds it."
+            f"`--set {slot}=NAME+NAME:OPTION=VALUE` replaces the list, `--set {slot}.NAME.OPTION=VALUE` changes one "
+            "part, or adds it."
         )
     key = "parts.rollout" if slot == "rollout" else slot
-    return f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` names one, `--set {key}.OPTION=VALUE` changes it."
+    return f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` selects one, `--set {key}.OPTION=VALUE` changes it."
 
 
 def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
@@ -231,7 +234,7 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     head = [
         _MADE,
         "# Recipes",
-        f"A recipe names one part for each slot, and defaults of the run. What a recipe does not name is {plain}. "
+        f"A recipe names one part for each slot, and defaults of the run. The defaults for slots that it does not name are {plain}. "
         "`rstar2 trainers NAME` prints one with every option. Sizes (problems, episodes, tokens) that a recipe does "
         "not set are those of the run, not of the paper.",
         _table(["recipe", "what it is", "source"], rows),

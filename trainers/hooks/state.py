@@ -1,8 +1,8 @@
 """``RunState``: the state of a run that hooks can read and change, independent of the backend and of torch.
 
-Changes of limits and temperature take effect at the next rollout, so the rows of a rollout are always trained as they
-were sampled; other changes take effect immediately. All changes are saved in checkpoints. Every method must be called
-identically on every process of the run.
+Changes of limits and temperature take effect at the next rollout, so the updates on a rollout use the temperature at
+which it was sampled; other changes take effect immediately. All changes are saved in checkpoints. Every method must be
+called identically on every process of the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ChatMessages: TypeAlias = Sequence[Message | Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Limits of the episodes that are trained on; evaluation keeps those of the run's options.
+    """Limits of the episodes that are trained on; evaluation uses the limits in the run's options.
 
     Attributes:
         max_episode_tokens: Tokens of an episode after its prompt.
@@ -46,7 +46,7 @@ class RunState(Protocol):
 
     Attributes:
         limits: Limits of later episodes; assign a changed record (``dataclasses.replace(run.limits, ...)``).
-        temperature: Sampling temperature of later episodes, at which they are also trained.
+        temperature: Sampling temperature of later episodes, and of the updates on them.
     """
 
     limits: Budgets

@@ -1,7 +1,7 @@
-"""Corrections for what engine and trainer compute differently: ``none``, ``truncate``, ``mask``, ``geometric``.
+"""Corrections for differences between engine and trainer: ``none``, ``truncate``, ``mask``, ``geometric``.
 
 The ratio of a token is its probability under the trainer over that under the engine, both with the weights that sampled
-it; that of a turn or a sequence is the product over its tokens, or their geometric mean.
+it. The ratio of a turn or a sequence is the product of its tokens' ratios, or their geometric mean.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Mask(CheckedOptions):
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence.
-        low: Minimum ratio that trains.
-        high: Maximum ratio that trains.
+        low: Lower bound of the ratio.
+        high: Upper bound of the ratio.
     """
 
     level: RatioLevel = "token"
@@ -76,8 +76,8 @@ class Geometric(CheckedOptions):
 
     Args:
         level: Whether the mean is over a turn or a sequence.
-        low: Minimum mean that trains.
-        high: Maximum mean that trains.
+        low: Lower bound of the mean.
+        high: Upper bound of the mean.
         mask: Drop a turn or sequence outside the bounds; otherwise its weight is the bound.
     """
 

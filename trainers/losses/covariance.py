@@ -1,4 +1,4 @@
-"""The covariance by which ``clip_cov`` and ``kl_cov`` select tokens: each token's contribution to entropy loss."""
+"""Covariances of tokens, from which ``clip_cov`` and ``kl_cov`` select the tokens that reduce the entropy."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Kl(CheckedOptions):
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence by k3, whichever estimator is trained."""
+        """Return the divergence by k3, whichever estimator the loss uses."""
         return measured("kl", tokens, _difference(tokens))
 
 

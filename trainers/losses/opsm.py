@@ -22,12 +22,12 @@ class OffPolicySequenceMask(CheckedOptions):
 
     The mean estimates the divergence of the policy from the sampling policy, due to updates or to engine-trainer
     mismatch. A mistake that the policy would hardly repeat teaches it nothing, and unlearning it further destabilizes
-    training; correct answers always train. It suits rows that are trained on several times. The paper does not state
-    delta: 0.5 is the example in TRL's documentation, and slime uses 1e-4 against the trainer's own probabilities
+    training; correct answers are always trained on. It suits rows that are trained on several times. The paper does not
+    state delta: 0.5 is the example in TRL's documentation, and slime uses 1e-4 against the trainer's own probabilities
     (``anchor=old``).
 
     Args:
-        delta: Maximum mean that trains, in nats per token.
+        delta: Largest mean at which a row is kept, in nats per token.
         anchor: The probabilities used as mu.
         level: Whether the mean is over a turn or a row; the paper uses rows.
         then: A further correction, whose weights are multiplied in: ``truncate``, ``(mask:low=0.3,level=turn)``.

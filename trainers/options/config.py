@@ -199,8 +199,8 @@ class RolloutOptions:
             first train on it. 0 alternates between playing and training; from 1, an engine with its own weights plays
             while the trainer trains.
         handover: Handling of prefetched episodes at a weight sync: ``"drain"`` lets them end first, and syncs weights
-            every ``max_staleness`` rollouts; ``"carry"`` syncs weights before every rollout that trains, and the
-            episodes continue with the new weights.
+            every ``max_staleness`` rollouts; ``"carry"`` syncs weights before each rollout is trained on, and
+            the episodes continue with the new weights.
         handover_tolerance: Largest mean distance, in nats, between the log-probabilities that the engine and the
             trainer give to a known prompt's continuation after a weight sync; a larger distance stops the run. ``None``
             is 0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it if the engine computes in a lower

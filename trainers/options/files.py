@@ -29,7 +29,7 @@ def is_file_name(name: str) -> bool:
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is a training run's; a model also has a file with that name."""
+    """Whether a folder is that of a training run; the folder of a model also has a file ``config.json``."""
     return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
 
 

@@ -121,7 +121,7 @@ class LocalRound:
             self._close()
             await cancel_all(working, watching, *self._tasks.values())
 
-    # What a process does.
+    # Calls to a process that requested or plays an episode.
 
     def _hand_out(self, key: RequestKey, rank: int) -> None:
         """Let a process play an episode of this one."""
@@ -175,7 +175,7 @@ class LocalRound:
         for task in self._tasks.values():
             task.cancel()
 
-    # What the desk of the first process does.
+    # Calls to the desk, which is in the first process.
 
     def _offer(self, key: RequestKey) -> None:
         """Queue an episode."""
@@ -220,7 +220,7 @@ class LocalRound:
                 self._call(key[0], self._deliver, key, Unfinished())
             self._call_all(self._halt)
 
-    # How the round ends.
+    # The end of the round.
 
     async def _finish(self, working: asyncio.Task[T]) -> T:
         """Wait for the result of ``work``."""
@@ -249,7 +249,7 @@ class LocalRound:
     def _close(self) -> None:
         """Receive no further calls from other processes."""
 
-    # How one process calls another.
+    # Calls between processes.
 
     def _call(self, rank: int, method: Callable[..., None], *arguments: Any) -> None:
         """Call a method of this class in a process."""

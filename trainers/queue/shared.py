@@ -179,7 +179,7 @@ class SharedRound(LocalRound):
             self._wire.send(rank, self._number, (method.__name__, arguments))
 
     def _receive(self, sender: int, message: Any) -> None:
-        """Answer a message: a call, or ``Gone``."""
+        """Handle a message: a call, or ``Gone``."""
         self._last_message_s = asyncio.get_running_loop().time()
         if not isinstance(message, Gone):
             name, arguments = message

@@ -15,19 +15,19 @@ from ..samplers.base import GroupResult, Start
 
 @dataclass(slots=True)
 class PlayedGroup:
-    """One group of a step, with its episodes and the choice among them.
+    """One group of a step, with its episodes and the selector's choice.
 
     Attributes:
-        number: Its number in the step, over all processes and rounds.
-        round: Round of refill in which it was played; 0 for the first.
-        start: Where its episodes started.
+        number: Number of the group in the step, over all processes and rounds.
+        round: Round of refill in which it was played; 0 before any refill.
+        start: The start of its episodes.
         episodes: All episodes that were played.
-        kept: Positions of the episodes that train, ascending; none if the group is rejected.
-        reasons: For each episode the reason why it does not train; "" if it does.
+        kept: Positions of the episodes to train on, ascending; empty if the group is rejected.
+        reasons: For each episode, the reason why it is not trained on; "" if it is.
         advantages: Advantages of the episodes in ``kept``, in their order; for token advantages the mean absolute one.
-        copies: Number of copies that train in place of missing groups.
-        apart: Positions of further episodes that train, with the advantage 0.
-        weighed: The numbers by which the selector chose, by position, if it reports them.
+        copies: Number of copies of this group that replace missing groups.
+        apart: Positions of further episodes to train on, with the advantage 0.
+        weighed: By position, the numbers on which the selector based its choice, if it reports them.
     """
 
     number: int
@@ -43,7 +43,7 @@ class PlayedGroup:
 
     @property
     def chosen(self) -> list[Episode]:
-        """The episodes that train."""
+        """The episodes in ``kept``."""
         return [self.episodes[position] for position in self.kept]
 
     @property
@@ -59,7 +59,7 @@ class PlayedGroup:
         return [episode for episode in counted if not episode.off_policy] or counted
 
     def drop(self, reason: str) -> None:
-        """Reject the group: none of its episodes trains."""
+        """Reject the group, so that none of its episodes is trained on."""
         for position in self.kept:
             self.reasons[position] = reason
         self.kept = []
@@ -106,13 +106,13 @@ class Batch:
     """The rows of one step in one process, and how they were made.
 
     Attributes:
-        rows: The rows that train, group after group, without filler and without rows of rejected groups.
+        rows: The rows to train on, group after group; a rejected group has none.
         groups: The episodes of each group that this process played, refills included.
-        decisions: The decision about each episode, as ``groups``.
-        rejected: Groups of this process of which no episode trains.
-        refilled: Groups of this process that were played in place of rejected ones.
-        missing: Groups missing from ``problems_per_step`` over all processes, after all rounds of refill, that no copy
-            replaces.
+        decisions: The decision about each episode, in the order of ``groups``.
+        rejected: Number of groups of this process without an episode to train on.
+        refilled: Number of groups of this process that were played to replace rejected groups.
+        missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill and all copies,
+            over all processes.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         figures: Sum and count of each metric, over the episodes of this process.
         results: Results of the groups of all processes, in the order of their numbers.

@@ -1,4 +1,4 @@
-"""``Collector``: plays, scores and selects the episodes of a step, and makes the rows that train; no TRL, no torch.
+"""``Collector``: plays, scores and selects the episodes of a step, and makes the rows to train on; without torch.
 
 A step draws starts, the same in every process, and each process takes its share. It plays and scores the groups,
 selects episodes, replaces rejected groups by fresh ones for a limited number of rounds, or by copies of others,
@@ -45,10 +45,10 @@ from .step_figures import names_in, step_figures
 from .step_group import MOST_STEPS, StepGroup
 
 SURPLUS = "surplus"
-"""Reason of a group that the last round of refill played beyond ``problems_per_step``."""
+"""Reason for the episodes of a group that the last round of refill played beyond ``problems_per_step``."""
 
 TAIL = "tail"
-"""Reason of a group that its step did not wait for."""
+"""Reason for the episodes of a group that its step did not wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Collector:
         services: Player, sampler, processes, and optional services.
 
     Attributes:
-        counts: Steps, groups, rejected and refilled groups so far, over all processes.
+        counts: Number of steps, groups, rejected groups and refilled groups so far, over all processes.
 
     Raises:
         ConfigurationError: Parts, options and services do not fit together; see ``check_parts``.
@@ -206,7 +206,7 @@ class Collector:
         return groups, missing - copied.total()
 
     def _copied(self, accepted: Sequence[int], missing: int, step: int) -> Counter[int]:
-        """Return how often each accepted group replaces a missing one; no group twice before each did once."""
+        """Draw the accepted groups that replace missing ones; each at most once, unless more groups are missing."""
         # The same in every process: each copies its own groups.
         rng = np.random.default_rng(np.random.SeedSequence([self._options.seed, step], spawn_key=(3,)))
         return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())

@@ -23,15 +23,15 @@ class StepOptions:
     """How many groups a step plays, and how.
 
     Attributes:
-        problems_per_step: Groups that train in a step, over all processes.
-        group_size: Maximum number of episodes of a group that train.
-        oversample: Episodes played for each of them.
+        problems_per_step: Number of groups to train on in a step, over all processes.
+        group_size: Maximum number of episodes to train on in a group.
+        oversample: Episodes played per episode to train on: a group has ``group_size * oversample`` episodes.
         refill: Maximum number of rounds in which rejected groups are replaced by fresh ones.
-        replace: Share of ``problems_per_step`` above which copies of other groups train in place of missing ones, and
+        replace: Once this share of ``problems_per_step`` is found, copies of the groups replace the missing ones, and
             no further round is played; ``None`` trains on fewer groups.
         seed: Seed from which the draws of policy, rollout part and selector are derived.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
-        one_queue: Let a process play the episodes for which another one has no room.
+        one_queue: Let a process also play episodes for which another process has no room.
         tail: How to treat groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
             ``drop`` them, or ``carry`` them over to the next step. Unless it is ``wait``, ``spare`` more are started.
         spare: Groups started in addition to ``problems_per_step``, as a share of it.
@@ -124,8 +124,8 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
     named = (name.removeprefix("turns/") for name in getattr(parts.advantage, "components", ()))
     if unknown := sorted(set(named) - set(known)):
         raise ConfigurationError(
-            f"The advantage {type(parts.advantage).__name__} names {', '.join(unknown)}, and the components of the "
-            f"reward are {', '.join(known)}: name those, or add {', '.join(unknown)} to reward.",
+            f"The advantage {type(parts.advantage).__name__} names {', '.join(unknown)}, but the components of the "
+            f"reward are {', '.join(known)}: name these instead, or add {', '.join(unknown)} to reward.",
             option="advantage",
         )
     check_waits(rollout, early_stop=options.early_stop, tail=options.tail)

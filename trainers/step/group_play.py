@@ -32,7 +32,7 @@ EpisodeKey = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """One group of a call of a rollout part.
+    """One group that a rollout part plays.
 
     Attributes:
         number: Number of the group in the step, over all processes and rounds.
@@ -71,8 +71,8 @@ class GroupPlay:
         size: Episodes requested from the part for each group.
         settled: Returns whether the rest of a group may be cancelled; ``None`` plays all episodes to the end.
         places: The groups, if their numbers are not consecutive from ``first``.
-        queue: Where episodes wait until they are played; ``None`` plays them in this process.
-        carries: Keep the part that was played of an episode that has to stop.
+        queue: The round of the queue in which episodes wait; ``None`` plays them in this process.
+        carries: Keep the played part of an episode that has to stop.
         problems: The environment's source of problems, if it has one.
         judge: See ``Play``.
     """

@@ -1,9 +1,9 @@
 """``Prefetch``: collects batches in a thread, ahead of the trainer that takes them, with bounded staleness.
 
-The trainer takes a batch before the first step that trains on it. A batch may start when the weights in the engine are
-at most ``staleness`` weight syncs older than those that it will train, so no turn of the batch is older. The number of
-steps alone decides after which sync a batch starts, never the speed of a process: the same run plays the same starts,
-with the same limits, from weights of the same version.
+The trainer takes a batch before the first step that trains on it. A batch may start when the engine's weights are at
+most ``staleness`` weight syncs older than the weights at that first step, so no turn of the batch is staler. Only the
+number of steps decides after which sync a batch starts, never the speed of a process: the same run plays the same
+starts, with the same limits, from weights of the same version.
 
 ``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
 batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
@@ -47,7 +47,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PrefetchPace:
-    """How far ahead batches are collected; all numbers but ``staleness`` in optimizer steps.
+    """Limits of collecting ahead; all numbers except ``staleness`` are in optimizer steps.
 
     Attributes:
         staleness: Maximum number of weight syncs between the weights that draw a turn and those that first train on
@@ -68,8 +68,8 @@ class Prefetch(Generic[B, S]):
 
     Args:
         collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
-        collect: Collects the batch that starts to train at a step, with the settings given for it.
-        pace: How far ahead.
+        collect: Collects the batch whose first update follows a number of steps, with the settings for it.
+        pace: How far ahead batches are collected.
         hand_over: Syncs the current weights to the engine.
         settings: Returns the settings of a batch; called when the batch may start, not when it does, so that they do
             not depend on time.
@@ -99,7 +99,7 @@ class Prefetch(Generic[B, S]):
         self._stopped = False
 
     def take(self, step: int) -> B:
-        """Return the batch that starts to train at a step; syncs weights if a sync is due.
+        """Return the batch whose first update follows a number of steps; sync the weights if a sync is due.
 
         Args:
             step: Number of optimizer steps so far.

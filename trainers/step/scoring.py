@@ -1,4 +1,4 @@
-"""A trainer's additions to the scores of components (``rstar2_env.rewards.scoring``): judges, problems, turns."""
+"""Scoring in a trainer: ``rstar2_env.rewards.scoring`` with the run's judge and problems, and scores of turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of one group: the checked choice of the selector, and the reason why each other episode does not train."""
+"""Selects the episodes of a group to train on, and finds the reason why each other episode is not trained on."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ def select(
     least: int = 1,
     apart: Sequence[int] = (),
 ) -> tuple[list[int], list[str]]:
-    """Choose which episodes of a group train.
+    """Choose the episodes of a group to train on.
 
     Args:
         group: The episodes of the group, scored.
         selector: Chooses the episodes.
         keep: Maximum number of episodes to choose.
         rng: Source of the selector's draws.
-        least: Minimum number of episodes with which the group trains.
-        apart: Positions of episodes that train separately and are not shown to the selector.
+        least: Minimum number of episodes to train on; a group with fewer is rejected.
+        apart: Positions of episodes that are trained on separately, and that the selector does not see.
 
     Returns:
-        The positions of episodes that train, ascending; and for each episode the reason why it does not train ("" if it
-        does).
+        The chosen positions, ascending; and for each episode the reason why it is not trained on ("" if it is).
 
     Raises:
         ConfigurationError: The selector made an invalid choice.
@@ -63,13 +62,13 @@ def select(
 def weigh(
     group: Sequence[Episode], selector: Selector, keep: int, apart: Sequence[int] = ()
 ) -> dict[int, Mapping[str, float]]:
-    """Return the numbers by which a selector chooses in a group, by position; none if it does not report them.
+    """Return the numbers on which a selector bases its choice, by position; empty if it does not report them.
 
     Args:
         group: The episodes of the group, scored.
         selector: Chooses the episodes.
         keep: Maximum number of episodes to choose.
-        apart: Positions that are not shown to the selector.
+        apart: Positions of episodes that the selector does not see.
     """
     if not isinstance(selector, Weighs):
         return {}

@@ -1,4 +1,4 @@
-"""Figures of one step on one process, as sums and counts: the episodes played, those kept, and why others were dropped.
+"""Figures of one step on one process, as sums and counts: of played and kept episodes, and of reasons for dropping.
 
 A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
 steps needs.
@@ -38,7 +38,7 @@ def step_figures(
         left: Number of groups that the step carried over to the next one, over all processes.
 
     Returns:
-        ``rollout/...`` over all episodes and ``kept/...`` over those that train: ``episodes`` (that count), and the
+        ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (that count), and the
         figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values); ``dropped/<reason>``, shares of
         all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced``,
         ``groups_missing``, ``groups_carried`` (numbers).

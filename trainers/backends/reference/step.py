@@ -32,7 +32,7 @@ from ...losses.tokens import Tokens
 from ...ranks import ONE
 
 Gradients = dict[str, Tensor]
-"""The gradient of each parameter that trains, by its name in the model."""
+"""The gradient of each trained parameter, by its name in the model."""
 
 
 def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
@@ -41,7 +41,7 @@ def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) ->
     Args:
         model: A causal language model.
         row: The row; its prompt holds at least one token.
-        temperature: Divisor of the logits: the policy is the distribution that was sampled from.
+        temperature: Divisor of the logits: the temperature at which the row was sampled.
 
     Returns:
         (completion tokens, vocabulary).
@@ -90,7 +90,7 @@ def gradients(
         temperature: Temperature of the sampling.
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` means the
             policy's own.
-        old_means: Like ``old``, the mean over the vocabulary of the log-probabilities at each token.
+        old_means: Mean log-probability over the vocabulary at each completion token, under the weights of ``old``.
         reference: Log-probabilities of each row under the reference model.
         rng: Random generator for terms; each optimizer step of a run has its own.
         embeddings: Embedding of each row under the weights that sampled it, (hidden,), for terms that compare rows.

@@ -2,11 +2,11 @@
 
 If the folder of a model holds an adapter, the options decide:
 
-- the same adapter (``lora_rank``, and ``lora_alpha`` and ``lora_targets`` if they are set): its training continues from
-  its current values;
-- ``lora_rank=0``: it is merged into the weights, which train;
-- another adapter: it is merged, the result is written to ``start`` in the run's folder, and a new adapter is added to
-  it. Saved results name that folder as their base model, so they include the cold start.
+- ``lora_rank`` is the rank of the adapter (and ``lora_alpha`` and ``lora_targets``, if set, are its own): training
+  continues from the adapter's current values;
+- ``lora_rank`` is 0: the adapter is merged into the weights, and all weights are trained;
+- otherwise: the adapter is merged, the merged model is written to ``start`` in the run's folder, and a new adapter is
+  added to it. Saved results name that folder as their base model, so they include the cold start.
 
 Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several in one folder.
 """

@@ -58,10 +58,10 @@ def load_policy(
     """Load the model, its adapter and its tokenizer.
 
     Args:
-        options: The model and which of its weights train.
+        options: The model, and whether to train all of its weights or an adapter.
         folder: Folder of the run; a merged model that gets a new adapter is saved in it.
         seed: Seed of a new adapter.
-        dropout: Leave dropout on while the policy trains; otherwise it is turned off (see ``without_dropout``).
+        dropout: Leave dropout on in training mode; otherwise it is turned off (see ``without_dropout``).
         waits: Load no weights if ``path`` is a name: ``fsdp2.shard`` will receive all weights, adapters included, from
             the first process.
 

@@ -23,8 +23,8 @@ class AdapterReference:
     """The values of the adapter at the start of the run, or at the last reset of the reference.
 
     Args:
-        policy: The initial policy, which may receive its weights only before ``follow``; ``None`` if it will get a new
-            adapter, which initially changes nothing.
+        policy: The initial policy with its adapter; if its weights are still on the device "meta", call ``follow`` once
+            it has received them. ``None`` if the trainer adds a new adapter, which initially changes nothing.
     """
 
     def __init__(self, policy: PeftModel | None = None) -> None:

@@ -1,7 +1,7 @@
 """``PolicyMeasurer``: measures the policy for advantages that need more than rewards, without a gradient.
 
-It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes that
-train, at the sampling temperature. Not covered: problems whose source has no gold answer by id.
+It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes to
+train on, at the sampling temperature. Not covered: problems whose source has no gold answer by id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PolicyMeasurer:
         prepare: Called before the passes; frees the memory of an engine.
 
     Attributes:
-        call_in: Runs the passes in the thread that trains, if episodes are collected in another one.
+        call_in: Calls a function in the training thread; to be set if episodes are collected in another thread.
     """
 
     def __init__(
@@ -105,6 +105,6 @@ class PolicyMeasurer:
 
 
 def _given(prompt: list[int], ids: list[int]) -> Row:
-    """A row of given tokens; rows without an advantage would not be computed."""
+    """Return a row of given tokens, with an advantage, since rows without one are not computed."""
     zeros: list[Any] = [0.0] * len(ids)
     return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

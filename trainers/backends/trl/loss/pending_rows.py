@@ -19,12 +19,12 @@ from rstar2_env.core.row import FloatArray, Row
 from .micro_batches import MicroBatch, completion_values, row_embeddings
 
 _DRAWS = 1_000_003
-"""Distinguishes the random draws of terms from those of group orders, whose seeds end in the rank of a process."""
+"""End of the seed of the terms' random draws; the seed of a group order ends in the rank of a process instead."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
-"""Values computed for each row before it trains: the log-probabilities of its completion before the first update, the
-mean over the vocabulary of the log-probabilities at each token, the log-probabilities under the reference model, and
-the embedding of the row before the first update, (H,)."""
+"""Names of the values that are stored for each row before the first update on it: the log-probabilities of its
+completion, the mean log-probability over the vocabulary at each token, the log-probabilities under the reference model,
+and the embedding of the row, (H,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class PendingRows:
 
     Attributes:
         done: Number of batches that were trained on.
-        values: Values of each row that were computed before it trains, by a name of ``ROW_VALUES``; ``None`` for rows
-            whose value is not computed yet, or not needed.
+        values: For each name of ``ROW_VALUES``, the value of each row; ``None`` if it is not computed yet or not
+            needed.
     """
 
     def __init__(

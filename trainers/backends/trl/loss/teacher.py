@@ -132,7 +132,7 @@ def load_teacher(
         config: Options of the run.
         policy: The policy before training.
         tokenizer: The policy's tokenizer.
-        needs: Needs of the loss.
+        needs: Inputs that the terms of the loss and the correction need.
         given: Whether the rollout part adds the column ``teacher`` to rows.
         waits: See ``load_policy``.
 

@@ -115,7 +115,7 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
         ConfigurationError: See ``build_run``.
     """
     check_config(config)
-    config.parts.correction = correction_of(config)  # the run's record says what "auto" stood for
+    config.parts.correction = correction_of(config)  # so that the run's record names the part that "auto" selected
     sharding = chosen_sharding(config.run.sharding)
     if config.run.threads is not None:
         torch.set_num_threads(config.run.threads)
@@ -144,7 +144,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     Args:
         setup: The setup of the run.
         policy: The loaded policy.
-        files: Receives the tokens of rows that train, if the run keeps them.
+        files: Writes the tokens of trained rows, if the run keeps them.
     """
     config, parts = setup.config, setup.parts
     objective = Objective(parts.terms, parts.aggregation, parts.correction)

@@ -29,8 +29,8 @@ class RunRecorder:
     Args:
         setup: The setup of the run.
         files: Writes the files.
-        trainer: Its state has the number of the step.
-        tokenizer: Is saved with each model.
+        trainer: Provides the number of the current step.
+        tokenizer: The tokenizer, which is saved with each model.
         problems: The training problems.
     """
 
@@ -55,14 +55,14 @@ class RunRecorder:
         """
         setup = self._setup
         resumed = None if setup.checkpoint is None else step_of(setup.checkpoint)
-        setup.ranks.wait()  # until every process has read what is there
+        setup.ranks.wait()  # until every process has read the folder
         self._files.begin(run_record(setup.name, setup.config), resumed=resumed, processes=setup.ranks.size)
         if note is not None and self._first:
             self._files.event("note", resumed or 0, text=note)
         setup.ranks.wait()
 
     def write_batch(self, step: int, batch: Batch) -> None:
-        """Write the episodes of a batch that begins to train after ``step`` optimizer steps."""
+        """Write the episodes of a batch whose first update follows ``step`` optimizer steps."""
         self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:

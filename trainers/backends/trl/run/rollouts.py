@@ -83,7 +83,7 @@ class Rollouts:
             play.measuring.call_in = self._prefetch.on_trainer
 
     def collect(self, step: int) -> Batch:
-        """Return the batch that begins to train at a step, once its metrics are summed and the observers have seen it.
+        """Return the batch to train on after a step, once its metrics are summed and the observers were called.
 
         Args:
             step: Optimizer steps done so far.
@@ -112,9 +112,9 @@ class Rollouts:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Let the block play an evaluation with the current weights.
+        """Sync the current weights, and let the block play an evaluation with them.
 
-        Prefetched episodes end first, unless they are carried over.
+        Without ``handover="carry"``, prefetched episodes end before the block begins.
         """
         if self._prefetch is None:
             self._policy.update()
@@ -164,7 +164,7 @@ class Rollouts:
         return CollectedBatch(batch, figures.take(), settings or self._state.wanted)
 
     def _sync(self) -> None:
-        """Give the engines their weights."""
+        """Sync the weights to the engines, and add the duration to the metrics."""
         begun = time.perf_counter()
         self._policy.update()
         if self._stale is not None:
