@@ -234,7 +234,8 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     head = [
         _MADE,
         "# Recipes",
-        f"A recipe names one part for each slot, and defaults of the run. The defaults for slots that it does not name are {plain}. "
+        "A recipe names one part for each slot, and defaults of the run. The defaults for slots that it does not name "
+        f"are {plain}. "
         "`rstar2 trainers NAME` prints one with every option. Sizes (problems, episodes, tokens) that a recipe does "
         "not set are those of the run, not of the paper.",
         _table(["recipe", "what it is", "source"], rows),

@@ -109,7 +109,7 @@ class OfThisProcess(Counts):
 
 def test_the_check_finds_a_column_that_depends_on_the_processes():
     assert "preparing" in check_loss(Counts())
-    with pytest.raises(ConformanceError, match="on several processes, the column 'count' is another"):
+    with pytest.raises(ConformanceError, match="on several processes, the column 'count'"):
         check_loss(OfThisProcess())
 
 
