@@ -17,11 +17,12 @@ import threading
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
-from types import FrameType, TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from functools import partial
+from types import FrameType
+from typing import Any, ClassVar, Protocol
 
 from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import check_job
 
 CLOSED = "The sandbox was closed."
@@ -49,7 +50,7 @@ class SandboxOptions(Protocol):
         ...
 
 
-class BaseSandbox(abc.ABC):
+class BaseSandbox(Sandbox, abc.ABC):
     """A sandbox that runs jobs by submitting them. Safe to call from any thread.
 
     A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
@@ -117,7 +118,7 @@ class BaseSandbox(abc.ABC):
         for each in pending:
             each.drop()
 
-    def _forked(self) -> None:  # noqa: B027  # optional: most providers have nothing to release
+    def _forked(self) -> None:  # optional: most providers have nothing to release
         """In a forked child: close inherited descriptors. Everything else belongs to the parent."""
 
     @property
@@ -181,19 +182,9 @@ class BaseSandbox(abc.ABC):
         if os.getpid() == self._pid:
             self._end()
 
-    def __enter__(self) -> Self:
-        """Return the sandbox itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close the sandbox."""
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options only: unpickling starts a new sandbox."""
-        return _rebuild, (type(self), self.options.as_given())
+        return partial(type(self), **self.options.as_given()), ()
 
     # Methods that a provider calls
 
@@ -248,8 +239,14 @@ def warn_caller(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=level if here is not None else 2)
 
 
-def _rebuild(kind: type[BaseSandbox], options: dict[str, Any]) -> BaseSandbox:
-    return kind(**options)
+def settle(future: Future[Outcome], result: Outcome | Exception) -> None:
+    """Resolve the future of a call, unless it was cancelled, with an outcome or with an error of the caller."""
+    if future.done() or not future.set_running_or_notify_cancel():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
 
 
 _open: set[BaseSandbox] = set()

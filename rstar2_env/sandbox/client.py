@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
-from rstar2_env.sandbox.base import CLOSED, BaseSandbox
+from rstar2_env.sandbox.base import CLOSED, BaseSandbox, settle
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import decode_outcome, encode_job, lost
+from rstar2_env.sandbox.options import LocalOptions
 from rstar2_env.sandbox.session_names import SessionNames
 
 _RESTARTS = 3
@@ -41,19 +42,6 @@ class _Ticket:
         self._client.forget(self)
 
 
-class WardenClientOptions(Protocol):
-    """Interface of a provider's options that the client requires."""
-
-    @property
-    def retries(self) -> int:
-        """How many times a call is retried after a failure of the sandbox itself."""
-        ...
-
-    def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
-        ...
-
-
 class WardenClient(BaseSandbox):
     """A sandbox that one warden serves. Safe to call from any thread.
 
@@ -66,9 +54,9 @@ class WardenClient(BaseSandbox):
         SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
     """
 
-    options: WardenClientOptions
+    options: LocalOptions
 
-    def __init__(self, options: WardenClientOptions, make_host: MakeHost, *, warns: bool = True) -> None:
+    def __init__(self, options: LocalOptions, make_host: MakeHost, *, warns: bool = True) -> None:
         super().__init__(options)
         self._make_host = make_host
         self._warns = warns
@@ -97,7 +85,7 @@ class WardenClient(BaseSandbox):
         with self._lock:
             self._sessions.forget(name)
             if self._connection is not None:
-                self._connection.end_session(name)
+                self._connection.order("end_session", name=name)
 
     def begin_close(self) -> None:
         """Start to close without waiting for the warden to end; ``close`` waits."""
@@ -113,7 +101,7 @@ class WardenClient(BaseSandbox):
         if connection is not None:
             connection.close()
         for ticket in tickets:
-            _resolve(ticket, lost(CLOSED, ticket.attempts, ticket.session, "closed"))
+            settle(ticket.future, lost(CLOSED, ticket.attempts, ticket.session, "closed"))
 
     # Calls
 
@@ -139,7 +127,7 @@ class WardenClient(BaseSandbox):
         """Stop waiting for the outcome and end the program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
-                self._connection.cancel(ticket.id)
+                self._connection.order("cancel", id=ticket.id)
 
     # The warden
 
@@ -154,7 +142,7 @@ class WardenClient(BaseSandbox):
             if ticket is not None and ticket.session is not None:
                 self._sessions.note(ticket.session, header["session"])
         if ticket is not None:
-            _resolve(ticket, decode_outcome(header, blobs, ticket.attempts))
+            settle(ticket.future, decode_outcome(header, blobs, ticket.attempts))
 
     def _on_call_lost(self, call_id: int, why: str) -> None:
         with self._lock:
@@ -166,7 +154,7 @@ class WardenClient(BaseSandbox):
                 return
             del self._tickets[call_id]
             self._sessions.forget(ticket.session)
-        _resolve(ticket, lost(why, ticket.attempts, ticket.session))
+        settle(ticket.future, lost(why, ticket.attempts, ticket.session))
 
     def _on_lost(self, connection: Connection, why: str) -> None:
         """Start a new warden after a loss, and send the calls in flight again within their retries.
@@ -183,7 +171,7 @@ class WardenClient(BaseSandbox):
                 del self._tickets[ticket.id]
                 sessions.forget(ticket.session)
         for ticket in spent:
-            _resolve(ticket, lost(why, ticket.attempts, ticket.session))
+            settle(ticket.future, lost(why, ticket.attempts, ticket.session))
         self._reconnect()
 
     def _reconnect(self) -> None:
@@ -200,7 +188,7 @@ class WardenClient(BaseSandbox):
             self._broken = True  # the next call tries again
             tickets, self._tickets = list(self._tickets.values()), {}
         for ticket in tickets:
-            _resolve(ticket, lost(why, ticket.attempts, ticket.session))
+            settle(ticket.future, lost(why, ticket.attempts, ticket.session))
 
     def _attach(self, fresh: Connection) -> bool:
         """Use a started connection and send the waiting calls; return false if the connection is already lost."""
@@ -210,7 +198,7 @@ class WardenClient(BaseSandbox):
             if not self._closed:
                 self._connection = fresh
                 if names := self._sessions.names():
-                    fresh.report_lost_sessions(names)
+                    fresh.order("sessions_lost", names=names)  # their next cells report the loss
                 for ticket in list(self._tickets.values()):
                     self._send(ticket)
                 return True
@@ -226,8 +214,3 @@ class WardenClient(BaseSandbox):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abandon()
-
-
-def _resolve(ticket: _Ticket, outcome: Outcome) -> None:
-    if ticket.future.set_running_or_notify_cancel():
-        ticket.future.set_result(outcome)

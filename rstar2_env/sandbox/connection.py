@@ -47,7 +47,7 @@ class Connection:
         self.capabilities: tuple[Capability, ...] = ()
         self.zygote_pid = 0
         self.lost = False
-        self._host = host
+        self.host = host
         self._on_outcome = on_outcome
         self._on_call_lost = on_call_lost
         self._on_lost = on_lost
@@ -61,16 +61,6 @@ class Connection:
         self._wake_r, self._wake_w = os.pipe()
         self._thread = threading.Thread(target=self._main, name="rstar2-sandbox", daemon=True)
 
-    @property
-    def warden_pid(self) -> int:
-        """Process id of the warden on this machine, or 0."""
-        return self._host.warden_pid
-
-    @property
-    def scratch(self) -> str:
-        """Folder of the warden on this machine, or empty."""
-        return self._host.scratch
-
     def start(self) -> None:
         """Start the warden and wait until it accepts jobs.
 
@@ -82,7 +72,7 @@ class Connection:
             self._failure = f"it was not ready after {_START_S:.0f} seconds"
         if self._failure is not None:
             self.close()
-            raise SandboxUnavailableError(f"{self._host.name} did not start: {self._failure}")
+            raise SandboxUnavailableError(f"{self.host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes) -> None:
         """Send a frame without blocking; the thread sends the part that does not fit into the socket's buffer."""
@@ -102,17 +92,9 @@ class Connection:
             self._backlog.append(memoryview(frame))
         self._wake()
 
-    def cancel(self, call_id: int) -> None:
-        """End a call whose outcome is no longer needed."""
-        self.send(wire.pack({"op": "cancel", "id": call_id}))
-
-    def end_session(self, name: str) -> None:
-        """End a session."""
-        self.send(wire.pack({"op": "end_session", "name": name}))
-
-    def report_lost_sessions(self, names: list[str]) -> None:
-        """Send the names of sessions that an earlier warden lost, so that their next cells report the loss."""
-        self.send(wire.pack({"op": "sessions_lost", "names": names}))
+    def order(self, op: str, **arguments: Any) -> None:
+        """Send an order without blobs, such as ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
+        self.send(wire.pack({"op": op, **arguments}))
 
     def begin_close(self) -> None:
         """Start to end the warden and its processes."""
@@ -128,7 +110,7 @@ class Connection:
 
     def abandon(self) -> None:
         """In a forked child of the caller: close the descriptors only."""
-        self._host.abandon()
+        self.host.abandon()
         stream = self._socket.detach() if self._socket is not None else -1
         for descriptor in (stream, self._wake_r, self._wake_w):
             if descriptor >= 0:
@@ -140,17 +122,17 @@ class Connection:
     def _main(self) -> None:
         why = "the warden could not be started"
         try:
-            stream = self._host.start()
+            stream = self.host.start()
             with self._lock:
                 self._socket = stream
-            self.send(wire.pack(self._host.options()))
+            self.send(wire.pack(self.host.options()))
             why = self._converse(stream)
         except Exception as error:  # waiting callers must receive any failure
             why = f"{why}: {type(error).__name__}: {error}"
         finally:
             self._shut()
             try:
-                if stderr := self._host.end(_CLOSE_S if self._closing else 0.2):
+                if stderr := self.host.end(_CLOSE_S if self._closing else 0.2):
                     why = f"{why}; its error output: {stderr}"
             except Exception as error:  # waiting callers must receive this failure too
                 why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
@@ -173,7 +155,7 @@ class Connection:
         received_at = pinged_at = time.monotonic()
         poll = select.poll()
         poll.register(self._wake_r, select.POLLIN)
-        stall = self._host.stall_s
+        stall = self.host.stall_s
         while not self._closing:
             poll.register(stream, select.POLLIN | (select.POLLOUT if self._backlog else 0))
             ready = dict(poll.poll(stall * 250))
@@ -192,7 +174,7 @@ class Connection:
                 if not data:
                     return "the warden is gone"
                 received_at = time.monotonic()
-                for frame in frames.feed(self._host.decode(data)):
+                for frame in frames.feed(self.host.decode(data)):
                     if (why := self._handle(frame)) is not None:
                         return why
                 continue
@@ -203,7 +185,7 @@ class Connection:
                 return f"the warden did not respond for {stall:g} seconds"
             if now - received_at > stall / 4 and pinged_at <= received_at:
                 pinged_at = now
-                self.send(wire.pack({"op": "ping"}))
+                self.order("ping")
         return "it was closed"
 
     def _handle(self, frame: wire.Frame) -> str | None:

@@ -5,12 +5,13 @@ The host of the ``local`` provider is a process on this machine (``local.process
 
 from __future__ import annotations
 
+import abc
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 
-class Host(Protocol):
+class Host(abc.ABC):
     """Place where one warden runs. Used once, and only in the thread of its connection, except for ``abandon``.
 
     Attributes:
@@ -22,25 +23,26 @@ class Host(Protocol):
 
     name: str
     stall_s: float
-    warden_pid: int
-    scratch: str
+    warden_pid: int = 0
+    scratch: str = ""
 
+    @abc.abstractmethod
     def start(self) -> socket.socket:
         """Start the warden and return the stream to it; the caller closes the stream.
 
         Raises:
             Exception: The warden cannot be started; the message gives the reason.
         """
-        ...
 
+    @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """Return the first message to the warden."""
-        ...
 
     def decode(self, data: bytes) -> bytes:
-        """Extract the warden's bytes from the bytes of the stream."""
-        ...
+        """Extract the warden's bytes from the bytes of the stream; by default, the stream has no others."""
+        return data
 
+    @abc.abstractmethod
     def end(self, patience: float) -> str:
         """End the warden and its processes after the stream was closed, and remove leftover files.
 
@@ -50,11 +52,9 @@ class Host(Protocol):
         Returns:
             The last part of its error output, for an error message; may be empty.
         """
-        ...
 
-    def abandon(self) -> None:
-        """In a forked child of the caller: close descriptors only."""
-        ...
+    def abandon(self) -> None:  # noqa: B027  # optional: a host without descriptors of its own has nothing to close
+        """In a forked child of the caller: close descriptors other than the stream."""
 
 
 MakeHost = Callable[[], Host]

@@ -179,10 +179,10 @@ class Sandbox(Protocol):
 
     def __enter__(self) -> Self:
         """Return the sandbox itself."""
-        ...
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> Any:
         """Close the sandbox."""
-        ...
+        self.close()

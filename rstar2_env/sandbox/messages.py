@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import fields
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
@@ -13,6 +14,8 @@ from rstar2_env.sandbox.job import Job, Outcome, OutcomeReason
 from rstar2_env.sandbox.limits import Limits
 
 _MIB = 1 << 20
+_REPORTED = {item.name for item in fields(Outcome)} - {"status", "stdout", "stderr", "truncated", "attempts"}
+"""Fields of an outcome that the header of a frame contains unchanged."""
 
 
 def check_job(job: Job) -> None:
@@ -62,33 +65,15 @@ def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) ->
     """Decode the outcome in a frame of the warden.
 
     Args:
-        header: Header of the frame; fields that are ``None`` are missing.
+        header: Header of the frame; fields that have their default are missing.
         blobs: Bytes of stdout and stderr.
         attempts: Number of starts of the call.
     """
     out, err = (blob.decode("utf-8", "replace") for blob in blobs)
-    left_out = header["stdout_left_out"] + header["stderr_left_out"] + header.get("value_left_out", 0)
-    return Outcome(
-        status=ToolStatus(header["status"]),
-        exit_code=header.get("exit_code"),
-        signal=header.get("signal"),
-        stdout=out,
-        stderr=err,
-        value=header.get("value"),
-        error_type=header.get("error_type"),
-        error_message=header.get("error_message"),
-        traceback=header.get("traceback"),
-        wall_s=header["wall_s"],
-        cpu_s=header["cpu_s"],
-        peak_memory_mb=header["peak_memory_mb"],
-        truncated=left_out > 0,
-        stdout_left_out=header["stdout_left_out"],
-        stderr_left_out=header["stderr_left_out"],
-        attempts=attempts,
-        session=header.get("session"),
-        session_note=header.get("session_note"),
-        reason=header.get("reason"),
-    )
+    truncated = any(header.get(f"{name}_left_out") for name in ("stdout", "stderr", "value"))
+    reported = {name: value for name, value in header.items() if name in _REPORTED}
+    status = ToolStatus(header["status"])
+    return Outcome(status, stdout=out, stderr=err, truncated=truncated, attempts=attempts, **reported)
 
 
 def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeReason = "lost") -> Outcome:

@@ -19,9 +19,45 @@ IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
 """Packages that programs can import by default, if they are installed."""
 
+_UNCHANGED = (
+    "preload",
+    "parents",
+    "without",
+    "deprioritize",
+    "isolation",
+    "stall_s",
+    "max_sessions",
+    "session_idle_s",
+)
+"""Options that a warden receives unchanged."""
+
 
 @dataclass(frozen=True)
-class LocalOptions(CheckedOptions):
+class ProviderOptions(CheckedOptions):
+    """Base of the options of a provider.
+
+    Attributes:
+        provider: Name of the provider.
+    """
+
+    provider: ClassVar[str]
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
+        """Create options from names and values.
+
+        Raises:
+            ConfigurationError: An option is unknown, or its value is invalid.
+        """
+        return call_with_options(f"{cls.provider} sandbox", cls, given)
+
+    def as_given(self) -> dict[str, Any]:
+        """The options as a dictionary, from which equal options can be constructed."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+
+@dataclass(frozen=True)
+class LocalOptions(ProviderOptions):
     """Options of the ``local`` provider.
 
     Attributes:
@@ -88,43 +124,28 @@ class LocalOptions(CheckedOptions):
         if unknown := set(self.without) - set(LAYERS):
             raise ConfigurationError(f"without accepts {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
 
-    @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """Create options from names and values.
-
-        Raises:
-            ConfigurationError: An option is unknown, or its value is invalid.
-        """
-        return call_with_options(f"{cls.provider} sandbox", cls, given)
-
-    def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}
-
     @property
     def slots(self) -> int:
         """Number of programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
+    @property
+    def prepared(self) -> int:
+        """Number of child processes kept ready for future calls."""
+        return self.waiting if self.waiting is not None else self.slots
+
     def for_warden(self, scratch: str) -> dict[str, Any]:
         """Return the options as the first message to a warden."""
         return {
+            **{name: getattr(self, name) for name in _UNCHANGED},
             "op": "start",
             "packages": [*self.packages, *(name.partition(".")[0] for name in self.preload)],
-            "preload": list(self.preload),
             "warmup": WARMUPS if self.warmup is None else {"": self.warmup},
-            "parents": self.parents,
             "readable": [os.path.realpath(path) for path in self.readable],
-            "without": list(self.without),
             "file_bytes": self.limits.file_mb << 20,
             "site_dirs": site_dirs(),
             "workers": self.slots,
-            "deprioritize": self.deprioritize,
-            "waiting": self.waiting if self.waiting is not None else self.slots,
-            "isolation": self.isolation,
-            "stall_s": self.stall_s,
-            "max_sessions": self.max_sessions,
-            "session_idle_s": self.session_idle_s,
+            "waiting": self.prepared,
             "session_memory_bytes": (self.session_memory_mb or 0) << 20,
             "scratch": scratch,
         }

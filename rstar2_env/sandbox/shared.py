@@ -16,8 +16,8 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
@@ -54,7 +54,7 @@ class _Entry:
         self.idle_since = 0.0
 
 
-class SharedSandbox:
+class SharedSandbox(Sandbox):
     """Handle on the one sandbox of this process for a provider and its options.
 
     When the last handle is closed, its sessions end, and the sandbox ends after ``KEEP_S`` seconds, or immediately if a
@@ -111,16 +111,6 @@ class SharedSandbox:
         if entry is not None and self._pid == os.getpid():
             _release(_key(self._provider, self._options), entry)
 
-    def __enter__(self) -> Self:
-        """Return the sandbox itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close the handle."""
-        self.close()
-
     def __del__(self) -> None:
         """Close a handle that was garbage-collected without ``close``."""
         if getattr(self, "_entry", None) is not None:
@@ -128,7 +118,7 @@ class SharedSandbox:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options only: the unpickled handle shares the sandbox of its process."""
-        return _rebuild, (self._provider, self._options)
+        return partial(SharedSandbox, self._provider, **self._options), ()
 
     def _open(self) -> _Entry:
         with self._lock:
@@ -299,10 +289,6 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, list | tuple | set):
         return tuple(_hashable(item) for item in value)
     return value
-
-
-def _rebuild(provider: str, options: dict[str, Any]) -> SharedSandbox:
-    return SharedSandbox(provider, **options)
 
 
 @atexit.register

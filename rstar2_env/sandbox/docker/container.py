@@ -20,6 +20,7 @@ from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.docker import engine as docker_engine
 from rstar2_env.sandbox.docker.image import USER
 from rstar2_env.sandbox.docker.options import SCRATCH, DockerOptions
+from rstar2_env.sandbox.host import Host
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -40,16 +41,14 @@ def seccomp_profile() -> str:
     return _PROFILE.read_text(encoding="utf-8")
 
 
-def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, alone: bool) -> dict[str, Any]:
+def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
     """Build the engine's host configuration with the isolation of the container.
 
     Args:
         engine: The engine that will run the container.
         info: Output of ``docker info``.
-        options: The provider's options.
-        alone: Whether the container serves one call only.
+        options: Options of the container.
     """
-    options = options.for_one_call() if alone else options
     memory = options.memory_bytes(int(info.get("MemTotal", 0)))
     security = ["no-new-privileges:true", f"seccomp={seccomp_profile()}"]
     if any("apparmor" in line for line in info.get("SecurityOptions") or ()):
@@ -77,24 +76,20 @@ def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, al
     return config
 
 
-class Container:
+class Container(Host):
     """Host of the ``docker`` provider.
 
     Args:
-        options: The provider's options.
-        alone: Whether the container serves one call only.
+        options: Options of the container.
         patience: Seconds to wait for an engine that does not answer.
     """
 
     name = "The docker sandbox"
 
-    def __init__(self, options: DockerOptions, *, alone: bool = False, patience: float = 0.0) -> None:
+    def __init__(self, options: DockerOptions, patience: float = 0.0) -> None:
         self.stall_s = options.stall_s
-        self.warden_pid = 0
-        self.scratch = ""
         self.id = ""
         self._options = options
-        self._alone = alone
         self._patience = patience
         self._engine: APIClient | None = None
         self._left = bytearray()
@@ -124,7 +119,7 @@ class Container:
             stdin_open=True,
             user=USER,
             labels={docker_engine.OWNER_LABEL: docker_engine.owner()},
-            host_config=walls(engine, engine.info(), self._options, alone=self._alone),
+            host_config=walls(engine, engine.info(), self._options),
             network_disabled=True,
         )
         self.id = str(made["Id"])
@@ -152,7 +147,7 @@ class Container:
 
     def options(self) -> dict[str, Any]:
         """Return the first message to the warden."""
-        return self._options.for_container(alone=self._alone)
+        return self._options.for_container()
 
     def decode(self, data: bytes) -> bytes:
         """Remove the engine's framing; standard error is kept for an error message."""
@@ -181,6 +176,3 @@ class Container:
                     self._engine.wait(self.id, timeout=_GONE_S, condition="removed")
             self._engine.close()
         return self._stderr.decode("utf-8", "replace").strip()
-
-    def abandon(self) -> None:
-        """In a forked child of the caller: nothing to do, since the stream belongs to the connection."""

@@ -16,10 +16,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.sandbox.inside.kernel.packages import shown
+from rstar2_env.sandbox.options import site_dirs
 
 _PROGRAMS = ("sh", "cat", "echo", "env", "ls", "sleep", "true")
 _LEFT_OUT = frozenset(
@@ -70,11 +72,16 @@ def collect(packages: Sequence[str]) -> Tree:
     paths = sysconfig.get_paths()
     for folder in dict.fromkeys((paths["stdlib"], paths["platstdlib"])):
         _add(tree, folder, f"/usr/local/lib/{name}")
+    installed = f"/usr/local/lib/{name}/site-packages"
     owners = importlib.metadata.packages_distributions()
-    for package in _with_dependencies(packages, owners):
-        _add_package(tree, package, f"/usr/local/lib/{name}/site-packages")
-        for distribution in owners.get(package, ()):
-            _add_description(tree, distribution, f"/usr/local/lib/{name}/site-packages")
+    for package in packages:
+        _add_package(tree, package, installed)
+    distributions = [owner for package in packages for owner in owners.get(package, ())]
+    for entry, path in shown(distributions, site_dirs()).items():  # with their requirements and metadata
+        if os.path.isdir(path):
+            _add(tree, path, f"{installed}/{entry}")
+        else:
+            tree.files[f"{installed}/{entry}"] = path
     for folder in ("bin", "sbin", "lib", "lib32", "lib64"):
         if os.path.islink(f"/{folder}"):
             tree.links[f"/{folder}"] = os.readlink(f"/{folder}").lstrip("/")
@@ -119,44 +126,6 @@ def _add_package(tree: Tree, name: str, place: str) -> None:
         return
     for folder in spec.submodule_search_locations:
         _add(tree, folder, f"{place}/{name}")
-        if os.path.isdir(libraries := f"{folder}.libs"):  # folder of the libraries that a wheel bundles
-            _add(tree, libraries, f"{place}/{name}.libs")
-
-
-def _add_description(tree: Tree, distribution: str, place: str) -> None:
-    """Add the metadata with the files and requirements of a distribution, which the option ``packages`` reads."""
-    for path in importlib.metadata.files(distribution) or ():
-        if path.name in ("METADATA", "RECORD") and path.parent.suffix == ".dist-info":
-            tree.files[f"{place}/{path}"] = os.fspath(path.locate())
-
-
-def _with_dependencies(packages: Sequence[str], owners: Mapping[str, Sequence[str]]) -> list[str]:
-    """Top-level modules, including the modules of required distributions."""
-    modules: dict[str, list[str]] = {}
-    for module, names in owners.items():
-        for name in names:
-            modules.setdefault(_normal(name), []).append(module)
-    found: dict[str, None] = {}
-    rest = list(packages)
-    while rest:
-        module = rest.pop(0)
-        if module in found:
-            continue
-        found[module] = None
-        for distribution in owners.get(module, ()):
-            for needed in importlib.metadata.requires(distribution) or ():
-                wanted = re.match(r"[A-Za-z0-9._-]+", needed)
-                if wanted and "extra ==" not in needed:
-                    rest += [name for name in modules.get(_normal(wanted[0]), ()) if _is_importable(name)]
-    return list(found)
-
-
-def _normal(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
-
-
-def _is_importable(module: str) -> bool:
-    return module.isidentifier() and importlib.util.find_spec(module) is not None
 
 
 def _add_libraries(tree: Tree) -> None:

@@ -115,15 +115,11 @@ def _context() -> io.BytesIO:
     """Pack the build context: the Dockerfile and the warden."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, path in (("Dockerfile", os.path.join(_HERE, "Dockerfile")), *_placed("inside")):
-            archive.add(path, name, filter=as_root)
+        archive.add(os.path.join(_HERE, "Dockerfile"), "Dockerfile", filter=as_root)
+        for name, path in inside_files():
+            archive.add(path, f"inside/{name}", filter=as_root)
     packed.seek(0)
     return packed
-
-
-def _placed(folder: str) -> Iterator[tuple[str, str]]:
-    for name, path in inside_files():
-        yield f"{folder}/{name}", path
 
 
 def build_from_host(

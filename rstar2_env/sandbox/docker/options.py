@@ -80,22 +80,12 @@ class DockerOptions(LocalOptions):
         running = (self.slots + self.deprioritize) * (self.limits.processes + 4)
         return _SPARE_PROCESSES + running + 4 * self.prepared + sessions
 
-    @property
-    def prepared(self) -> int:
-        """Number of child processes kept ready in a container."""
-        return self.waiting if self.waiting is not None else self.slots
-
     def for_one_call(self) -> Self:
         """Return the options for containers that serve one call each."""
         return replace(self, workers=1, deprioritize=0, waiting=1, max_sessions=1, session_memory_mb=None)
 
-    def for_container(self, *, alone: bool) -> dict[str, Any]:
-        """Return the first message to the warden in a container.
-
-        Args:
-            alone: Whether the container serves one call only, because it is the only isolation between calls.
-        """
-        message = self.for_warden(SCRATCH)
+    def for_container(self) -> dict[str, Any]:
+        """Return the first message to the warden in a container."""
         # The container replaces layers that are missing inside (see ``walls``).
-        message |= {"site_dirs": None, "guard": True, "isolation": "none" if self.isolation == "none" else "best"}
-        return message | ({"workers": 1, "waiting": 1, "deprioritize": 0} if alone else {})
+        isolation = "none" if self.isolation == "none" else "best"
+        return self.for_warden(SCRATCH) | {"site_dirs": None, "guard": True, "isolation": isolation}

@@ -51,7 +51,7 @@ class DockerSandbox(BaseSandbox):
         self._members: list[WardenClient] = []
         self._single: SingleUse | None = None
         self._info = self._look_at_engine()
-        first = self._start()
+        first = self._start(self.options)
         self._capabilities = docker_walls.capabilities(first.capabilities(), self._info, self.options)
         self._members = [first]
         try:
@@ -62,13 +62,14 @@ class DockerSandbox(BaseSandbox):
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
-                    more = [pool.submit(self._start) for _ in range((self.options.containers or 1) - 1)]
+                    more = [pool.submit(self._start, self.options) for _ in range((self.options.containers or 1) - 1)]
                     self._members += [each.result() for each in more]
             else:
                 self._members = []
                 first.close()
                 count = self.options.containers or 2 * usable_cores()
-                self._single = SingleUse(lambda: self._start(alone=True), count)
+                alone = self.options.for_one_call()
+                self._single = SingleUse(lambda: self._start(alone), count)
         except BaseException:
             self.close()
             raise
@@ -124,12 +125,13 @@ class DockerSandbox(BaseSandbox):
         finally:
             engine.close()
 
-    def _start(self, *, alone: bool = False) -> WardenClient:
+    @staticmethod
+    def _start(options: DockerOptions) -> WardenClient:
         """Start a container. If it is lost, it is replaced, after waiting for an engine that restarts."""
         patience = iter([0.0])
         return WardenClient(
-            self.options,
-            lambda: Container(self.options, alone=alone, patience=next(patience, _PATIENCE_S)),
+            options,
+            lambda: Container(options, next(patience, _PATIENCE_S)),
             warns=False,  # the container replaces layers that are missing inside (``walls``)
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
-from rstar2_env.sandbox.base import CLOSED, PendingJob
+from rstar2_env.sandbox.base import CLOSED, PendingJob, settle
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
@@ -43,11 +43,6 @@ class _Waiting:
             if self._inner is not None:
                 self._inner.drop()
                 self._inner.future.cancel()
-
-    def resolve(self, outcome: Outcome) -> None:
-        """Resolve the future with the outcome, unless it was cancelled."""
-        if not self.future.done() and self.future.set_running_or_notify_cancel():
-            self.future.set_result(outcome)
 
 
 class SingleUse:
@@ -102,7 +97,7 @@ class SingleUse:
         with contextlib.suppress(queue.Empty):
             while True:
                 if (waiting := self._queue.get_nowait()) is not None:
-                    waiting.resolve(lost(CLOSED, 0))
+                    settle(waiting.future, lost(CLOSED, 0))
                 elif any(thread.is_alive() for thread in self._threads):
                     self._queue.put(None)  # each sentinel ends one thread
                     return
@@ -121,7 +116,7 @@ class SingleUse:
             if waiting is None:
                 break
             if client is None or self._closed:
-                waiting.resolve(lost(why if client is None else CLOSED, 0))
+                settle(waiting.future, lost(why if client is None else CLOSED, 0))
                 continue
             if self._serve(waiting, client):
                 self._in_use.discard(client)
@@ -136,14 +131,13 @@ class SingleUse:
         try:
             inner = waiting.start(client)
         except SandboxUnavailableError as error:  # the container was closed meanwhile
-            waiting.resolve(lost(str(error), 0))
+            settle(waiting.future, lost(str(error), 0))
             return True
         except ConfigurationError as error:  # an invalid job, found when it was packed
-            if waiting.future.set_running_or_notify_cancel():
-                waiting.future.set_exception(error)
+            settle(waiting.future, error)
             return False
         if inner is None:
             return False
         with contextlib.suppress(CancelledError):
-            waiting.resolve(inner.future.result())
+            settle(waiting.future, inner.future.result())
         return True

@@ -43,14 +43,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
     apart = calls_are_isolated(inside)
     bare = options.isolation == "none"
     missing = limits_missing(info)
-    held = {
-        name: by
-        for name, by in _BY_CONTAINER.items()
-        if not (
-            (name == "bounded memory" and "memory" in missing)
-            or (name == "bounded processes" and "processes" in missing)
-        )
-    }
+    held = {name: by for name, by in _BY_CONTAINER.items() if name.removeprefix("bounded ") not in missing}
     promises = [
         layer
         if layer.active or layer.name not in held or bare

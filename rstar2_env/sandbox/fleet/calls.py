@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from rstar2_env.sandbox.base import settle
 from rstar2_env.sandbox.fleet.codec import dump, job_to_json
 from rstar2_env.sandbox.fleet.link import Link
 from rstar2_env.sandbox.job import Job, Outcome
@@ -59,19 +60,9 @@ class FleetCall:
         """Stop waiting for the outcome and end the program."""
         self._on_drop([self])
 
-    def resolve(self, outcome: Outcome) -> None:
-        """Resolve the future with the outcome, unless it was cancelled."""
-        if not self.future.done() and self.future.set_running_or_notify_cancel():
-            self.future.set_result(outcome)
-
-    def fail(self, error: Exception) -> None:
-        """Resolve the future with an error that the caller caused."""
-        if not self.future.done() and self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
-
     def lose(self, why: str) -> None:
         """Resolve the future with the outcome of a call that was lost through no fault of its program."""
-        self.resolve(lost(why, self.starts, self.session))
+        settle(self.future, lost(why, self.starts, self.session))
 
 
 class Home:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.sandbox.base import CLOSED, BaseSandbox, PendingJob, SandboxOptions
+from rstar2_env.sandbox.base import CLOSED, BaseSandbox, PendingJob
 from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.dispatch import Dispatcher
 from rstar2_env.sandbox.fleet.options import FleetOptions
@@ -48,9 +48,10 @@ class FleetSandbox(BaseSandbox):
         thread_name: Name of the background thread.
     """
 
+    options: FleetOptions
     thread_name: ClassVar[str]
 
-    def __init__(self, options: SandboxOptions, *, token: str | None, ca_file: str | None = None) -> None:
+    def __init__(self, options: FleetOptions, *, token: str | None, ca_file: str | None = None) -> None:
         super().__init__(options)
         self._token, self._ca_file = token, ca_file
         self._client = secrets.token_hex(16)
@@ -76,10 +77,6 @@ class FleetSandbox(BaseSandbox):
             SandboxUnavailableError: No server can be used.
         """
 
-    @abc.abstractmethod
-    def _fleet_options(self) -> FleetOptions:
-        """Return the options of the dispatcher."""
-
     def _connect(self) -> None:
         """Find the servers, and return when calls can be accepted.
 
@@ -103,7 +100,7 @@ class FleetSandbox(BaseSandbox):
         """End a session and forget its state. Unknown names are ignored."""
         with self._lock:
             if not self.closed and self._dispatcher is not None:
-                self._loop.call_soon_threadsafe(self._dispatcher.end_session, name)
+                self._loop.call_soon_threadsafe(self._dispatcher.homes.end, name)
 
     def _end(self) -> None:
         if self._thread.ident is None:  # it was never started
@@ -146,7 +143,8 @@ class FleetSandbox(BaseSandbox):
         with self._lock:
             if self.closed or not unfinished:
                 return
-            self._loop.call_soon_threadsafe(self._drop_inside, unfinished)
+            assert self._dispatcher is not None  # it has accepted these calls
+            self._loop.call_soon_threadsafe(self._dispatcher.drop, unfinished)
 
     # The thread
 
@@ -178,7 +176,7 @@ class FleetSandbox(BaseSandbox):
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3.0),
             trust_env=False,
         ) as http:
-            dispatcher = Dispatcher(self._fleet_options(), self._client)
+            dispatcher = Dispatcher(self.options, self._client)
             try:
                 async with self._serving(dispatcher.servers, http):
                     self._dispatcher = dispatcher
@@ -193,7 +191,3 @@ class FleetSandbox(BaseSandbox):
             calls, self._inbox = self._inbox, []
         if self._dispatcher is not None:
             self._dispatcher.submit(calls)
-
-    def _drop_inside(self, calls: list[FleetCall]) -> None:
-        if self._dispatcher is not None:
-            self._dispatcher.drop(calls)

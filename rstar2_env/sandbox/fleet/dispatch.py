@@ -18,6 +18,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox.base import settle
 from rstar2_env.sandbox.fleet.balance import Balance
 from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.codec import outcome_from_json
@@ -70,10 +71,6 @@ class Dispatcher:
                 sent.setdefault(link, []).append(call.id)
         for link, ids in sent.items():
             self._spawn(link.post("/v1/cancel", {"ids": ids}))
-
-    def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
-        self.homes.end(name)
 
     async def close(self, within_s: float) -> None:
         """End every call and session on the servers that answer in time."""
@@ -174,7 +171,8 @@ class Dispatcher:
         except Exception as error:  # after any failure, the calls must be requested again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
-            self._forget(link, left)
+            for call in left.values():
+                self._unsend(link, call)
             self.pump()
 
     def _answered(self, link: Link, left: dict[str, FleetCall], answer: dict[str, Any]) -> None:
@@ -194,7 +192,7 @@ class Dispatcher:
             self._hold(link, answer["refused"], answer["retry_after_s"])
             return
         if outcome is None:
-            call.fail(ConfigurationError(answer["error"]))
+            settle(call.future, ConfigurationError(answer["error"]))
             self._finish(call)
             return
         failed = outcome.status is ToolStatus.UNAVAILABLE
@@ -212,7 +210,7 @@ class Dispatcher:
             outcome = self.homes.report(call.home, outcome)
         if answer.get("cut"):
             link.warn_of_cut(answer["cut"])
-        call.resolve(outcome)
+        settle(call.future, outcome)
         self._finish(call)
 
     def _judge(self, link: Link, failed: bool) -> None:
@@ -362,17 +360,12 @@ class Dispatcher:
             del self._sent[call]
             link.in_flight -= 1
 
-    def _forget(self, link: Link, left: dict[str, FleetCall]) -> None:
-        for call in left.values():
-            self._unsend(link, call)
-
     def _too_large(self, call: FleetCall, link: Link) -> None:
-        call.fail(
-            ConfigurationError(
-                f"The job is too large: it has {len(call.body)} bytes, but the server {link.name} accepts requests of "
-                f"at most {link.max_request_bytes} bytes (rstar2 sandbox serve --max-request)."
-            )
+        text = (
+            f"The job is too large: it has {len(call.body)} bytes, but the server {link.name} accepts requests of at "
+            f"most {link.max_request_bytes} bytes (rstar2 sandbox serve --max-request)."
         )
+        settle(call.future, ConfigurationError(text))
         self._finish(call)
 
     def _end_session(self, link: Link, wire: str) -> None:

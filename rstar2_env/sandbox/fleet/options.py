@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+
+from rstar2_env.core.options.declare import option
+from rstar2_env.sandbox.options import ProviderOptions
 
 
-class FleetOptions(Protocol):
-    """Options that ``RemoteOptions`` and ``RayOptions`` share."""
+@dataclass(frozen=True)
+class FleetOptions(ProviderOptions):
+    """Options that ``RemoteOptions`` and ``RayOptions`` share.
 
-    @property
-    def batch(self) -> int:
-        """Largest number of calls in one request."""
-        ...
+    Attributes:
+        batch: Largest number of calls in one request.
+        linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
+        retries: How many times a call is retried after its server lost it or the sandbox of the server failed.
+        patience_s: Seconds that a call waits for a server that is down.
+    """
 
-    @property
-    def linger_ms(self) -> float:
-        """Milliseconds that a call waits to share a request with others, while every server is busy."""
-        ...
-
-    @property
-    def retries(self) -> int:
-        """How many times a call is retried after its server lost it or the sandbox of the server failed."""
-        ...
-
-    @property
-    def patience_s(self) -> float:
-        """Seconds that a call waits for a server that is down."""
-        ...
+    batch: int = option(64, least=1)
+    linger_ms: float = option(2.0, least=0, unit="milliseconds")
+    retries: int = option(1, least=0)
+    patience_s: float = option(60.0, above=0, unit="seconds", finite=False)

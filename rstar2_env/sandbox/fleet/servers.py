@@ -59,7 +59,7 @@ class FleetServers:
         Raises:
             LinkError: No server can be used; the message gives the reason for each.
         """
-        await asyncio.gather(*(self._first_contact(link, within_s) for link in self.links))
+        await asyncio.gather(*(self._contact(link, within_s) for link in self.links))
         if not self.any_up:
             raise LinkError(self.why)
         for link in self.links:
@@ -99,7 +99,7 @@ class FleetServers:
             talk.cancel()
         self._returned(link)
 
-    async def _first_contact(self, link: Link, within_s: float) -> None:
+    async def _contact(self, link: Link, within_s: float) -> None:
         try:
             await link.connect(within_s)
         except LinkError as error:
@@ -111,10 +111,7 @@ class FleetServers:
             while not (link.up or link.gone):
                 await asyncio.sleep(delay)
                 delay = min(_LONGEST_RETRY_S, delay * 2)
-                try:
-                    await link.connect(_CONNECT_S)
-                except LinkError as error:
-                    link.why = str(error)
+                await self._contact(link, _CONNECT_S)
         finally:
             self._reviving.discard(link)
         self._returned(link)

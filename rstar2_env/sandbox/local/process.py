@@ -7,8 +7,6 @@ messages (``connection``).
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import socket
 import subprocess
@@ -16,7 +14,9 @@ import sys
 import tempfile
 from typing import IO, Any
 
+from rstar2_env.sandbox.host import Host
 from rstar2_env.sandbox.inside import launch
+from rstar2_env.sandbox.inside.folder_lock import lock_folder
 from rstar2_env.sandbox.inside.tidy import remove_tree
 from rstar2_env.sandbox.options import LocalOptions
 
@@ -24,7 +24,7 @@ _PREFIX = "rstar2-sandbox-"
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
-class LocalProcess:
+class LocalProcess(Host):
     """Host of the ``local`` provider.
 
     Args:
@@ -35,8 +35,6 @@ class LocalProcess:
 
     def __init__(self, options: LocalOptions) -> None:
         self.stall_s = options.stall_s
-        self.warden_pid = 0
-        self.scratch = ""
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._theirs: socket.socket | None = None
@@ -70,10 +68,6 @@ class LocalProcess:
         """Return the first message to the warden."""
         return self._options.for_warden(self.scratch)
 
-    def decode(self, data: bytes) -> bytes:
-        """Return the bytes unchanged: the stream carries only messages of the warden."""
-        return data
-
     def end(self, patience: float) -> str:
         """End the warden and remove its folder; return the last part of its error output."""
         if self._process is not None:
@@ -104,36 +98,16 @@ def _make_scratch() -> tuple[str, int]:
     for name in os.listdir(parent):
         if name.startswith(_PREFIX):
             with contextlib.suppress(OSError):
-                os.close(_lock(os.path.join(parent, name)))
+                os.close(lock_folder(os.path.join(parent, name), os.geteuid()))
                 remove_tree(os.path.join(parent, name))
     while True:
         path = tempfile.mkdtemp(prefix=_PREFIX)
         with contextlib.suppress(OSError):  # removed by another process before it was locked
-            return path, _lock(path)
-
-
-def _lock(path: str) -> int:
-    """Lock a folder that belongs to this user.
-
-    Raises:
-        OSError: Another process has locked it, or it belongs to another user.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(descriptor).st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "the folder belongs to another user", path)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.isdir(path):
-            raise OSError(errno.ENOENT, "the folder is gone", path)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+            return path, lock_folder(path, os.geteuid())
 
 
 def _tail(log: IO[bytes]) -> str:
     """Last part of the warden's error output, for an error message."""
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - 2000))
-    text = log.read().decode("utf-8", "replace").strip()
-    return text
+    return log.read().decode("utf-8", "replace").strip()

@@ -87,12 +87,11 @@ class Keeper:
 
     def _listen(self, sandbox: LocalSandbox) -> str:
         from rstar2_env.sandbox.serve.service import Service
-        from rstar2_env.sandbox.serve.serving import QuietServer, configured
+        from rstar2_env.sandbox.serve.serving import QuietServer, address, configured
 
         family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
         listener = socket.create_server((self._address, 0), family=family, backlog=2048)
         self._service = Service(sandbox, self._serve_options)
         self._server = QuietServer(configured(self._service))
         self._serving = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listener]))
-        host = f"[{self._address}]" if ":" in self._address else self._address
-        return f"http://{host}:{listener.getsockname()[1]}"
+        return address(self._serve_options, listener)

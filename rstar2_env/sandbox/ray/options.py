@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
-from rstar2_env.core.options.declare import CheckedOptions, option, typed_options
+from rstar2_env.core.options.declare import option, typed_options
+from rstar2_env.sandbox.fleet.options import FleetOptions
 from rstar2_env.sandbox.options import LocalOptions
 
 
 @dataclass(frozen=True)
-class RayOptions(CheckedOptions):
+class RayOptions(FleetOptions):
     """Options of the ``ray`` provider.
 
     Attributes:
@@ -19,8 +20,6 @@ class RayOptions(CheckedOptions):
             cluster on this machine, and otherwise starts one.
         resource: Use only nodes that offer this Ray resource; ``None`` uses every node with CPUs.
         reserve_cpus: CPUs that Ray reserves for the sandbox of each node.
-        batch: Largest number of calls in one request to a node. Calls that are lost while they wait there run again.
-        linger_ms: Milliseconds that a call waits to share a request with others, while every node is busy.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
         stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed; at least 5.
         start_s: Seconds within which the sandbox of a node must start.
@@ -30,15 +29,13 @@ class RayOptions(CheckedOptions):
             CPUs that the node offers to Ray.
     """
 
+    provider: ClassVar[str] = "ray"
+
     address: str | None = None
     resource: str | None = None
     reserve_cpus: float = option(0.0, least=0)
-    batch: int = option(64, least=1)
-    linger_ms: float = option(2.0, least=0, unit="milliseconds")
-    retries: int = option(1, least=0)
     stall_s: float = option(30.0, least=5, unit="seconds")
     start_s: float = option(180.0, above=0, unit="seconds")
-    patience_s: float = option(60.0, above=0, unit="seconds", finite=False)
     watch_s: float = option(1.0, above=0, unit="seconds")
     local: Mapping[str, Any] = field(default_factory=dict)
 
@@ -59,10 +56,10 @@ class RayOptions(CheckedOptions):
         Raises:
             ConfigurationError: An option is unknown, or its value is invalid.
         """
-        own = [option.name for option in fields(cls) if option.name != "local"]
+        own = {option.name for option in fields(cls)} - {"local"}
         typed = typed_options("ray sandbox", cls, given)
-        local = {name: value for name, value in typed.items() if name not in own}
-        return cls(**{name: value for name, value in typed.items() if name in own}, local=local)
+        local = {name: typed.pop(name) for name in typed.keys() - own}
+        return cls(**typed, local=local)
 
     @staticmethod
     def more_options() -> tuple[type[LocalOptions], ...]:
@@ -71,5 +68,5 @@ class RayOptions(CheckedOptions):
 
     def as_given(self) -> dict[str, Any]:
         """The options as a dictionary, from which equal options can be constructed."""
-        own = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "local"}
-        return {**own, **self.local}
+        own = super().as_given()
+        return {**own.pop("local"), **own}

@@ -75,9 +75,6 @@ class RaySandbox(FleetSandbox):
         """The nodes that have a server."""
         return list(self._nodes.nodes.values()) if self._nodes is not None else []
 
-    def _fleet_options(self) -> RayOptions:
-        return self.options
-
     @asynccontextmanager
     async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
         assert self._token is not None  # created by the constructor

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
+from rstar2_env.core.options.declare import option
+from rstar2_env.sandbox.fleet.options import FleetOptions
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.options import IsolationMode
 
@@ -17,15 +17,13 @@ _LONGEST_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
-class RemoteOptions(CheckedOptions):
+class RemoteOptions(FleetOptions):
     """Options of the ``remote`` provider: its servers, and the handling of failures.
 
     Attributes:
         url: Address of the server. Without ``url`` and ``urls``, the variable RSTAR2_SANDBOX_URL (separated by commas).
         urls: Addresses of several servers.
         token: Their token; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN. Pickled with the other options.
-        batch: Largest number of calls in one request.
-        linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
         retries: How many times a call is retried after its server is known to have lost it.
         patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then it
             is ``unavailable``. At most 120, since servers remember a call for 180.
@@ -36,12 +34,11 @@ class RemoteOptions(CheckedOptions):
         ca_file: Certificates to trust for HTTPS, instead of the usual ones.
     """
 
+    provider: ClassVar[str] = "remote"
+
     url: str | None = None
     urls: tuple[str, ...] = ()
     token: str | None = field(default=None, repr=False)
-    batch: int = option(64, least=1)
-    linger_ms: float = option(2.0, least=0, unit="milliseconds")
-    retries: int = option(1, least=0)
     patience_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
     start_s: float = option(10.0, above=0, unit="seconds")
     isolation: IsolationMode = "strict"
@@ -73,19 +70,6 @@ class RemoteOptions(CheckedOptions):
             raise ConfigurationError("The token must be printable ASCII, since it is sent in a header.")
         if self.ca_file is not None and not os.path.exists(self.ca_file):
             raise ConfigurationError(f"ca_file is {self.ca_file!r}, which does not exist.")
-
-    @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> RemoteOptions:
-        """Create options from names and values.
-
-        Raises:
-            ConfigurationError: An option is unknown, or its value is invalid.
-        """
-        return call_with_options("remote sandbox", cls, given)
-
-    def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
 def _checked(url: Any) -> str:

@@ -50,9 +50,6 @@ class RemoteSandbox(FleetSandbox):
                     merged[layer.name] = layer
         return tuple(merged.values())
 
-    def _fleet_options(self) -> RemoteOptions:
-        return self.options
-
     @asynccontextmanager
     async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
         servers.links += [Link(url, http, strict=self.options.isolation == "strict") for url in self.options.urls]

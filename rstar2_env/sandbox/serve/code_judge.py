@@ -21,6 +21,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.service import ServedCall, Service
+from rstar2_env.sandbox.serve.stream import until_disconnect
 
 _WAIT_S = 15.0
 """Seconds that a call can wait for a place in the queue."""
@@ -72,7 +73,7 @@ class _Endpoint:
                 return _invalid(["body", "submissions", number, trouble[0]], trouble[1])
         run = _Run(self._service, submissions)
         running = asyncio.create_task(run.run_all(self._wait_s))
-        disconnected = asyncio.create_task(_departure(request))
+        disconnected = asyncio.create_task(until_disconnect(request.receive))
         try:
             await asyncio.wait((running, disconnected), return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
@@ -117,7 +118,7 @@ class _Run:
                 break
             job = Job(submission["solution"], stdin=submission.get("input") or "", limits=limits)
             call = self._service.take(secrets.token_hex(16), job)
-            call.watchers.add(self)
+            call.watchers.add(self.finished)
             self._places[call] = place
         while self._places:
             self._changed.clear()
@@ -133,12 +134,7 @@ class _Run:
     def leave(self) -> None:
         """Stop waiting and end running calls, since such a client cannot request them again."""
         for call in list(self._places):
-            self._service.leave(call, self, grace_s=0.0)
-
-
-async def _departure(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+            self._service.leave(call, self.finished, grace_s=0.0)
 
 
 def _invalid_field(submission: Any) -> tuple[str, str] | None:

@@ -47,7 +47,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("serve", "The sandbox server") from error
     from rstar2_env.sandbox.serve.service import Service
-    from rstar2_env.sandbox.serve.serving import configured
+    from rstar2_env.sandbox.serve.serving import address, configured
 
     listener = _listen(options)
     try:
@@ -80,7 +80,7 @@ def serve(
             before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
             try:
                 if announce is not None:
-                    announce(_address(options, listener))
+                    announce(address(options, listener))
                 runner.run(server.serve(sockets=[listener]))
             finally:
                 for number, handler in before.items():
@@ -112,9 +112,3 @@ def _listen(options: ServeOptions) -> socket.socket:
         return socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=2048)
     except OSError as error:
         raise ConfigurationError(f"Cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
-
-
-def _address(options: ServeOptions, listener: socket.socket) -> str:
-    scheme = "https" if options.tls_cert else "http"
-    host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
-    return f"{scheme}://{host}:{listener.getsockname()[1]}"

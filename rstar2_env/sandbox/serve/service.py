@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.fleet.codec import dump, outcome_to_json
@@ -23,16 +24,10 @@ from rstar2_env.sandbox.serve.metrics import Metrics
 from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
+Watcher: TypeAlias = "Callable[[ServedCall], None]"
+"""Function that is called when a call has its answer."""
 _RETRY_S = (0.05, 30.0)
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
-
-
-class Watcher(Protocol):
-    """Object that waits for calls."""
-
-    def finished(self, call: ServedCall) -> None:
-        """Called when a watched call has its answer."""
-        ...
 
 
 class ServedCall:
@@ -262,7 +257,7 @@ class Service:
     def _notify(self, call: ServedCall) -> None:
         watchers, call.watchers = call.watchers, set()
         for watcher in watchers:
-            watcher.finished(call)
+            watcher(call)
 
     def _forget(self) -> None:
         """Drop the oldest answers beyond ``remember_mb``, and calls older than ``remember_s``."""

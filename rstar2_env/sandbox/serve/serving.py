@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import prometheus_client
@@ -11,6 +12,7 @@ import uvicorn
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.serve.app import build_app
 from rstar2_env.sandbox.serve.connections import bounded
+from rstar2_env.sandbox.serve.options import ServeOptions
 from rstar2_env.sandbox.serve.service import Service
 
 _CLOSE_S = 2.0
@@ -40,6 +42,13 @@ def configured(service: Service) -> uvicorn.Config:
     except OSError as error:  # TLS errors are subclasses
         raise ConfigurationError(f"The certificate or its key cannot be used: {error}") from None
     return config
+
+
+def address(options: ServeOptions, listener: socket.socket) -> str:
+    """Address of a server for its clients."""
+    scheme = "https" if options.tls_cert else "http"
+    host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 class QuietServer(uvicorn.Server):

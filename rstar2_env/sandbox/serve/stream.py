@@ -39,7 +39,7 @@ class OutcomeStream(Response):
         if call.done:
             self._lines.append(answer_line(call))
         else:
-            call.watchers.add(self)
+            call.watchers.add(self.finished)
             self._waiting.add(call)
 
     def add(self, line: bytes) -> None:
@@ -47,7 +47,7 @@ class OutcomeStream(Response):
         self._lines.append(line)
 
     def finished(self, call: ServedCall) -> None:
-        """Called when a watched call has its answer."""
+        """Send the answer of a call that has finished."""
         self._waiting.discard(call)
         self._lines.append(answer_line(call))
         self._changed.set()
@@ -76,11 +76,10 @@ class OutcomeStream(Response):
             departure.cancel()
             beat.cancel()
             for call in self._waiting:
-                self._service.leave(call, self, grace_s=self._service.options.orphan_s)
+                self._service.leave(call, self.finished, grace_s=self._service.options.orphan_s)
 
     async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await until_disconnect(receive)
         self._gone = True
         self._changed.set()
 
@@ -91,6 +90,12 @@ class OutcomeStream(Response):
             if not self._lines:
                 self._lines.append(b"")
                 self._changed.set()
+
+
+async def until_disconnect(receive: Receive) -> None:
+    """Wait until the client of a request disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def answer_line(call: ServedCall) -> bytes:

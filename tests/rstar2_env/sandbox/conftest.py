@@ -281,14 +281,14 @@ class Look:
         """Process ids of the warden and of the zygote."""
         connection = sandbox._connection
         assert connection is not None
-        return connection.warden_pid, connection.zygote_pid
+        return connection.host.warden_pid, connection.zygote_pid
 
     @staticmethod
     def scratch(sandbox: LocalSandbox) -> str:
         """Folder of a sandbox on this machine."""
         connection = sandbox._connection
         assert connection is not None
-        return connection.scratch
+        return connection.host.scratch
 
     @staticmethod
     def groups(warden: int) -> list[Path]:

@@ -132,7 +132,7 @@ def test_when_the_caller_dies_everything_dies(look: Any) -> None:
 import sys
 from rstar2_env.sandbox import LocalSandbox
 c = LocalSandbox(workers=1)._connection
-print(c.warden_pid, c.zygote_pid, c.scratch, flush=True)
+print(c.host.warden_pid, c.zygote_pid, c.host.scratch, flush=True)
 sys.stdin.read()
 """
     pipe = subprocess.PIPE
@@ -149,7 +149,7 @@ sys.stdin.read()
 @pytest.mark.slow
 def test_what_was_left_by_a_process_that_was_killed_with_all_of_its_own_is_swept(look: Any) -> None:
     code = "import sys\nfrom rstar2_env.sandbox import LocalSandbox\nc = LocalSandbox(workers=1)._connection\n"
-    code += "print(c.warden_pid, c.scratch, flush=True)\nsys.stdin.read()"
+    code += "print(c.host.warden_pid, c.host.scratch, flush=True)\nsys.stdin.read()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as caller:
         assert caller.stdout is not None
@@ -170,7 +170,7 @@ def test_a_sandbox_that_was_never_closed_ends_with_its_process(look: Any) -> Non
     code = """
 from rstar2_env.sandbox import LocalSandbox
 c = LocalSandbox(workers=1)._connection
-print(c.warden_pid, c.scratch)
+print(c.host.warden_pid, c.host.scratch)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     warden, scratch = done.stdout.split()

@@ -56,7 +56,7 @@ def stubs() -> Iterator[list[StubSandbox]]:
 
 def warden(handle: SharedSandbox) -> int:
     sandbox: Any = handle._sandbox()
-    return int(sandbox._connection.warden_pid)
+    return int(sandbox._connection.host.warden_pid)
 
 
 def test_equal_options_share_and_others_do_not() -> None:
@@ -73,7 +73,7 @@ def test_environments_made_one_after_the_other_use_one_sandbox(look: Any) -> Non
         assert "42" in env.step(CALL)[0]
         (entry,) = shared._entries.values()
         sandbox: Any = entry.sandbox
-        wardens.add(sandbox._connection.warden_pid)
+        wardens.add(sandbox._connection.host.warden_pid)
         assert entry.handles == 1
         env.close()
         assert entry.handles == 0
@@ -171,7 +171,7 @@ from rstar2_env.sandbox import Job, shared_sandbox
 handle = shared_sandbox(workers=1, waiting=1, preload=[])
 assert handle.run(Job("1")).value == "1"
 connection = handle._sandbox()._connection
-print(connection.warden_pid, connection.zygote_pid, connection.scratch, flush=True)
+print(connection.host.warden_pid, connection.zygote_pid, connection.host.scratch, flush=True)
 handle.close()
 """
 ENDINGS = {
@@ -198,7 +198,7 @@ def test_a_forked_process_neither_uses_nor_ends_what_its_parent_keeps(look: Any)
     shared_sandbox(**OPTIONS).close()
     (entry,) = shared._entries.values()
     sandbox: Any = entry.sandbox
-    pid = sandbox._connection.warden_pid
+    pid = sandbox._connection.host.warden_pid
     child = os.fork()
     if child == 0:
         code = 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
+
+from ..folder_lock import lock_folder
 
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
@@ -188,7 +189,7 @@ def _sweep(folder: str) -> None:
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):
             continue
         with contextlib.suppress(OSError):
-            os.close(_lock(stale))
+            os.close(lock_folder(stale))
             for inner in os.listdir(stale):
                 if os.path.isdir(os.path.join(stale, inner)):
                     os.rmdir(os.path.join(stale, inner))
@@ -201,26 +202,8 @@ def _make_locked(folder: str) -> int:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
         with contextlib.suppress(FileNotFoundError, BlockingIOError):
-            descriptor = _lock(folder)
-            if os.path.isdir(folder):
-                return descriptor
-            os.close(descriptor)
+            return lock_folder(folder)
     raise OSError(errno.EBUSY, "the control group is held by another process", folder)
-
-
-def _lock(folder: str) -> int:
-    """Lock a folder until the descriptor is closed.
-
-    Raises:
-        OSError: Another process has locked the folder.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _mounts() -> list[tuple[str, str]]:

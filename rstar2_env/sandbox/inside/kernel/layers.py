@@ -21,6 +21,14 @@ from .users import INSIDE_USER, become, enter_user_namespace, free_users, try_pr
 from .view import FOLDER, FileView, build, link, plain_view, private_view
 
 _MARGIN = 512
+_WATCH_ALONE = "the zygote's watch alone, which ends a program that has too many"
+_TITLES = {
+    "user": "user namespace",
+    "users": "own users",
+    "seccomp": "system-call filter",
+    "landlock": "landlock",
+    "cgroups": "control groups",
+}
 
 
 @dataclass(slots=True)
@@ -45,55 +53,42 @@ class Layers:
         grouped = self.groups.controllers if self.groups is not None else ()
         pinned = plan.seccomp and plan.landlock > 0
         counted_late = plan.isolated and not plan.counted and "pids" not in grouped
-        watched = os.path.exists(
-            f"/proc/self/task/{os.getpid()}/children"
-        )  # needed by the zygote to find a process tree
-        kept: dict[str, list[str]] = {
-            "no network": _active({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
-            "no sight of other processes": _active(
-                {"process namespace": "pid" in spaces, "system-call filter and landlock": pinned}
-            ),
-            "no sight of the user's files": _active(
-                {
-                    "mount namespace": "mount" in spaces,
-                    "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
-                }
-            ),
-            "no gain of privileges": _active({"no_new_privs and no capabilities": plan.isolated}),
-            "bounded time": ["wall clock of the warden", "rlimit"],
-            "bounded memory": _active(
-                {
-                    "memory control group": "memory" in grouped,
-                    "rlimit and the zygote's watch": "memory" not in grouped and plan.isolated and watched,
-                }
-            ),
-            "bounded processes": _active(
-                {
-                    "pids control group": "pids" in grouped,
-                    "rlimit of a separate user": plan.counted,
-                    "rlimit and the zygote's watch": watched and counted_late and plan.shared_processes > 0,
-                    "the zygote's watch alone, which ends a program that has too many": watched
-                    and counted_late
-                    and not plan.shared_processes,
-                }
-            ),
-            "bounded output": ["reader of the warden"],
-            "killed whole": _active(
-                {
-                    "process namespace": "pid" in spaces,
-                    "process group that the filter does not let processes leave": plan.seccomp,
-                }
-            ),
+        # The zygote needs this file to find a process tree.
+        watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+        kept: dict[str, dict[str, bool]] = {
+            "no network": {"network namespace": "net" in spaces, "system-call filter": plan.seccomp},
+            "no sight of other processes": {
+                "process namespace": "pid" in spaces,
+                "system-call filter and landlock": pinned,
+            },
+            "no sight of the user's files": {
+                "mount namespace": "mount" in spaces,
+                "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
+            },
+            "no gain of privileges": {"no_new_privs and no capabilities": plan.isolated},
+            "bounded time": {"wall clock of the warden": True, "rlimit": True},
+            "bounded memory": {
+                "memory control group": "memory" in grouped,
+                "rlimit and the zygote's watch": "memory" not in grouped and plan.isolated and watched,
+            },
+            "bounded processes": {
+                "pids control group": "pids" in grouped,
+                "rlimit of a separate user": plan.counted,
+                "rlimit and the zygote's watch": watched and counted_late and plan.shared_processes > 0,
+                _WATCH_ALONE: watched and counted_late and not plan.shared_processes,
+            },
+            "bounded output": {"reader of the warden": True},
+            "killed whole": {
+                "process namespace": "pid" in spaces,
+                "process group that the filter does not let processes leave": plan.seccomp,
+            },
         }
-        return [
-            {
-                "name": name,
-                "active": bool(by),
-                "detail": "by " + ", ".join(by) if by else self._why(name),
-                "required": True,
-            }
-            for name, by in kept.items()
-        ]
+        return [self._promise(name, mechanisms) for name, mechanisms in kept.items()]
+
+    def _promise(self, name: str, mechanisms: dict[str, bool]) -> dict[str, Any]:
+        """Describe a guarantee, which any active mechanism provides."""
+        by = [mechanism for mechanism, active in mechanisms.items() if active]
+        return _layer(name, bool(by), "by " + ", ".join(by) if by else self._why(name), required=True)
 
     def _why(self, promise: str) -> str:
         causes = {
@@ -113,18 +108,12 @@ class Layers:
             "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),
             "landlock": (plan.landlock > 0, f"version {plan.landlock}"),
-            "cgroups": (
-                groups is not None,
-                f"version {groups.version}: {', '.join(groups.controllers)}" if groups else "",
-            ),
+            "cgroups": (False, ""),
         }
+        if groups is not None:
+            found["cgroups"] = (True, f"version {groups.version}: {', '.join(groups.controllers)}")
         return [
-            {
-                "name": _title(name),
-                "active": active,
-                "detail": detail if active else self.missing.get(name, "not needed"),
-                "required": False,
-            }
+            _layer(_title(name), active, detail if active else self.missing.get(name, "not needed"))
             for name, (active, detail) in found.items()
         ]
 
@@ -260,16 +249,10 @@ def _build_and_mount(plan: IsolationPlan, view: FileView, scratch: str) -> None:
         raise OSError(2, f"the interpreter is not at {view.python} in the private view")
 
 
-def _active(mechanisms: dict[str, bool]) -> list[str]:
-    return [name for name, active in mechanisms.items() if active]
+def _layer(name: str, active: bool, detail: str, required: bool = False) -> dict[str, Any]:
+    """Describe a layer with the fields of ``Capability``."""
+    return {"name": name, "active": active, "detail": detail, "required": required}
 
 
 def _title(name: str) -> str:
-    others = {
-        "user": "user namespace",
-        "users": "own users",
-        "seccomp": "system-call filter",
-        "landlock": "landlock",
-        "cgroups": "control groups",
-    }
-    return others.get(name) or NAMESPACES[name][0]
+    return _TITLES.get(name) or NAMESPACES[name][0]

@@ -69,7 +69,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
     """
     prefix = os.path.realpath(sys.base_prefix)
     system = [prefix, *_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
-    view = FileView(sys.executable, _launch_file(), site_dirs)
+    view = FileView(sys.executable, os.path.join(FOLDER, "launch.py"), site_dirs)
     if named is not None:
         links = os.path.join(scratch, "packages")
         view.site_dirs, view.links = [links], packages.shown(named, site_dirs)
@@ -99,18 +99,18 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
         if os.path.isdir(folder) and not os.path.islink(folder):
             view.binds.append((folder, folder))
     view.binds += [(path, path) for path in readable]
-    if not _shown(prefix, view):
+    if not _inside(prefix, view):
         view.binds.append((prefix, "/python"))
         libraries = os.path.join(prefix, "lib")
         if any(name.startswith("libpython") for name in os.listdir(libraries)):
             view.library_path = "/python/lib"  # its built-in path to its library is not valid inside
-    if not _shown(base, view):
+    if not _inside(base, view):
         raise OSError(0, f"the interpreter {base} is outside of its prefix {prefix}; add its folder to readable")
     view.python = _inside(base, view)
     view.readable = ["/"]
     if named is None:
         for number, folder in enumerate(site_dirs):
-            if not _shown(folder, view):
+            if not _inside(folder, view):
                 view.binds.append((folder, f"{PACKAGES}/{number}"))
         view.site_dirs = [_inside(folder, view) for folder in site_dirs]
         return view
@@ -183,20 +183,12 @@ def build(view: FileView, root: str, user: int) -> None:
     )
 
 
-def _shown(path: str, view: FileView) -> bool:
-    return _inside(path, view) != ""
-
-
 def _inside(path: str, view: FileView) -> str:
     """Path inside of a path of this machine; empty if it is not visible."""
     for source, target in view.binds:
         if path == source or path.startswith(source + "/"):
             return target + path[len(source) :]
     return ""
-
-
-def _launch_file() -> str:
-    return os.path.join(FOLDER, "launch.py")
 
 
 def _touch(path: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..orders import HALT, INTERRUPT, RESUME
@@ -40,10 +41,11 @@ _BROKEN = {"timeout": "exceeded its wall-clock limit", "output_limit": "exceeded
 _Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
 
 
+@dataclass(eq=False)
 class Cells:
     """Runs the cells of sessions.
 
-    Args:
+    Attributes:
         options: Options of ``Sessions``.
         loop: The event loop of the warden.
         queue: The calls that wait for a worker.
@@ -52,21 +54,16 @@ class Cells:
         lose: Reports that a call was lost through no fault of its program.
     """
 
-    def __init__(
-        self,
-        options: dict[str, Any],
-        loop: EventLoop,
-        queue: Backlog,
-        kill: Callable[[Child], None],
-        answer: _Answer,
-        lose: Callable[[Call, str], None],
-    ) -> None:
-        self._loop = loop
-        self._queue = queue
-        self._kill = kill
-        self._answer = answer
-        self._lose = lose
-        self.sessions = Sessions(options, loop, queue, self._evict)
+    options: dict[str, Any]
+    loop: EventLoop
+    queue: Backlog
+    kill: Callable[[Child], None]
+    answer: _Answer
+    lose: Callable[[Call, str], None]
+
+    def __post_init__(self) -> None:
+        """Create the record of the sessions."""
+        self.sessions = Sessions(self.options, self.loop, self.queue, self._evict)
 
     def begin(self, child: Child, call: Call) -> None:
         """Prepare a cell before it is sent to its process, which may be new."""
@@ -83,7 +80,7 @@ class Cells:
             if child.muted:
                 for descriptor in child.listening():
                     if descriptor in child.muted:
-                        self._loop.rewatch(descriptor, IN)
+                        self.loop.rewatch(descriptor, IN)
                 child.muted.clear()
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
@@ -91,7 +88,7 @@ class Cells:
         """Stop reading a descriptor of an idle session; its data is read with the next cell."""
         if descriptor not in child.muted:
             child.muted.append(descriptor)
-            self._loop.rewatch(descriptor, 0)
+            self.loop.rewatch(descriptor, 0)
 
     def note_restart(self, names: list[str]) -> None:
         """Record the sessions that were lost with an earlier warden."""
@@ -110,7 +107,7 @@ class Cells:
         # The harness reports the end of the cell that it has read; any other report is forged.
         if child.unread() or not message.startswith((b"%b%d," % (_END, call.id), b"%b%d}" % (_END, call.id))):
             child.stopped_for = child.stopped_for or "forged"
-            self._kill(child)
+            self.kill(child)
             return
         interrupted = child.stopped_for
         header, blobs = child.finish_cell(message)
@@ -118,23 +115,21 @@ class Cells:
         self._halt_later(child)
         session.turn = None
         if call.cancelled:
-            session.note = "The previous cell was cancelled and interrupted; its effects until then are kept."
-            if call.note is not None:
-                session.note = f"{call.note} {session.note}"
+            note = "The previous cell was cancelled and interrupted; its effects until then are kept."
+            session.note = _after(call.note, note)
         else:
             header |= {"session": call.state, "session_note": call.note}
             if interrupted in _BROKEN:
                 note = f"The cell {_BROKEN[interrupted]} and was interrupted; its effects until then are kept."
-                earlier = f"{call.note} " if call.note is not None else ""
-                header |= {"session": "interrupted", "session_note": earlier + note}
-            self._answer(call, header, blobs)
+                header |= {"session": "interrupted", "session_note": _after(call.note, note)}
+            self.answer(call, header, blobs)
         self.sessions.advance(session)
 
     def _halt_later(self, child: Child) -> None:
         """Schedule the halt of an idle session, with one timer for many short cells."""
         if not child.halt_due:
             child.halt_due = True
-            self._loop.call_at(child.idle_since + _HALT_AFTER_S, lambda: self._halt(child), child)
+            self.loop.call_at(child.idle_since + _HALT_AFTER_S, lambda: self._halt(child), child)
 
     def _halt(self, child: Child) -> None:
         child.halt_due = False
@@ -154,9 +149,7 @@ class Cells:
         child.stopped_for = why
         session.signalled = True
         child.order(INTERRUPT)
-        self._loop.call_at(
-            time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None, child
-        )
+        self.loop.call_at(time.monotonic() + _GRACE_S, lambda: self.kill(child) if child.call is call else None, child)
 
     def interrupted(self, child: Child) -> None:
         """Handle the confirmation of an interrupt, which can no longer reach a later cell."""
@@ -191,7 +184,7 @@ class Cells:
         if child is not None:
             self._evict(child)
         for call in calls:
-            self._answer(call, *_ended_by_caller())
+            self.answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
         """Handle the end of a session's process, in a cell or between cells."""
@@ -199,7 +192,7 @@ class Cells:
         assert session is not None
         if child.discarded:  # ended by the warden
             if call is not None:
-                self._answer(call, *_ended_by_caller())
+                self.answer(call, *_ended_by_caller())
             return
         if call is None:
             self._lose_between_cells(session, child)
@@ -217,18 +210,18 @@ class Cells:
             call.child = session.child = None
             if call.note is not None:
                 self.sessions.note_end(session.name, call.note, call.state)
-            self._queue.appendleft(call)
+            self.queue.appendleft(call)
             return
         next_note = None
         if call.cancelled:
             next_note = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
         elif why is not None:
-            self._lose(call, why)
+            self.lose(call, why)
         else:
             header, blobs = child.outcome()
-            earlier = f"{call.note} " if call.note is not None else ""
-            header |= {"session": "ended", "session_note": f"{earlier}The session was ended: {_why_ended(child)}"}
-            self._answer(call, header, blobs)
+            note = _after(call.note, f"The session was ended: {_why_ended(child)}")
+            header |= {"session": "ended", "session_note": note}
+            self.answer(call, header, blobs)
         self.sessions.lose_process(session, next_note)
 
     def _lose_between_cells(self, session: Session, child: Child) -> None:
@@ -237,13 +230,13 @@ class Cells:
 
     def _evict(self, child: Child) -> None:
         child.discarded = True
-        self._kill(child)
+        self.kill(child)
 
     def _keep_time(self, session: Session, deadline: float) -> None:
         """Ensure that a cell is stopped at its deadline, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
-            self._loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
+            self.loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
 
     def _on_deadline(self, session: Session, at: float) -> None:
         if session.deadline_at != at:
@@ -257,6 +250,11 @@ class Cells:
             self.stop(child, "timeout")
         else:
             self._keep_time(session, deadline)
+
+
+def _after(earlier: str | None, note: str) -> str:
+    """Append a note to an earlier note, if there is one."""
+    return note if earlier is None else f"{earlier} {note}"
 
 
 def _why_ended(child: Child) -> str:
@@ -273,15 +271,8 @@ def _ended_by_caller() -> tuple[dict[str, Any], tuple[bytes, bytes]]:
     header = {
         "status": "unavailable",
         "reason": "session_ended",
-        "exit_code": None,
-        "signal": None,
         "error_type": "SandboxUnavailableError",
         "error_message": why,
-        "wall_s": 0.0,
-        "cpu_s": 0.0,
-        "peak_memory_mb": 0.0,
-        "stdout_left_out": 0,
-        "stderr_left_out": 0,
         "session": "ended",
         "session_note": why,
     }

@@ -16,6 +16,7 @@ import tempfile
 import termios
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..orders import BROKEN, FORK, KILL, WATCH, OrderReply, pack_order
@@ -35,70 +36,76 @@ _MAX_REPORTS = 16
 _MAX_REPORT_BYTES = 1 << 19
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """One job in the warden.
 
-    Args:
-        call_id: Id of the call.
+    Attributes:
+        id: Id of the call.
         limits: Limits of the job, as in its frame.
         raw: Frame of the job.
         parent: Parent process whose child should run it.
+        line: Key of its queue in the backlog: its parent, or ``None`` if its session already has a process.
+        order: Order of arrival (see ``backlog``).
+        child: The child that runs it.
+        session: Its session, or ``None``.
+        state: State of the session, for its outcome.
+        note: Note about the session, for its outcome.
+        cancelled: Whether its outcome is no longer needed.
+        restarts: Number of restarts before the program ran.
 
     Raises:
         ValueError: The limits are invalid.
     """
 
-    __slots__ = (
-        "cancelled",
-        "child",
-        "id",
-        "limits",
-        "line",
-        "note",
-        "order",
-        "parent",
-        "raw",
-        "restarts",
-        "session",
-        "state",
-    )
+    id: int
+    limits: dict[str, Any]
+    raw: bytes
+    parent: Parent
+    line: Parent | None = None
+    order: int = 0
+    child: Child | None = None
+    session: Session | None = None
+    state: str = "new"
+    note: str | None = None
+    cancelled: bool = False
+    restarts: int = 0
 
-    def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes, parent: Parent) -> None:
+    def __post_init__(self) -> None:
+        """Check that every limit is a number in range."""
         for name in _LIMITS:
-            number = limits.get(name)
+            number = self.limits.get(name)
             if not (isinstance(number, (int, float)) and 0 < number < _MOST):
                 raise ValueError(
-                    f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {limits}"
+                    f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {self.limits}"
                 )
-        self.id = call_id
-        self.limits = limits
-        self.raw = raw
-        self.parent = parent
-        self.line: Parent | None = parent
-        self.order = 0  # order of arrival (see ``backlog``)
-        self.child: Child | None = None
-        self.session: Session | None = None
-        self.state = "new"  # state of the session, for its outcome
-        self.note: str | None = None
-        self.cancelled = False
-        self.restarts = 0
 
 
+@dataclass(slots=True, eq=False)
 class Session:
-    """One session, from its first to its last call. Its process may be replaced."""
+    """One session, from its first to its last call. Its process may be replaced.
 
-    __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
+    Attributes:
+        name: Name of the session.
+        pending: Calls that wait for their turn.
+        turn: The call that is queued for a worker or runs.
+        child: Its process.
+        held: Whether it counts against the limits on sessions.
+        memory: Memory in bytes that it counts against the limit.
+        note: Note for the outcome of the next cell.
+        signalled: Whether an interrupt is pending; it must not reach the next cell.
+        deadline_at: Time of the current deadline timer.
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.pending: deque[Call] = deque()
-        self.turn: Call | None = None  # the call that is queued for a worker or runs
-        self.child: Child | None = None
-        self.held = False  # whether it counts against the limits on sessions
-        self.memory = 0
-        self.note: str | None = None  # note for the outcome of the next cell
-        self.signalled = False  # whether an interrupt is pending; it must not reach the next cell
-        self.deadline_at = 0.0  # time of the current deadline timer
+    name: str
+    pending: deque[Call] = field(default_factory=deque)
+    turn: Call | None = None
+    child: Child | None = None
+    held: bool = False
+    memory: int = 0
+    note: str | None = None
+    signalled: bool = False
+    deadline_at: float = 0.0
 
 
 class Child:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..orders import DEPRIORITIZE, OrderReply
@@ -29,27 +30,25 @@ _STEP_S = 0.02
 """Shortest time until a program whose deadline was extended is checked again."""
 
 
+@dataclass(eq=False)
 class Deprioritizer:
     """Enforces the deadlines of calls, and deprioritizes long-running programs.
 
-    Args:
+    Attributes:
         options: ``deprioritize``, the largest number of deprioritized programs that run.
         loop: Event loop for the timers.
         stop: Ends a program for a reason.
         on_deprioritized: Called after a program was deprioritized.
     """
 
-    def __init__(
-        self,
-        options: dict[str, Any],
-        loop: EventLoop,
-        stop: Callable[[Child, str], None],
-        on_deprioritized: Callable[[], None],
-    ) -> None:
-        self._most: int = options["deprioritize"]
-        self._loop = loop
-        self._stop = stop
-        self._on_deprioritized = on_deprioritized
+    options: dict[str, Any]
+    loop: EventLoop
+    stop: Callable[[Child, str], None]
+    on_deprioritized: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        """Start without deprioritized programs."""
+        self._most: int = self.options["deprioritize"]
         self._deprioritized: dict[Child, bool] = {}  # programs with an order to lower their weight; true once confirmed
 
     @property
@@ -60,7 +59,7 @@ class Deprioritizer:
     def begin(self, child: Child) -> None:
         """Schedule the first check of a call that has just started."""
         first = min(child.started_at + AFTER_S, _deadline(child)) if self._most else _deadline(child)
-        self._loop.call_at(first, lambda: self._check(child), child)
+        self.loop.call_at(first, lambda: self._check(child), child)
 
     def end(self, child: Child) -> bool:
         """Forget a call that has ended; return whether it was deprioritized."""
@@ -74,8 +73,8 @@ class Deprioritizer:
             self._extend(child, reply.cpu_s)
         elif reply.status:
             self._deprioritized[child] = True
-            self._loop.call_at(_deadline(child, MOST), lambda: self._stop(child, "timeout"), child)
-            self._on_deprioritized()
+            self.loop.call_at(_deadline(child, MOST), lambda: self.stop(child, "timeout"), child)
+            self.on_deprioritized()
         else:
             del self._deprioritized[child]
             self._check_later(child)
@@ -88,23 +87,23 @@ class Deprioritizer:
             if self._deprioritized.get(child):
                 child.order(DEPRIORITIZE)
             else:
-                self._stop(child, "timeout")
+                self.stop(child, "timeout")
         elif len(self._deprioritized) < self._most:
             self._deprioritized[child] = False
             child.order(DEPRIORITIZE)
-            self._loop.call_at(_deadline(child), lambda: self._check(child), child)
+            self.loop.call_at(_deadline(child), lambda: self._check(child), child)
         else:
             self._check_later(child)
 
     def _check_later(self, child: Child) -> None:
-        self._loop.call_at(min(time.monotonic() + AFTER_S, _deadline(child)), lambda: self._check(child), child)
+        self.loop.call_at(min(time.monotonic() + AFTER_S, _deadline(child)), lambda: self._check(child), child)
 
     def _extend(self, child: Child, waited_s: float) -> None:
         now, deadline = time.monotonic(), _deadline(child) + waited_s
         if deadline <= now:
-            self._stop(child, "timeout")
+            self.stop(child, "timeout")
         else:
-            self._loop.call_at(max(deadline, now + _STEP_S), lambda: self._check(child), child)
+            self.loop.call_at(max(deadline, now + _STEP_S), lambda: self._check(child), child)
 
 
 def _runs(child: Child) -> bool:

@@ -46,21 +46,11 @@ class EventLoop:
                 if found is None:
                     continue
                 callback, owner = found
-                try:
-                    callback(events)
-                except Exception as error:
-                    if owner is None:
-                        raise
-                    self._on_error(owner, error)
+                self._call(owner, callback, events)
             now = time.monotonic()
             while self._timers and self._timers[0][0] <= now:
                 _, _, what, owner = heapq.heappop(self._timers)
-                try:
-                    what()
-                except Exception as error:
-                    if owner is None:
-                        raise
-                    self._on_error(owner, error)
+                self._call(owner, what)
 
     def stop(self) -> None:
         """Return from ``run`` after this round."""
@@ -99,6 +89,15 @@ class EventLoop:
     def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:
         """Call ``what`` at a time on the clock ``time.monotonic``; for ``owner`` see ``watch``."""
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
+
+    def _call(self, owner: Any, function: Callable[..., None], *arguments: int) -> None:
+        """Call a callback; an exception is reported for its owner, or ends the loop if there is none."""
+        try:
+            function(*arguments)
+        except Exception as error:
+            if owner is None:
+                raise
+            self._on_error(owner, error)
 
 
 def log_error(error: Exception) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +34,11 @@ _MAX_FAILURES = 20
 """Consecutive children that may fail to start before this warden gives up."""
 
 
+@dataclass(eq=False)
 class ChildPool:
     """Creates children and keeps some waiting.
 
-    Args:
+    Attributes:
         options: ``waiting``, ``file_bytes`` (of the first children).
         loop: Event loop that receives their messages.
         parents: The parents that fork them.
@@ -46,38 +48,31 @@ class ChildPool:
         on_report: Called with a child that has sent a message.
         on_output: Called with a child and a stream to which it has written.
         give_up: Called with the reason if no child can be created.
+        children: All children, by number.
     """
 
-    def __init__(
-        self,
-        options: dict[str, Any],
-        loop: EventLoop,
-        parents: Parents,
-        slots: list[ChildSlot],
-        make_slot: Callable[[int], ChildSlot],
-        demand: Callable[[Parent], int],
-        on_report: Callable[[Child, int], None],
-        on_output: Callable[[Child, Stream, int], None],
-        give_up: Callable[[str], None],
-    ) -> None:
-        self._target: int = options["waiting"]
-        self._file_bytes: int = options["file_bytes"]
-        self._loop = loop
-        self._parents = parents
-        self._slots = slots
-        self._make_slot = make_slot
-        self._demand = demand
-        self._on_report = on_report
-        self._on_output = on_output
-        self._give_up = give_up
-        self._tidying = Tidying(loop)
-        self._free = deque(slots)
-        self._base = len(slots)
+    options: dict[str, Any]
+    loop: EventLoop
+    parents: Parents
+    slots: list[ChildSlot]
+    make_slot: Callable[[int], ChildSlot]
+    demand: Callable[[Parent], int]
+    on_report: Callable[[Child, int], None]
+    on_output: Callable[[Child, Stream, int], None]
+    give_up: Callable[[str], None]
+    children: dict[int, Child] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Create the queues."""
+        self._target: int = self.options["waiting"]
+        self._file_bytes: int = self.options["file_bytes"]
+        self._tidying = Tidying(self.loop)
+        self._free = deque(self.slots)
+        self._base = len(self.slots)
         self._waiting: defaultdict[Parent, deque[Child]] = defaultdict(deque)
         self._failures = self._written_off = 0
         self._proven = False
         self._numbers = itertools.count(1)
-        self.children: dict[int, Child] = {}
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
         """Return a waiting child of a parent with a file system of this size; ``None`` if none is ready."""
@@ -92,13 +87,13 @@ class ChildPool:
 
     def make_slots(self, others: int) -> None:
         """Add slots for ``others`` sessions and deprioritized programs, so that other calls keep their slots."""
-        while len(self._slots) < self._base + others:
+        while len(self.slots) < self._base + others:
             try:
-                slot = self._make_slot(len(self._slots))
+                slot = self.make_slot(len(self.slots))
             except OSError as error:  # they use the slots of other calls for now
                 print(f"Cannot add a slot for a session or a deprioritized program: {error}", file=sys.stderr)
                 return
-            self._slots.append(slot)
+            self.slots.append(slot)
             self._free.append(slot)
 
     def refill(self, at_once: bool = True) -> None:
@@ -109,12 +104,12 @@ class ChildPool:
                 that has just started, so it can be postponed until that program has ended.
         """
         lacking = []
-        for parent in self._parents.all():
+        for parent in self.parents.all():
             demand = 0
             if parent.retiring:
                 self._let_go(parent)
             elif parent.ready:
-                demand = self._demand(parent)
+                demand = self.demand(parent)
                 if not (at_once or demand) and self._waiting[parent]:
                     continue
                 lacking.append((demand, parent))
@@ -125,7 +120,7 @@ class ChildPool:
             if demand and not self._free and not parent.preparing:
                 self._spare_one(parent)
             for _ in range(min(wanted, len(self._free))):
-                if self._loop.running:
+                if self.loop.running:
                     self._fork(self._free.popleft(), parent)
 
     def admit(self, child: Child, message: str) -> bool:
@@ -154,10 +149,14 @@ class ChildPool:
     def discard(self, child: Child) -> None:
         """End a child that is no longer needed."""
         child.discarded = True
+        self.kill(child)
+
+    def kill(self, child: Child) -> None:
+        """Kill a child with its processes. If its parent is gone, stop the warden."""
         try:
             child.order(KILL)
         except OSError:
-            self._loop.stop()
+            self.loop.stop()
 
     def release(self, child: Child) -> None:
         """Free the slot of a child if none of its processes is left."""
@@ -166,7 +165,7 @@ class ChildPool:
         self._forget(child)
         self._free.append(child.slot)
         if self._failures:
-            self._loop.call_at(time.monotonic() + _RETRY_S, self.refill)
+            self.loop.call_at(time.monotonic() + _RETRY_S, self.refill)
         else:
             self.refill()
 
@@ -180,10 +179,7 @@ class ChildPool:
                 found.append(child)
                 continue
             child.failure = f"it was not ready after {patience_s:g} seconds"
-            try:
-                child.order(KILL)
-            except OSError:
-                self._loop.stop()
+            self.kill(child)
         return found
 
     def write_off(self, child: Child) -> None:
@@ -194,41 +190,41 @@ class ChildPool:
         print(f"Cannot kill a child; its slot {child.slot.index} is abandoned.", file=sys.stderr)
         self._written_off += 1
         if self._written_off > _MOST_WRITTEN_OFF:
-            self._loop.stop()
+            self.loop.stop()
             return
         self._forget(child)
         try:
-            self._slots.append(self._make_slot(len(self._slots)))
+            self.slots.append(self.make_slot(len(self.slots)))
         except OSError as error:
             print(f"Cannot create another slot: {error}", file=sys.stderr)
-            self._loop.stop()
+            self.loop.stop()
             return
-        self._free.append(self._slots[-1])
+        self._free.append(self.slots[-1])
         self.refill()
 
     def close(self) -> None:
         """Close all children and remove all slots."""
         for child in list(self.children.values()):
             child.close()
-        for slot in self._slots:
+        for slot in self.slots:
             slot.close()
 
     def _forget(self, child: Child) -> None:
         del self.children[child.number]
         child.parent.children -= 1
         for descriptor in child.descriptors():
-            self._loop.forget(descriptor)
+            self.loop.forget(descriptor)
         child.close()
         if child.slot.scratch is not None:
             self._tidying.remove(child.workdir)
 
     def _kept(self, parent: Parent) -> int:
         """Number of children of a parent to keep waiting, by its share of the calls; at least one."""
-        return max(1, round(self._target * self._parents.share(parent)))
+        return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
         """Free a slot for a call: end a waiting child of another parent that has the most to spare."""
-        others = [other for other in self._parents.all() if other is not parent and self._waiting[other]]
+        others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))
             self.discard(self._waiting[spare].popleft())
@@ -237,9 +233,9 @@ class ChildPool:
         """End the waiting children of a retiring parent, and the parent itself when no child is left."""
         while waiting := self._waiting[parent]:
             self.discard(waiting.popleft())
-        if not parent.children and not self._demand(parent):
+        if not parent.children and not self.demand(parent):
             del self._waiting[parent]
-            self._parents.drop(parent)
+            self.parents.drop(parent)
 
     def _fork(self, slot: ChildSlot, parent: Parent) -> None:
         try:
@@ -247,18 +243,18 @@ class ChildPool:
         except OSError as error:  # no descriptors or disk space left
             self._free.append(slot)
             self._fail(str(error))
-            self._loop.call_at(time.monotonic() + _RETRY_S, self.refill)
+            self.loop.call_at(time.monotonic() + _RETRY_S, self.refill)
             return
         self.children[child.number] = child
         parent.preparing += 1
         parent.children += 1
-        self._loop.watch(child.report.fileno(), partial(self._on_report, child), owner=child)
+        self.loop.watch(child.report.fileno(), partial(self.on_report, child), owner=child)
         for stream in child.streams:
-            self._loop.watch(stream.descriptor, partial(self._on_output, child, stream), owner=child)
+            self.loop.watch(stream.descriptor, partial(self.on_output, child, stream), owner=child)
         try:
             child.fork()
         except OSError:
-            self._loop.stop()
+            self.loop.stop()
 
     def _fail(self, reason: str) -> None:
         """Count a child that could not be created; give up if it is the first, or after too many in a row."""
@@ -266,4 +262,4 @@ class ChildPool:
         why = f"Cannot create a child: {reason}"
         print(why, file=sys.stderr)
         if not self._proven or self._failures > _MAX_FAILURES:
-            self._give_up(why)
+            self.give_up(why)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .child import Call, Child, Session
@@ -20,29 +21,27 @@ if TYPE_CHECKING:
 _MOST_ENDS = 65_536
 
 
+@dataclass(eq=False)
 class Sessions:
     """All sessions of one warden.
 
-    Args:
+    Attributes:
         options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 means unlimited).
         loop: Event loop for the timer of idle sessions.
         queue: Queue in which calls wait for a worker at their turn.
         evict: Called with the child of a session that must end.
     """
 
-    def __init__(
-        self,
-        options: dict[str, Any],
-        loop: EventLoop,
-        queue: Backlog,
-        evict: Callable[[Child], None],
-    ) -> None:
-        self._most: int = options["max_sessions"]
-        self._idle_s: float = options["session_idle_s"]
-        self._most_memory: int = options["session_memory_bytes"]
-        self._loop = loop
-        self._queue = queue
-        self._evict = evict
+    options: dict[str, Any]
+    loop: EventLoop
+    queue: Backlog
+    evict: Callable[[Child], None]
+
+    def __post_init__(self) -> None:
+        """Start without sessions."""
+        self._most: int = self.options["max_sessions"]
+        self._idle_s: float = self.options["session_idle_s"]
+        self._most_memory: int = self.options["session_memory_bytes"]
         self._named: dict[str, Session] = {}
         self._resting: OrderedDict[Session, float] = OrderedDict()  # start of the idle time; least recently used first
         self._waiting: deque[Session] = deque()  # for room; while a session waits, none is idle
@@ -78,7 +77,7 @@ class Sessions:
             self._memory += memory
         self._resting.pop(session, None)
         session.turn = session.pending.popleft()
-        self._queue.append(session.turn)
+        self.queue.append(session.turn)
 
     def withdraw(self, call: Call) -> bool:
         """Remove a call that waits for its turn; return false if its turn has already started."""
@@ -112,7 +111,7 @@ class Sessions:
     def recall(self, session: Session) -> None:
         """Revoke the turn of a call that still waits for a worker."""
         if session.turn is not None and session.turn.child is None:
-            self._queue.remove(session.turn)
+            self.queue.remove(session.turn)
             session.pending.appendleft(session.turn)
             session.turn = None
 
@@ -159,7 +158,7 @@ class Sessions:
         self._admit()
         if not self._timer and self._resting:
             self._timer = True
-            self._loop.call_at(next(iter(self._resting.values())) + self._idle_s, self._on_timer)
+            self.loop.call_at(next(iter(self._resting.values())) + self._idle_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = False
@@ -168,7 +167,7 @@ class Sessions:
             session, since = next(iter(self._resting.items()))
             if since + self._idle_s > now:
                 self._timer = True
-                self._loop.call_at(since + self._idle_s, self._on_timer)
+                self.loop.call_at(since + self._idle_s, self._on_timer)
                 return
             self._end_idle(session, f"it was idle for {self._idle_s:g} seconds")
 
@@ -190,7 +189,7 @@ class Sessions:
         self._drop(session)
         if child is not None:
             session.child = None
-            self._evict(child)
+            self.evict(child)
 
     def _admit(self) -> None:
         """Admit sessions that wait for room."""

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .. import orders, wire
@@ -33,57 +34,56 @@ _STREAMS_CLOSE_S = 2.0
 """Seconds that pipes may stay open after the end of a child, before they are closed."""
 
 
+@dataclass(eq=False)
 class WardenSupervisor:
     """Runs the jobs of one caller.
 
-    Args:
+    Attributes:
         caller: The connection to the caller.
         options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         slots: A slot for every concurrent child, except children of sessions.
         make_slot: Creates another slot.
-        greeting: Message to the caller once the first child is ready, which proves that every layer can be applied.
+        greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
+            ``None`` after it was sent.
     """
 
-    def __init__(
-        self,
-        caller: CallerLink,
-        options: dict[str, Any],
-        parents: Parents,
-        slots: list[ChildSlot],
-        make_slot: Callable[[int], ChildSlot],
-        greeting: dict[str, Any],
-    ) -> None:
-        self._caller = caller
-        self._greeting: dict[str, Any] | None = greeting
-        self._workers: int = options["workers"]
-        self._stall_s: float = options["stall_s"]
-        self._parents = parents
+    caller: CallerLink
+    options: dict[str, Any]
+    parents: Parents
+    slots: list[ChildSlot]
+    make_slot: Callable[[int], ChildSlot]
+    greeting: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        """Create the parts of the supervisor."""
+        self._workers: int = self.options["workers"]
+        self._stall_s: float = self.options["stall_s"]
         self._loop = EventLoop(self._fail_child)
         self._wants_to_write = False
         self._queue = Backlog()
         self._calls: dict[int, Call] = {}
         self._running = 0
         self._pool = ChildPool(
-            options,
+            self.options,
             self._loop,
-            parents,
-            slots,
-            make_slot,
+            self.parents,
+            self.slots,
+            self.make_slot,
             demand=lambda parent: min(self._queue.waiting_for(parent), self._workers - self._running),
             on_report=self._on_report,
             on_output=self._on_output,
             give_up=self._give_up,
         )
-        self._cells = Cells(options, self._loop, self._queue, self._kill, self._report, self._report_lost)
-        self._deprioritizer = Deprioritizer(options, self._loop, self._stop, self._on_deprioritized)
+        self._cells = Cells(self.options, self._loop, self._queue, self._pool.kill, self._report, self._report_lost)
+        self._deprioritizer = Deprioritizer(self.options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
         """Serve until the caller closes the connection, or the zygote ends."""
-        self._caller.do_not_block()
-        self._loop.watch(self._caller.incoming, self._on_caller)
-        self._loop.watch(self._caller.outgoing, self._on_room, 0)
-        self._parents.listen(self._loop, self._on_parent, self._on_parent_settled)
+        self.caller.do_not_block()
+        self._loop.watch(self.caller.incoming, self._on_caller)
+        self._loop.watch(self.caller.outgoing, self._on_room, 0)
+        self.parents.listen(self._loop, self._on_parent, self._on_parent_settled)
         self._tick()
         self._pool.refill()
         self._loop.run()
@@ -99,10 +99,10 @@ class WardenSupervisor:
     # The caller
 
     def _on_room(self, events: int) -> None:
-        self._after_writing(bool(events & OUT) and self._caller.flush())  # without OUT, the connection is closed
+        self._after_writing(bool(events & OUT) and self.caller.flush())  # without OUT, the connection is closed
 
     def _on_caller(self, _: int) -> None:
-        frames = self._caller.receive()
+        frames = self.caller.receive()
         if frames is None:
             self._loop.stop()
             return
@@ -119,7 +119,7 @@ class WardenSupervisor:
         header = frame.header
         if header["op"] == "run":
             name = header.get("session")
-            parent = self._parents.for_program(program_texts(frame)) if name is None else self._parents.for_session()
+            parent = self.parents.for_program(program_texts(frame)) if name is None else self.parents.for_session()
             call = self._calls[header["id"]] = Call(header["id"], header["limits"], frame.raw, parent)
             if name is None:
                 self._queue.append(call)
@@ -146,18 +146,18 @@ class WardenSupervisor:
             self._queue.remove(call)
         else:
             call.cancelled = True
-            self._kill(call.child)
+            self._pool.kill(call.child)
 
     def _send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> None:
-        self._after_writing(self._caller.send(header, blobs))
+        self._after_writing(self.caller.send(header, blobs))
 
     def _after_writing(self, alive: bool) -> None:
         if not alive:
             self._loop.stop()
             return
-        if self._caller.backlog != self._wants_to_write:
-            self._wants_to_write = self._caller.backlog
-            self._loop.rewatch(self._caller.outgoing, OUT if self._wants_to_write else 0)
+        if self.caller.backlog != self._wants_to_write:
+            self._wants_to_write = self.caller.backlog
+            self._loop.rewatch(self.caller.outgoing, OUT if self._wants_to_write else 0)
 
     # Dispatching
 
@@ -237,7 +237,7 @@ class WardenSupervisor:
             self._loop.forget(child.report.fileno())
             child.close_report()
             if child.session is not None:  # without the socket, the end of a cell cannot be reported
-                self._loop.call_at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._kill(child), child)
+                self._loop.call_at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._pool.kill(child), child)
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
             self._cells.finish(child, message)
@@ -247,9 +247,9 @@ class WardenSupervisor:
         elif child.call is not None:
             child.note(message)
         elif not child.ready and self._pool.admit(child, message.decode("utf-8", "replace")):
-            if self._greeting is not None:
-                self._send(self._greeting)
-                self._greeting = None
+            if self.greeting is not None:
+                self._send(self.greeting)
+                self.greeting = None
             self._dispatch()
 
     def _on_output(self, child: Child, stream: Stream, events: int) -> None:
@@ -308,7 +308,7 @@ class WardenSupervisor:
     def _on_parent_settled(self, parent: Parent) -> None:
         """Dispatch after a parent became ready; if it could not be started, move its calls to another parent."""
         if not parent.ready:
-            self._queue.move(parent, self._parents.first)
+            self._queue.move(parent, self.parents.first)
         self._dispatch()
 
     # End of children
@@ -319,13 +319,7 @@ class WardenSupervisor:
             self._cells.stop(child, why)
         elif child.call is not None and child.stopped_for is None and child.wait_status is None:
             child.stopped_for = why
-            self._kill(child)
-
-    def _kill(self, child: Child) -> None:
-        try:
-            child.order(orders.KILL)
-        except OSError:
-            self._loop.stop()
+            self._pool.kill(child)
 
     def _abandon_streams(self, child: Child) -> None:
         """Close the pipes of a child that has ended, if a process that cannot be killed keeps them open."""
@@ -361,7 +355,7 @@ class WardenSupervisor:
             self._report_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
         if child.wait_status is None:
             child.discarded = True
-            self._kill(child)
+            self._pool.kill(child)
 
     def _answer(self, call: Call, child: Child) -> None:
         why = child.lost()
@@ -384,13 +378,13 @@ class WardenSupervisor:
 
     def _give_up(self, why: str) -> None:
         """Stop, since no child can be created."""
-        if self._greeting is not None:
+        if self.greeting is not None:
             self._send({"op": "failed", "error": why})
         self._loop.stop()
 
     def _tick(self) -> None:
         """Check periodically that the parents answer and that children end."""
-        if self._parents.stalled():
+        if self.parents.stalled():
             print(f"A parent process did not respond for {self._stall_s:g} seconds.", file=sys.stderr)
             self._loop.stop()
         for child in self._pool.overdue(self._stall_s):

@@ -335,21 +335,17 @@ def test_a_provider_that_fails_in_any_way_is_an_outcome() -> None:
     """A provider that raises exceptions, to test the handling of errors in the server."""
     import asyncio
 
-    from rstar2_env.sandbox.serve.service import ServedCall, Service
+    from rstar2_env.sandbox.serve.service import Service
     from rstar2_env.testing import StubSandbox
 
     def fail(job: Job) -> ToolStatus:
         raise RuntimeError("a broken provider")
 
-    class Hears:
-        def finished(self, call: ServedCall) -> None:
-            heard.append(call.outcome)
-
     heard: list[Outcome | None] = []
 
     async def go() -> None:
         service = Service(StubSandbox(fail), ServeOptions())
-        service.take("x", Job("1")).watchers.add(Hears())
+        service.take("x", Job("1")).watchers.add(lambda call: heard.append(call.outcome))
         while not heard:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0)
