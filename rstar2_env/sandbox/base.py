@@ -140,12 +140,7 @@ class BaseSandbox(Sandbox, abc.ABC):
 
     def run(self, job: Job) -> Outcome:
         """Run one job and wait for it; a failure of the sandbox itself gives an ``unavailable`` outcome."""
-        pending = self.submit(job)
-        try:
-            return pending.future.result()
-        except BaseException:
-            self._drop([pending])
-            raise
+        return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
         """Run one job without blocking the event loop. Cancelling it ends the program."""

@@ -12,13 +12,13 @@ import select
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.host import Host
 from rstar2_env.sandbox.inside import wire
+from rstar2_env.sandbox.inside.send_queue import SendQueue
 from rstar2_env.sandbox.job import Capability
 
 _READ = 1 << 18
@@ -52,7 +52,7 @@ class Connection:
         self._on_call_lost = on_call_lost
         self._on_lost = on_lost
         self._lock = threading.Lock()
-        self._backlog: deque[memoryview] = deque()
+        self._out = SendQueue(self._send_now)
         self._started = threading.Event()
         self._failure: str | None = None
         self._trouble = ""
@@ -79,17 +79,11 @@ class Connection:
         with self._lock:
             if self._socket is None:
                 return
-            if not self._backlog:
-                try:
-                    sent = self._socket.send(frame, socket.MSG_DONTWAIT)
-                except BlockingIOError:
-                    sent = 0
-                except OSError:  # the thread notices the loss, and the call is sent again to a new warden
-                    return
-                if sent == len(frame):
-                    return
-                frame = frame[sent:]
-            self._backlog.append(memoryview(frame))
+            self._out.append(frame)
+            if len(self._out) == 1:
+                self._flush()
+            if not self._out:
+                return
         self._wake()
 
     def order(self, op: str, **arguments: Any) -> None:
@@ -157,13 +151,14 @@ class Connection:
         poll.register(self._wake_r, select.POLLIN)
         stall = self.host.stall_s
         while not self._closing:
-            poll.register(stream, select.POLLIN | (select.POLLOUT if self._backlog else 0))
+            poll.register(stream, select.POLLIN | (select.POLLOUT if self._out else 0))
             ready = dict(poll.poll(stall * 250))
             if self._wake_r in ready:
                 os.read(self._wake_r, 4096)
             events = ready.get(stream.fileno(), 0)
             if events & select.POLLOUT:
-                self._flush()
+                with self._lock:
+                    self._flush()
             if events & ~select.POLLOUT:
                 try:
                     data = stream.recv(_READ, socket.MSG_DONTWAIT)
@@ -206,19 +201,13 @@ class Connection:
         return None
 
     def _flush(self) -> None:
-        with self._lock:
-            while self._backlog and self._socket is not None:
-                try:
-                    sent = self._socket.send(self._backlog[0], socket.MSG_DONTWAIT)
-                except BlockingIOError:
-                    return
-                except OSError:
-                    self._backlog.clear()
-                    return
-                if sent < len(self._backlog[0]):
-                    self._backlog[0] = self._backlog[0][sent:]
-                else:
-                    self._backlog.popleft()
+        """Send waiting frames; the caller holds the lock."""
+        with contextlib.suppress(OSError):  # the thread notices the loss, and the calls are sent to a new warden
+            self._out.flush()
+
+    def _send_now(self, data: memoryview) -> int:
+        assert self._socket is not None  # nothing is sent before the start
+        return self._socket.send(data, socket.MSG_DONTWAIT)
 
     def _shut(self) -> None:
         with contextlib.suppress(OSError), self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
@@ -158,11 +158,10 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def site_dirs(path: Sequence[str] | None = None) -> list[str]:
-    """Folders of installed packages on the path, without source checkouts."""
-    entries = sys.path if path is None else path
+def site_dirs() -> list[str]:
+    """Folders of installed packages on the path of this process, without source checkouts."""
     return [
         os.path.realpath(entry)
-        for entry in entries
+        for entry in sys.path
         if os.path.basename(entry.rstrip("/")) in ("site-packages", "dist-packages") and os.path.isdir(entry)
     ]

@@ -123,16 +123,11 @@ class Container(Host):
             network_disabled=True,
         )
         self.id = str(made["Id"])
-        try:
-            stream = self._attach(engine)
-            try:
-                engine.start(self.id)
-            except BaseException:
-                stream.close()
-                raise
-        except BaseException:
-            docker_engine.remove(engine, self.id)
-            raise
+        with contextlib.ExitStack() as undo:
+            undo.callback(docker_engine.remove, engine, self.id)
+            stream = undo.enter_context(self._attach(engine))
+            engine.start(self.id)
+            undo.pop_all()  # it has started
         return stream
 
     def _attach(self, engine: APIClient) -> socket.socket:

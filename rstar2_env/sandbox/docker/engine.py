@@ -111,9 +111,8 @@ def sweep(engine: APIClient) -> int:
     """Remove the containers whose owner, a process on this machine, has ended; return their number."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
-        machine, _, rest = found["Labels"][OWNER_LABEL].rpartition("|")[0].rpartition("|")
-        pid, started = int(rest), found["Labels"][OWNER_LABEL].rpartition("|")[2]
-        if machine == _machine() and _started(pid) != started:
+        machine, pid, started = found["Labels"][OWNER_LABEL].rsplit("|", 2)
+        if machine == _machine() and _started(int(pid)) != started:
             removed += remove(engine, found["Id"])
     return removed
 

@@ -18,6 +18,7 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox.inside.kernel.packages import shown
@@ -94,12 +95,8 @@ def collect(packages: Sequence[str]) -> Tree:
 
 def folders(tree: Tree) -> list[str]:
     """All folders of the image, parents first."""
-    found = set(_FOLDERS)
-    for place in (*tree.files, *tree.links, *tree.texts):
-        found.add(os.path.dirname(place))
-    for place in list(found):
-        while (place := os.path.dirname(place)) != "/":
-            found.add(place)
+    places = (*tree.files, *tree.links, *tree.texts, *(f"{folder}/file" for folder in _FOLDERS))
+    found = {os.fspath(folder) for place in places for folder in PurePosixPath(place).parents}
     return sorted(found - set(tree.links) - {"/"})
 
 

@@ -106,7 +106,7 @@ class Dispatcher:
         for link, queue in list(self._pinned.items()):
             while queue and (count := self._balance.takes(link, len(queue))) and self._send(link, queue, count):
                 pass
-        links = list(self.servers)
+        links = list(self.servers.links)
         while self._queue and (chosen := self._balance.choose(links, len(self._queue))):
             if not self._send(chosen[0], self._queue, chosen[1]):
                 links.remove(chosen[0])  # every waiting call avoids this server
@@ -129,7 +129,7 @@ class Dispatcher:
                 continue
             # A call that this server may have accepted must be requested here.
             avoided = call.avoid is link and call.doubt is None
-            if avoided and any(other.up for other in self.servers if other is not link):
+            if avoided and any(other.up for other in self.servers.links if other is not link):
                 elsewhere.append(call)
                 continue
             size += len(call.body) + 300
@@ -323,7 +323,7 @@ class Dispatcher:
         self._sweeping = False
         horizon = self._loop.time() - self._options.patience_s
         any_up = self.servers.any_up
-        for link in self.servers:
+        for link in self.servers.links:
             if link.up:
                 continue
             late, self._pinned[link] = _part(self._pinned[link], partial(_late, link, horizon))
@@ -337,7 +337,7 @@ class Dispatcher:
             late, self._queue = _part(self._queue, lambda call: call.since < horizon)
             for call in late:
                 self._lose(call, f"No sandbox server answers: {self.servers.why}")
-        if any(not link.up and self._pinned[link] for link in self.servers) or (self._queue and not any_up):
+        if any(not link.up and self._pinned[link] for link in self.servers.links) or (self._queue and not any_up):
             self._sweep()
         self.pump()
 

@@ -8,7 +8,7 @@ Everything here runs in one event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from rstar2_env.sandbox.fleet.link import Link, LinkError
@@ -38,10 +38,6 @@ class FleetServers:
         self.dark_since = 0.0
         self._returned, self._spawn = returned, spawn
         self._reviving: set[Link] = set()
-
-    def __iter__(self) -> Iterator[Link]:
-        """Iterate over the servers."""
-        return iter(self.links)
 
     @property
     def any_up(self) -> bool:

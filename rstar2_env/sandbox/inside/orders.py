@@ -72,6 +72,17 @@ def unpack_order(data: bytes) -> Order:
     return Order(kind, number, slot, value, files, data[_ORDER.size :].decode())
 
 
+def start_failure(message: OrderReply | None) -> str | None:
+    """Reason why a process did not start, from its first message; ``None`` if it is ready.
+
+    Args:
+        message: The message; ``None`` if the process ended without one.
+    """
+    if message is None:
+        return "it ended during its start"
+    return None if message.kind == READY else message.text
+
+
 def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:
     """Pack a reply.
 

@@ -108,35 +108,41 @@ class Nodes:
         await asyncio.gather(*map(_stop, nodes))
 
     async def _start(self, where: RayNode) -> None:
-        options = self._options
-        local = {"workers": max(1, int(where.cpus)), **options.local, "retries": 0}
-        arguments = (where.address, local, self._token, options.stall_s)
-        actor = actor_on(where, Keeper, *arguments, threads=64, cpus=options.reserve_cpus)
+        local = {"workers": max(1, int(where.cpus)), **self._options.local, "retries": 0}
+        arguments = (where.address, local, self._token, self._options.stall_s)
+        actor = actor_on(where, Keeper, *arguments, threads=64, cpus=self._options.reserve_cpus)
         try:
-            async with asyncio.timeout(options.start_s):
-                result: StartResult = await actor.start.remote()
+            link = await self._start_server(where, actor)
+        except BaseException:
+            _kill(actor)
+            raise
+        self.nodes[where.id] = ServerNode(where, actor, link)
+        self._servers.add(link)
+
+    async def _start_server(self, where: RayNode, actor: Any) -> Link:
+        """Start the server of a node, and connect to it.
+
+        Raises:
+            ConfigurationError: The node rejects an option.
+            SandboxUnavailableError: The server does not start or does not answer.
+        """
+        result = StartResult()
+        try:
+            async with asyncio.timeout(self._options.start_s):
+                result = await actor.start.remote()
                 if result.error is None:
                     link = Link(result.url, self._http, strict=False, name=f"on the node {where}")
-                    await link.connect(options.start_s)
+                    await link.connect(self._options.start_s)
+                    return link
+                why = result.error
         except TimeoutError:
-            why = f"it was not ready after {options.start_s:g} seconds"
+            why = f"it was not ready after {self._options.start_s:g} seconds"
         except LinkError as error:
             why = f"the server at {result.url} does not answer: {error}"
         except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
             why = f"{type(error).__name__}: {_short(error)}"
-        except BaseException:
-            _kill(actor)
-            raise
-        else:
-            if result.error is None:
-                self.nodes[where.id] = ServerNode(where, actor, link)
-                self._servers.add(link)
-                return
-            why = result.error
-            if result.mistaken:
-                _kill(actor)
-                raise ConfigurationError(f"On the node {where}: {why}")
-        _kill(actor)
+        if result.mistaken:
+            raise ConfigurationError(f"On the node {where}: {why}")
         raise SandboxUnavailableError(f"The sandbox on the node {where} did not start: {why}")
 
     async def _survey(self) -> None:

@@ -43,7 +43,7 @@ class RemoteSandbox(FleetSandbox):
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation; a layer is active if all servers that are up have it."""
         merged: dict[str, Capability] = {}
-        for link in list(self._dispatcher.servers) if self._dispatcher is not None else ():
+        for link in list(self._dispatcher.servers.links) if self._dispatcher is not None else ():
             for layer in link.layers if link.up else ():
                 known = merged.get(layer.name)
                 if known is None or (known.active and not layer.active):
@@ -63,7 +63,7 @@ class RemoteSandbox(FleetSandbox):
         """Also warn about limits that a server would lower."""
         super()._warn_of_gaps()
         assert self._dispatcher is not None  # it has started
-        for link in list(self._dispatcher.servers):
+        for link in list(self._dispatcher.servers.links):
             cut = [
                 f"{name} to {bound:g}"
                 for name, bound in link.max_limits.items()

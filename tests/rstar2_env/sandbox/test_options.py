@@ -45,10 +45,11 @@ def test_there_are_as_many_workers_as_cores() -> None:
     assert LocalOptions(workers=7).slots == 7
 
 
-def test_only_folders_of_installed_packages_are_shown(tmp_path: Any) -> None:
+def test_only_folders_of_installed_packages_are_shown(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "lib" / "site-packages"
     site.mkdir(parents=True)
-    assert site_dirs([str(tmp_path), str(site), "", str(tmp_path / "missing" / "site-packages")]) == [str(site)]
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(site), "", str(tmp_path / "missing" / "site-packages")])
+    assert site_dirs() == [str(site)]
 
 
 def test_a_module_that_cannot_be_preloaded_is_named() -> None:

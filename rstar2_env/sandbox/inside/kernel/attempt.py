@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 
 def attempt(action: Callable[[], Any]) -> str | None:
@@ -17,19 +17,29 @@ def attempt(action: Callable[[], Any]) -> str | None:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        message = b"it ended without a message"
-        try:
-            action()
-            message = b""
-        except OSError as error:
-            message = str(error.args[-1] if error.args else error).encode()
-        except BaseException:
-            message = traceback.format_exc().encode()
-        finally:
-            os.write(write, message[:4000])
-            os._exit(0)
+        run_and_report(action, write)
     os.close(write)
-    with os.fdopen(read, "rb") as file:
-        message_text = file.read().decode()
+    return read_report(read, pid)
+
+
+def run_and_report(action: Callable[[], Any], report: int) -> NoReturn:
+    """In a forked process: run ``action``, write its error to the descriptor ``report``, and exit."""
+    message = b"it ended without a message"
+    try:
+        action()
+        message = b""
+    except OSError as error:
+        message = str(error.args[-1] if error.args else error).encode()
+    except BaseException:
+        message = traceback.format_exc().encode()
+    finally:
+        os.write(report, message[:4000])
+        os._exit(0)
+
+
+def read_report(report: int, pid: int) -> str | None:
+    """Wait for the end of a process in ``run_and_report``; return the error, or ``None`` on success."""
+    with os.fdopen(report, "rb") as file:
+        message = file.read().decode()
     os.waitpid(pid, 0)
-    return message_text or None
+    return message or None

@@ -32,7 +32,6 @@ class ControlGroup:
             self._counter = os.open(os.path.join(self._memory, counter), os.O_RDONLY | os.O_CLOEXEC)
             if version == 1:
                 self._peak = os.open(os.path.join(self._memory, "memory.max_usage_in_bytes"), os.O_RDWR | os.O_CLOEXEC)
-        self._text, self._seen = b"", 0
         self._kills = self._kills_now()
         self.entrances = tuple(
             os.open(os.path.join(folder, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
@@ -76,11 +75,8 @@ class ControlGroup:
     def _kills_now(self) -> int:
         if self._counter < 0:
             return 0
-        text = os.pread(self._counter, 4096, 0)
-        if text != self._text:  # rarely changes, and is read several times per call
-            lines = text.splitlines()
-            self._text, self._seen = text, sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
-        return self._seen
+        lines = os.pread(self._counter, 4096, 0).splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
 
 
 class ControlGroups:
@@ -225,8 +221,5 @@ def _read(folder: str, name: str) -> str:
 
 
 def _write(folder: str, name: str, value: object) -> None:
-    descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, str(value).encode())
-    finally:
-        os.close(descriptor)
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(str(value))

@@ -12,6 +12,7 @@ import resource
 from typing import TYPE_CHECKING
 
 from . import linux
+from .attempt import read_report, run_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,21 +73,17 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     waits, go = os.pipe()
     reads, answers = os.pipe()
     owner = os.getpid()
+
+    def write_maps() -> None:
+        os.close(go)
+        if os.read(waits, 1):
+            for name, first in (("uid_map", root), ("gid_map", root_group)):
+                with open(f"/proc/{owner}/{name}", "w") as file:
+                    file.write(f"{first}\n{block}\n")
+
     helper = os.fork()
     if helper == 0:
-        error_text = b"it ended without a message"
-        try:
-            os.close(go)
-            if os.read(waits, 1):
-                for name, first in (("uid_map", root), ("gid_map", root_group)):
-                    with open(f"/proc/{owner}/{name}", "w") as file:
-                        file.write(f"{first}\n{block}\n")
-                error_text = b""
-        except OSError as error:
-            error_text = str(error).encode()
-        finally:
-            os.write(answers, error_text)
-            os._exit(0)
+        run_and_report(write_maps, answers)
     os.close(waits)
     os.close(answers)
     try:
@@ -94,10 +91,8 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
         os.write(go, b"1")
     finally:
         os.close(go)
-        with os.fdopen(reads, "rb") as file:
-            failure = file.read().decode()
-        os.waitpid(helper, 0)
-    if failure:
+        failure = read_report(reads, helper)
+    if failure is not None:
         raise OSError(1, f"the users of a user namespace could not be mapped: {failure}")
 
 

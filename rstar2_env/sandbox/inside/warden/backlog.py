@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .parent import Parent
 
 _arrival = attrgetter("order")
+MAX_RESTARTS = 5
+"""Number of restarts of a call that never ran."""
 
 
 class Backlog:
@@ -40,6 +42,15 @@ class Backlog:
     def appendleft(self, call: Call) -> None:
         """Queue a call again that had its turn before, ahead of later calls."""
         self._join(call).appendleft(call)
+
+    def retry(self, call: Call) -> bool:
+        """Queue a call again whose program never ran, which does not count as a start; false after ``MAX_RESTARTS``."""
+        if call.restarts >= MAX_RESTARTS:
+            return False
+        call.restarts += 1
+        call.child = None
+        self.appendleft(call)
+        return True
 
     def remove(self, call: Call) -> None:
         """Remove a waiting call from any position."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import deque
+from functools import partial
 from typing import Any
 
 from .. import wire
+from ..send_queue import SendQueue
 
 _READ = 1 << 18
 
@@ -27,7 +28,7 @@ class CallerLink:
         self.incoming = incoming
         self.outgoing = outgoing
         self._frames = wire.FrameReader()
-        self._out: deque[memoryview] = deque()
+        self._out = SendQueue(partial(os.write, outgoing))
 
     @classmethod
     def take_standard_streams(cls) -> CallerLink:
@@ -69,20 +70,13 @@ class CallerLink:
 
     def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
         """Send a frame, buffered if necessary; return false if the caller is gone."""
-        self._out.append(memoryview(wire.pack(header, blobs)))
+        self._out.append(wire.pack(header, blobs))
         return len(self._out) > 1 or self.flush()
 
     def flush(self) -> bool:
         """Write as much of the buffer as possible; return false if the caller is gone."""
-        while self._out:
-            try:
-                sent = os.write(self.outgoing, self._out[0])
-            except BlockingIOError:
-                return True
-            except ConnectionError:
-                return False
-            if sent == len(self._out[0]):
-                self._out.popleft()
-            else:
-                self._out[0] = self._out[0][sent:]
+        try:
+            self._out.flush()
+        except ConnectionError:
+            return False
         return True

@@ -28,8 +28,6 @@ _HALT_AFTER_S = 0.1
 _END = b'{"done": '
 _GRACE_S = 1.0
 """Seconds within which an interrupted cell must stop."""
-MAX_RESTARTS = 5
-"""Number of restarts of a call that never ran."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
@@ -205,12 +203,10 @@ class Cells:
             self._lose_between_cells(session, child)
             return
         why = None if call.cancelled else child.lost()
-        if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # the program never ran, so this does not count as a start
-            call.child = session.child = None
+        session.child = None  # a retried call waits for a new process
+        if why is not None and not child.compiled and self.queue.retry(call):
             if call.note is not None:
                 self.sessions.note_end(session.name, call.note, call.state)
-            self.queue.appendleft(call)
             return
         next_note = None
         if call.cancelled:

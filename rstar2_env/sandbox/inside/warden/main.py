@@ -56,16 +56,14 @@ def main() -> None:
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
             os.chmod(scratch, 0o711)  # the separate users need access to their folders
-        count = options["workers"] + 2 * options["waiting"] + options["parents"]
         make_slot = partial(ChildSlot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
-        slots = [make_slot(index) for index in range(count)]
+        greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
+        supervisor = WardenSupervisor(caller, options, parents, make_slot, greeting)
     except (OSError, RuntimeError) as error:
         caller.send({"op": "failed", "error": str(error)})
         return
-    greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
     gc.freeze()
     gc.set_threshold(50_000)  # calls do not create reference cycles
-    supervisor = WardenSupervisor(caller, options, parents, slots, make_slot, greeting)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # the caller is gone: stop and clean up
     try:
         supervisor.serve()

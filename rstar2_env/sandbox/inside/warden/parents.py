@@ -55,11 +55,10 @@ class Parents:
         names = self._all if self._most == 1 else ()
         try:
             first = self._make(names)
-            answer = first.link.wait(START_S)
-            why = "it ended during its start" if answer is None else answer.text
+            why = orders.start_failure(first.link.wait(START_S))
         except OSError as error:
-            answer, why = None, str(error)
-        if answer is None or answer.kind != orders.READY:
+            why = str(error)
+        if why is not None:
             raise RuntimeError(f"The zygote did not start: {why}.")
         first.use = 1.0
         self.first = first
@@ -142,11 +141,11 @@ class Parents:
             message = None
         if parent.ready:
             self._on_message(parent, message)
-        elif message is not None and message.kind == orders.READY:
+        elif (why := orders.start_failure(message)) is not None:
+            self._fail(parent, why)
+        else:
             self.mark_ready(parent)
             self._on_settled(parent)
-        else:
-            self._fail(parent, "it ended during its start" if message is None else message.text)
 
     def _fail(self, parent: Parent, why: str) -> None:
         """Drop a parent that could not be started; it is not tried again, and its programs import the modules."""

@@ -39,11 +39,10 @@ class ChildPool:
     """Creates children and keeps some waiting.
 
     Attributes:
-        options: ``waiting``, ``file_bytes`` (of the first children).
+        options: ``workers``, ``parents``, ``waiting``, ``file_bytes`` (of the first children).
         loop: Event loop that receives their messages.
         parents: The parents that fork them.
-        slots: A slot for every concurrent child, except children of sessions.
-        make_slot: Creates another slot.
+        make_slot: Creates a slot with the given number.
         demand: Number of calls that could start now with a child of the given parent.
         on_report: Called with a child that has sent a message.
         on_output: Called with a child and a stream to which it has written.
@@ -54,7 +53,6 @@ class ChildPool:
     options: dict[str, Any]
     loop: EventLoop
     parents: Parents
-    slots: list[ChildSlot]
     make_slot: Callable[[int], ChildSlot]
     demand: Callable[[Parent], int]
     on_report: Callable[[Child, int], None]
@@ -63,12 +61,17 @@ class ChildPool:
     children: dict[int, Child] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Create the queues."""
+        """Create a slot for every concurrent child, except children of sessions.
+
+        Raises:
+            OSError: A slot cannot be created.
+        """
         self._target: int = self.options["waiting"]
         self._file_bytes: int = self.options["file_bytes"]
         self._tidying = Tidying(self.loop)
-        self._free = deque(self.slots)
-        self._base = len(self.slots)
+        self._base = self.options["workers"] + 2 * self.options["waiting"] + self.options["parents"]
+        self._slots = [self.make_slot(index) for index in range(self._base)]
+        self._free = deque(self._slots)
         self._waiting: defaultdict[Parent, deque[Child]] = defaultdict(deque)
         self._failures = self._written_off = 0
         self._proven = False
@@ -87,13 +90,13 @@ class ChildPool:
 
     def make_slots(self, others: int) -> None:
         """Add slots for ``others`` sessions and deprioritized programs, so that other calls keep their slots."""
-        while len(self.slots) < self._base + others:
+        while len(self._slots) < self._base + others:
             try:
-                slot = self.make_slot(len(self.slots))
+                slot = self.make_slot(len(self._slots))
             except OSError as error:  # they use the slots of other calls for now
                 print(f"Cannot add a slot for a session or a deprioritized program: {error}", file=sys.stderr)
                 return
-            self.slots.append(slot)
+            self._slots.append(slot)
             self._free.append(slot)
 
     def refill(self, at_once: bool = True) -> None:
@@ -194,19 +197,19 @@ class ChildPool:
             return
         self._forget(child)
         try:
-            self.slots.append(self.make_slot(len(self.slots)))
+            self._slots.append(self.make_slot(len(self._slots)))
         except OSError as error:
             print(f"Cannot create another slot: {error}", file=sys.stderr)
             self.loop.stop()
             return
-        self._free.append(self.slots[-1])
+        self._free.append(self._slots[-1])
         self.refill()
 
     def close(self) -> None:
         """Close all children and remove all slots."""
         for child in list(self.children.values()):
             child.close()
-        for slot in self.slots:
+        for slot in self._slots:
             slot.close()
 
     def _forget(self, child: Child) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from .. import orders, wire
 from .backlog import Backlog
 from .caller_link import CallerLink
-from .cells import MAX_RESTARTS, Cells
+from .cells import Cells
 from .child import Call, Child
 from .deprioritizing import Deprioritizer
 from .imports import program_texts
@@ -42,8 +42,7 @@ class WardenSupervisor:
         caller: The connection to the caller.
         options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
-        slots: A slot for every concurrent child, except children of sessions.
-        make_slot: Creates another slot.
+        make_slot: Creates the slot of a child.
         greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
             ``None`` after it was sent.
     """
@@ -51,12 +50,15 @@ class WardenSupervisor:
     caller: CallerLink
     options: dict[str, Any]
     parents: Parents
-    slots: list[ChildSlot]
     make_slot: Callable[[int], ChildSlot]
     greeting: dict[str, Any] | None
 
     def __post_init__(self) -> None:
-        """Create the parts of the supervisor."""
+        """Create the parts of the supervisor.
+
+        Raises:
+            OSError: The slots of the children cannot be created.
+        """
         self._workers: int = self.options["workers"]
         self._stall_s: float = self.options["stall_s"]
         self._loop = EventLoop(self._fail_child)
@@ -68,7 +70,6 @@ class WardenSupervisor:
             self.options,
             self._loop,
             self.parents,
-            self.slots,
             self.make_slot,
             demand=lambda parent: min(self._queue.waiting_for(parent), self._workers - self._running),
             on_report=self._on_report,
@@ -202,10 +203,7 @@ class WardenSupervisor:
     def _start_elsewhere(self, child: Child, call: Call, why: OSError) -> None:
         """Discard a child whose limits cannot be set, and queue its call again."""
         self._pool.discard(child)
-        if call.restarts < MAX_RESTARTS:
-            call.restarts += 1
-            self._queue.appendleft(call)
-        else:
+        if not self._queue.retry(call):
             self._report_lost(call, f"the limits of its control group could not be set: {why}")
 
     def _on_deprioritized(self) -> None:
@@ -361,11 +359,7 @@ class WardenSupervisor:
         why = child.lost()
         if why is None:
             self._report(call, *child.outcome())
-        elif not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # the program never ran, so this does not count as a start
-            call.child = None
-            self._queue.appendleft(call)
-        else:
+        elif child.compiled or not self._queue.retry(call):
             self._report_lost(call, why)
 
     def _report(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:

@@ -62,11 +62,10 @@ class ZygoteLink:
         try:
             self._control.send(json.dumps(start).encode())
             message = self._control.recv(orders.MAX_BYTES)
-            answer = orders.unpack_reply(message) if message else None
-            why = "it ended during its start" if answer is None else answer.text
+            why = orders.start_failure(orders.unpack_reply(message) if message else None)
         except OSError as error:
-            answer, why = None, str(error)
-        if answer is None or answer.kind != orders.READY:
+            why = str(error)
+        if why is not None:
             self.close()
             raise RuntimeError(f"The zygote did not start: {why}.")
 

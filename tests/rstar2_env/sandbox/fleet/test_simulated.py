@@ -127,7 +127,7 @@ class Fleet:
         assert not dispatcher._queue
         assert not dispatcher._sent
         assert not any(dispatcher._pinned.values())
-        assert [link.in_flight for link in dispatcher.servers] == [0] * len(self.servers)
+        assert [link.in_flight for link in dispatcher.servers.links] == [0] * len(self.servers)
         for number, _ in enumerate(programs):
             started = sum(server.started[str(number)] for server in self.servers)
             assert started <= 1 + retries
