@@ -26,7 +26,7 @@ from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import check_job
 
 CLOSED = "The sandbox was closed."
-"""Reason given for calls that were in flight when their sandbox was closed."""
+"""Error message of calls that were in flight when their sandbox was closed."""
 
 
 class PendingJob(Protocol):

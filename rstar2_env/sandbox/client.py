@@ -16,7 +16,7 @@ from typing import Any
 from rstar2_env.sandbox.base import CLOSED, BaseSandbox, settle
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
-from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.sandbox.job import Capability, Job, Outcome, OutcomeReason
 from rstar2_env.sandbox.messages import decode_outcome, encode_job, lost
 from rstar2_env.sandbox.options import LocalOptions
 from rstar2_env.sandbox.session_names import SessionNames
@@ -26,8 +26,6 @@ _RESTARTS = 3
 
 class _Ticket:
     """One call in progress: its frame, its future, and how many times it was sent."""
-
-    __slots__ = ("_client", "attempts", "frame", "future", "id", "session")
 
     def __init__(self, client: WardenClient, call_id: int, job: Job) -> None:
         self._client = client
@@ -40,6 +38,10 @@ class _Ticket:
     def drop(self) -> None:
         """Stop waiting for the outcome and end the program."""
         self._client.forget(self)
+
+    def lose(self, why: str, reason: OutcomeReason = "lost") -> None:
+        """Resolve the future with the outcome of a call that was lost through no fault of its program."""
+        settle(self.future, lost(why, self.attempts, self.session, reason))
 
 
 class WardenClient(BaseSandbox):
@@ -88,7 +90,7 @@ class WardenClient(BaseSandbox):
                 self._connection.order("end_session", name=name)
 
     def begin_close(self) -> None:
-        """Start to close without waiting for the warden to end; ``close`` waits."""
+        """Begin to close, without waiting for the end of the warden; ``close`` waits."""
         with self._lock:
             connection = self._connection
         if connection is not None:
@@ -101,7 +103,7 @@ class WardenClient(BaseSandbox):
         if connection is not None:
             connection.close()
         for ticket in tickets:
-            settle(ticket.future, lost(CLOSED, ticket.attempts, ticket.session, "closed"))
+            ticket.lose(CLOSED, "closed")
 
     # Calls
 
@@ -154,7 +156,7 @@ class WardenClient(BaseSandbox):
                 return
             del self._tickets[call_id]
             self._sessions.forget(ticket.session)
-        settle(ticket.future, lost(why, ticket.attempts, ticket.session))
+        ticket.lose(why)
 
     def _on_lost(self, connection: Connection, why: str) -> None:
         """Start a new warden after a loss, and send the calls in flight again within their retries.
@@ -171,7 +173,7 @@ class WardenClient(BaseSandbox):
                 del self._tickets[ticket.id]
                 sessions.forget(ticket.session)
         for ticket in spent:
-            settle(ticket.future, lost(why, ticket.attempts, ticket.session))
+            ticket.lose(why)
         self._reconnect()
 
     def _reconnect(self) -> None:
@@ -188,7 +190,7 @@ class WardenClient(BaseSandbox):
             self._broken = True  # the next call tries again
             tickets, self._tickets = list(self._tickets.values()), {}
         for ticket in tickets:
-            settle(ticket.future, lost(why, ticket.attempts, ticket.session))
+            ticket.lose(why)
 
     def _attach(self, fresh: Connection) -> bool:
         """Use a started connection and send the waiting calls; return false if the connection is already lost."""

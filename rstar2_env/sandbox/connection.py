@@ -55,7 +55,6 @@ class Connection:
         self._out = SendQueue(self._send_now)
         self._started = threading.Event()
         self._failure: str | None = None
-        self._trouble = ""
         self._closing = False
         self._socket: socket.socket | None = None
         self._wake_r, self._wake_w = os.pipe()
@@ -91,7 +90,7 @@ class Connection:
         self.send(wire.pack({"op": op, **arguments}))
 
     def begin_close(self) -> None:
-        """Start to end the warden and its processes."""
+        """Begin to end the warden and its processes, without waiting."""
         self._closing = True
         self._shut()
         self._wake()
@@ -196,8 +195,6 @@ class Connection:
         elif header["op"] == "failed":
             self._failure = header["error"]
             return str(header["error"])
-        elif header["op"] == "trouble":
-            self._trouble = header["error"]
         return None
 
     def _flush(self) -> None:

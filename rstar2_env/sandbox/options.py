@@ -14,7 +14,7 @@ from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
 LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
-"""Short names of the layers, for ``without``."""
+"""Short names of the layers, as used by the option ``without``."""
 IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
 """Packages that programs can import by default, if they are installed."""

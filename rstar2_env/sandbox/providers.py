@@ -32,14 +32,14 @@ def _docker(**options: Any) -> Sandbox:
 
 @PROVIDERS.register("remote")
 def _remote(**options: Any) -> Sandbox:
-    from rstar2_env.sandbox.remote import RemoteSandbox
+    from rstar2_env.sandbox.remote.provider import RemoteSandbox
 
     return RemoteSandbox(**options)
 
 
 @PROVIDERS.register("ray")
 def _ray(**options: Any) -> Sandbox:
-    from rstar2_env.sandbox.ray import RaySandbox
+    from rstar2_env.sandbox.ray.provider import RaySandbox
 
     return RaySandbox(**options)
 

@@ -36,5 +36,5 @@ class SessionNames:
             self._names.pop(name, None)
 
     def names(self) -> list[str]:
-        """All names."""
+        """Names of all sessions, least recently used first."""
         return list(self._names)

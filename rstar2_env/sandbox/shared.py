@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import os
 import threading
-import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ class _Entry:
         handles: Number of open handles.
         calls: Number of calls in flight.
         sessions: The sessions that were started and not ended.
-        idle_since: When the last handle was closed.
+        timer: Ends the sandbox after ``KEEP_S`` seconds without handles.
     """
 
     def __init__(self) -> None:
@@ -51,11 +50,11 @@ class _Entry:
         self.handles = 0
         self.calls = 0
         self.sessions = SessionNames()
-        self.idle_since = 0.0
+        self.timer: threading.Timer | None = None
 
 
 class SharedSandbox(Sandbox):
-    """Handle on the one sandbox of this process for a provider and its options.
+    """Handle on the shared sandbox of this process for a provider and its options.
 
     When the last handle is closed, its sessions end, and the sandbox ends after ``KEEP_S`` seconds, or immediately if a
     call is still in flight, which becomes ``unavailable``. A fork of the process that created the handle
@@ -172,17 +171,16 @@ def end_idle_sandboxes() -> None:
     """End every shared sandbox without an open handle now, instead of after ``KEEP_S`` seconds."""
     with _guard:
         ended = [_forget(key) for key in list(_idle)]
-        _guard.notify_all()
     for entry in ended:
         _made(entry).close()
 
 
 # Reentrant: the garbage collector may close a handle in this thread while the lock is held.
-_guard = threading.Condition(threading.RLock())
+_guard = threading.RLock()
 _entries: dict[_Key, _Entry] = {}
 _idle: OrderedDict[_Key, _Entry] = OrderedDict()  # without handles; longest idle first
 _handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
-_keeper: threading.Thread | None = None  # ends sandboxes that were idle long enough; exists while any sandbox is idle
+_ending: set[threading.Thread] = set()  # timers that are ending an idle sandbox
 _exiting = False
 _inherited: list[_Entry] = []  # after a fork: entries of the parent, which this process must not finalize
 
@@ -192,9 +190,9 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
     with _guard:
         entry = _entries.get(key)
         if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed while idle
-            _idle.pop(key, None)
+            _stop_timer(key)
             entry = _entries[key] = _Entry()
-        _idle.pop(key, None)
+        _stop_timer(key)
         entry.handles += 1
     try:
         with entry.lock:
@@ -214,7 +212,6 @@ def _release(key: _Key, entry: _Entry) -> None:
             return
         ended: list[_Entry] = []
         if _may_be_kept(key, entry):
-            entry.idle_since = time.monotonic()
             _idle[key] = entry
             while len(_idle) > KEEP_MOST:
                 ended.append(_forget(next(iter(_idle))))
@@ -234,42 +231,36 @@ def _may_be_kept(key: _Key, entry: _Entry) -> bool:
         for name in entry.sessions.names():
             entry.sandbox.end_session(name)
             entry.sessions.forget(name)
-        _start_keeper()
+        entry.timer = threading.Timer(KEEP_S, _end_idle, (key, entry))
+        entry.timer.name, entry.timer.daemon = "rstar2-sandbox-idle", True
+        entry.timer.start()
     except Exception:  # the sandbox failed, or the interpreter no longer starts threads
         return False
     return True
 
 
 def _forget(key: _Key) -> _Entry:
-    _idle.pop(key, None)
+    _stop_timer(key)
     return _entries.pop(key)
 
 
-def _start_keeper() -> None:
-    global _keeper
-    if _keeper is None:
-        keeper = threading.Thread(target=_end_after_a_while, name="rstar2-sandbox-idle", daemon=True)
-        keeper.start()
-        _keeper = keeper
+def _stop_timer(key: _Key) -> None:
+    entry = _idle.pop(key, None)
+    if entry is not None and entry.timer is not None:
+        entry.timer.cancel()
 
 
-def _end_after_a_while() -> None:
-    """End each idle sandbox after its time; return when no sandbox is idle."""
-    global _keeper
-    while True:
-        with _guard:
-            due: list[_Entry] = []
-            while not due:
-                if not _idle or _exiting:
-                    _keeper = None
-                    return
-                now = time.monotonic()
-                due = [_forget(key) for key, entry in list(_idle.items()) if entry.idle_since + KEEP_S <= now]
-                if not due:
-                    _guard.wait(min(entry.idle_since for entry in _idle.values()) + KEEP_S - now)
-        for entry in due:
-            with contextlib.suppress(Exception):  # the other sandboxes must end as well
-                _made(entry).close()
+def _end_idle(key: _Key, entry: _Entry) -> None:
+    """In the thread of a timer: end a sandbox that has been idle since the timer was started."""
+    timer = threading.current_thread()
+    with _guard:
+        if _idle.get(key) is not entry or entry.timer is not timer or _exiting:
+            return
+        _forget(key)
+        _ending.add(timer)
+    with contextlib.suppress(Exception):  # the caller cannot handle it
+        _made(entry).close()
+    _ending.discard(timer)
 
 
 def _made(entry: _Entry) -> Sandbox:
@@ -295,10 +286,9 @@ def _hashable(value: Any) -> Any:
 def _close_all() -> None:
     global _exiting
     with _guard:
-        _exiting, keeper = True, _keeper
-        _guard.notify_all()
-    if keeper is not None:
-        keeper.join()  # it may be ending a sandbox
+        _exiting, ending = True, list(_ending)
+    for timer in ending:
+        timer.join()
     with _guard:
         mine = [entry for key, entry in _entries.items() if key[0] == os.getpid()]
         _entries.clear()
@@ -310,8 +300,9 @@ def _close_all() -> None:
 
 def _after_fork() -> None:
     """Replace locks that another thread may have held at the fork, and drop the entries of the parent."""
-    global _guard, _keeper, _exiting
-    _guard, _keeper, _exiting = threading.Condition(threading.RLock()), None, False
+    global _guard, _exiting
+    _guard, _exiting = threading.RLock(), False
+    _ending.clear()
     _inherited.extend(_entries.values())
     _entries.clear()
     _idle.clear()

@@ -37,4 +37,4 @@ sympy.factorint(360), sympy.isprime(97), sympy.gcd(12, 18), sympy.binomial(5, 2)
 str(sympy.Eq(x, sympy.sqrt(2)))
 """,
 }
-"""Warm-up programs by module."""
+"""Source of each warm-up program, by the name of the module that it warms up."""

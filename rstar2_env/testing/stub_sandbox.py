@@ -11,12 +11,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import check_job
 from rstar2_env.testing.plan import StubPlan
 
@@ -40,7 +39,7 @@ _OUTCOMES = {
 }
 
 
-class StubSandbox:
+class StubSandbox(Sandbox):
     """Answers every job from a plan, at once or after a set time. Safe to call from any thread.
 
     Args:
@@ -101,16 +100,6 @@ class StubSandbox:
         """Refuse every later job, and end every session."""
         self.closed = True
         self.sessions.clear()
-
-    def __enter__(self) -> Self:
-        """Start using it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def _answer(self, job: Job) -> Outcome:
         if self.closed:

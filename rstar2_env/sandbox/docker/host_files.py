@@ -87,8 +87,8 @@ def collect(packages: Sequence[str]) -> Tree:
         if os.path.islink(f"/{folder}"):
             tree.links[f"/{folder}"] = os.readlink(f"/{folder}").lstrip("/")
     for program in _PROGRAMS:
-        if (path := shutil.which(program, path="/usr/bin:/bin")) is not None:
-            tree.files[_placed(path)] = path
+        if (found := shutil.which(program, path="/usr/bin:/bin")) is not None:
+            tree.files[_placed(found)] = found
     _add_libraries(tree)
     return tree
 

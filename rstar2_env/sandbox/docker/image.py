@@ -44,7 +44,7 @@ def inside_files() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of the files of the warden, which identifies its version."""
+    """Hash of the files of the warden, which identifies the version of the warden."""
     digest = hashlib.sha256()
     for name, path in inside_files():
         with open(path, "rb") as file:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
 from rstar2_env.sandbox.base import settle
 from rstar2_env.sandbox.fleet.codec import dump, job_to_json
@@ -36,8 +37,6 @@ class FleetCall:
         given_up: Whether its outcome is no longer needed.
     """
 
-    __slots__ = ("_on_drop", "avoid", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
-
     def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[FleetCall]], None]) -> None:
         self._on_drop = on_drop
         self.id = call_id
@@ -65,6 +64,7 @@ class FleetCall:
         settle(self.future, lost(why, self.starts, self.session))
 
 
+@dataclass(eq=False)
 class Home:
     """Location of a session.
 
@@ -78,13 +78,10 @@ class Home:
         waiting: The cells queued behind it.
     """
 
-    __slots__ = ("boot", "current", "link", "moved", "opened", "waiting", "wire")
-
-    def __init__(self, wire: str) -> None:
-        self.wire = wire
-        self.link: Link | None = None
-        self.boot = ""
-        self.opened = False
-        self.moved: str | None = None
-        self.current: FleetCall | None = None
-        self.waiting: deque[FleetCall] = deque()
+    wire: str
+    link: Link | None = None
+    boot: str = ""
+    opened: bool = False
+    moved: str | None = None
+    current: FleetCall | None = None
+    waiting: deque[FleetCall] = field(default_factory=deque)

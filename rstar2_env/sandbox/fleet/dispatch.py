@@ -256,7 +256,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """The server may have accepted these calls: request them under the same ids as soon as it answers."""
+        """Handle calls that a server may have accepted: request them with the same ids when it answers."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -266,7 +266,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, FleetCall]) -> None:
-        """The server did not accept these calls: queue them again."""
+        """Queue calls again that a server did not accept."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:

@@ -78,7 +78,7 @@ class Homes:
             self._put(home, None)
 
     def move(self, home: Home, why: str) -> None:
-        """Detach a session from a lost server: the next cell starts in a new session on any server."""
+        """Detach a session from a lost server: its next cell starts a new session on any server."""
         if home.opened:
             home.moved = why
         self._put(home, None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""Missed heartbeats after which a server is considered stalled."""
+"""Number of missed heartbeats after which a server is considered stalled."""
 
 
 class LinkError(Exception):
@@ -42,28 +42,28 @@ class Link:
         self.name = name or url
         self.up = False
         self.gone = False
-        """Whether it is known to have ended for good, with all its programs."""
+        """Whether the server is known to have ended for good, with all its programs."""
         self.why = "it was not contacted yet"
-        """Reason why it is down."""
+        """Reason why the server is down."""
         self.down_since = 0.0
         self.boot = ""
         self.slots = 1
         self.room = 1
-        """Largest number of running and waiting calls that it accepts."""
+        """Largest number of running and waiting calls that the server accepts."""
         self.max_request_bytes = 1 << 20
         self.max_limits: dict[str, float | None] = {}
         self.layers: tuple[Capability, ...] = ()
         self.in_flight = 0
         self.talks: set[asyncio.Task[None]] = set()
-        """Requests in progress."""
+        """Tasks of the requests in progress."""
         self.sessions = 0
-        """Number of sessions on it."""
+        """Number of sessions on the server."""
         self.strikes = 0
-        """Consecutive calls that its sandbox failed; while above 0, it gets one call at a time."""
+        """Number of consecutive failures of the server's sandbox; while above 0, the server gets one call at a time."""
         self.blocked_until = 0.0
-        """Time until which it gets no calls, by the loop's clock."""
+        """Time until which the server gets no calls, on the clock of the event loop."""
         self.failures = 0
-        """Consecutive lost connections."""
+        """Number of consecutive lost connections."""
         self._http = http
         self._strict = strict
         self.silence_s = 10.0

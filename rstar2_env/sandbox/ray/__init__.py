@@ -7,10 +7,3 @@
 ``keeper`` is the actor that runs a server. Not covered: sending calls (``rstar2_env.sandbox.fleet``). Importing this
 package does not need Ray; making a sandbox does (extra ``ray``).
 """
-
-from __future__ import annotations
-
-from rstar2_env.sandbox.ray.options import RayOptions
-from rstar2_env.sandbox.ray.provider import RaySandbox
-
-__all__ = ["RayOptions", "RaySandbox"]

@@ -17,7 +17,7 @@ from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
 _NO_BOUND = Limits(wall_s=1e9, cpu_s=1e9, memory_mb=1 << 24, processes=1 << 20, output_bytes=1 << 30, file_mb=1 << 24)
-"""The only client is the sandbox that started the server; it can set any limits."""
+"""Limits without effect: the only client of the server is the sandbox that started it, which can set any limits."""
 _BEATS = 10
 _LONGEST_BEAT_S = 2.0
 _REMEMBERED_S = 180.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3
-"""Consecutive calls that the sandbox of a node failed, after which its actor is replaced."""
+"""Number of consecutive failures of a node's sandbox after which its actor is replaced."""
 _AGAIN_S = 0.2
 _STOP_S = 10.0
 
@@ -72,7 +72,7 @@ class Nodes:
         servers.on_down = self._on_down
 
     async def start(self) -> None:
-        """Start on all nodes; every node must provide the requested isolation.
+        """Start a server on every node; every node must provide the requested isolation.
 
         Raises:
             SandboxUnavailableError: There is no node, or the sandbox of a node does not start; the message names it.
@@ -146,7 +146,7 @@ class Nodes:
         raise SandboxUnavailableError(f"The sandbox on the node {where} did not start: {why}")
 
     async def _survey(self) -> None:
-        """Remove nodes that left and actors that fail, and start on new nodes."""
+        """Remove nodes that left and actors that fail, and start servers on new nodes."""
         try:
             found = {node.id: node for node in await asyncio.to_thread(living_nodes, self._options.resource)}
         except Exception as error:  # Ray raises many kinds; the servers may still answer
@@ -166,7 +166,7 @@ class Nodes:
                 self._starting[name] = asyncio.create_task(self._join(found[name]))
 
     async def _join(self, where: RayNode) -> None:
-        """Start on a node that joined later or whose actor died; skip it if it lacks the required isolation."""
+        """Start a server on a node that joined later or whose actor died; skip a node that lacks required isolation."""
         try:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:
@@ -192,7 +192,7 @@ class Nodes:
         self._doubts.pop(name, None)
 
     async def _doubt(self, node: ServerNode) -> None:
-        """Until the server answers again: ping its actor through Ray, and kill an actor that is silent for too long."""
+        """Ping an actor through Ray until its server answers again; kill an actor that is silent for too long."""
         from ray.exceptions import ActorDiedError
 
         silent_since = asyncio.get_running_loop().time() - node.link.silence_s

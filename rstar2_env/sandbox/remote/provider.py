@@ -60,7 +60,7 @@ class RemoteSandbox(FleetSandbox):
         yield
 
     def _warn_of_gaps(self) -> None:
-        """Also warn about limits that a server would lower."""
+        """Warn about missing layers, and about limits that a server would lower."""
         super()._warn_of_gaps()
         assert self._dispatcher is not None  # it has started
         for link in list(self._dispatcher.servers.links):

@@ -5,9 +5,3 @@ Covered: ``service`` (a bounded queue of calls by id; each call runs once), ``ap
 ``metrics``, ``options``, ``main`` (the process). Not covered: running programs (any provider) and the client
 (``rstar2_env.sandbox.remote``).
 """
-
-from __future__ import annotations
-
-from rstar2_env.sandbox.serve.options import ServeOptions
-
-__all__ = ["ServeOptions"]

@@ -44,8 +44,6 @@ class ServedCall:
         outcome: The outcome, while its watchers are notified; ``None`` if it never ran.
     """
 
-    __slots__ = ("answer", "arrived", "cut", "done", "done_at", "id", "job", "outcome", "size", "task", "watchers")
-
     def __init__(self, call_id: str, job: Job | None, arrived: float) -> None:
         self.id = call_id
         self.job = job

@@ -35,7 +35,7 @@ class OutcomeStream(Response):
         self._gone = False
 
     def wait_for(self, call: ServedCall) -> None:
-        """Add a call whose answer to send."""
+        """Send the answer of a call as soon as the call has finished."""
         if call.done:
             self._lines.append(answer_line(call))
         else:

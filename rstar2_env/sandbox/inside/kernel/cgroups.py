@@ -15,7 +15,7 @@ from ..folder_lock import lock_folder
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Margin above the limit on address space, so that a MemoryError is raised before the kernel kills."""
+"""Bytes by which the group's limit exceeds the limit on address space, so that a MemoryError precedes a kill."""
 
 
 class ControlGroup:
@@ -60,7 +60,7 @@ class ControlGroup:
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Peak memory in bytes since ``prepare``; 0 if the kernel does not report it per call."""
+        """Peak memory of the call in bytes, since ``prepare``; 0 if the kernel does not report it."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:

@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 IS_LINUX = sys.platform == "linux"
-_libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
+
+
+class _NoLibrary:
+    def __getattr__(self, name: str) -> Any:
+        raise OSError(0, f"{name} exists only on Linux")
+
+
+_libc: Any = ctypes.CDLL(None, use_errno=True) if IS_LINUX else _NoLibrary()
 
 # New calls have the same number on x86_64 and aarch64; older ones, such as pivot_root, differ.
 SYS_MOUNT_SETATTR, SYS_LANDLOCK_CREATE, SYS_LANDLOCK_ADD, SYS_LANDLOCK_RESTRICT = 442, 444, 445, 446
@@ -56,8 +63,6 @@ def _checked(result: int, what: str) -> int:
 
 
 def _call(name: str, *arguments: object) -> int:
-    if _libc is None:
-        raise OSError(0, f"{name} exists only on Linux")
     return _checked(int(getattr(_libc, name)(*arguments)), name)
 
 
@@ -72,8 +77,6 @@ def syscall(name: str, number: int, *arguments: object) -> int:
     Raises:
         OSError: The call failed; the message starts with ``name``.
     """
-    if _libc is None:
-        raise OSError(0, f"{name} exists only on Linux")
     return _checked(int(_libc.syscall(ctypes.c_long(number), *arguments)), name)
 
 
@@ -85,8 +88,6 @@ def prctl(option: int, *arguments: int) -> int:
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
     """Replace the functions of the C library by ones that do nothing and succeed, so that callers can be rehearsed."""
-    if _libc is None:
-        raise OSError(0, "getpid is replaced only on Linux")
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -126,7 +127,7 @@ def set_dumpable(on: bool) -> None:
 
 
 def no_new_privileges() -> None:
-    """Prevent that programs executed from now on gain privileges."""
+    """Prevent programs that are executed from now on from gaining privileges."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -158,8 +159,7 @@ def unshare(flags: int) -> None:
 
 def setns(descriptor: int, flags: int) -> None:
     """Enter the namespaces of the process of a pidfd, or the namespace of a descriptor."""
-    if _libc is None or _libc.setns(descriptor, flags) < 0:
-        _checked(-1, "setns")
+    _checked(_libc.setns(descriptor, flags), "setns")
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
@@ -227,8 +227,6 @@ class PreparedCalls:
 
     def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
         """Add a call of a C library function that returns -1 on failure."""
-        if _libc is None:
-            raise OSError(0, f"{name} exists only on Linux")
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
 
     def run(self) -> None:
@@ -238,9 +236,7 @@ class PreparedCalls:
             OSError: A call failed; later calls were not made.
         """
         for name, function, arguments in self._steps:
-            if function(*arguments) < 0:
-                number = ctypes.get_errno()
-                raise OSError(number, f"{name}: {os.strerror(number)}")
+            _checked(function(*arguments), name)
 
 
 def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
@@ -258,7 +254,7 @@ def plain_fork() -> Callable[[], int]:
     Returns:
         The function; ``os.fork`` if this process has other threads.
     """
-    if _libc is None or len(os.listdir("/proc/self/task")) > 1:
+    if not IS_LINUX or len(os.listdir("/proc/self/task")) > 1:
         return os.fork
     fork = ctypes.PyDLL(None, use_errno=True).fork
 
@@ -280,8 +276,6 @@ class Pausing:
     """
 
     def __init__(self, flags: int) -> None:
-        if _libc is None:
-            raise OSError(0, "clone exists only on Linux")
         self._stack = mmap.mmap(-1, _STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not for the children
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
         top = ctypes.c_void_p(base + _STACK_BYTES - 64)
@@ -301,8 +295,6 @@ class Reaper:
     """Reaps ended children without creating Python objects for them."""
 
     def __init__(self) -> None:
-        if _libc is None:
-            raise OSError(0, "wait4 is used only on Linux")
         self._status, self._usage = ctypes.c_int(), (ctypes.c_long * 18)()
         self._references = (ctypes.byref(self._status), 0, self._usage)
         self._wait = _libc.wait4

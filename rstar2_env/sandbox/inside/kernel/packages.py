@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution
 
 EVERYTHING = "*"
-"""Instead of a name: all installed packages."""
+"""Value of the option ``packages`` that stands for all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SITES = ("/usr/lib/python3*/dist-packages", "/usr/local/lib/python3*/dist-packages")
 
@@ -77,7 +77,7 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
 
 
 def without(folder: str, left_out: list[str]) -> list[str]:
-    """Paths that together contain a folder without some of its subfolders."""
+    """Paths whose contents together are those of a folder without some of its subfolders."""
     folder = os.path.realpath(folder)
     if folder in left_out:
         return []

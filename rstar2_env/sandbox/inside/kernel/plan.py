@@ -18,7 +18,7 @@ NAMESPACES = {
     "uts": ("host-name namespace", linux.CLONE_NEWUTS),
     "cgroup": ("cgroup namespace", linux.CLONE_NEWCGROUP),
 }
-"""Name and clone flag, by short name."""
+"""Title and clone flag of each namespace, by short name."""
 
 
 @dataclass(slots=True)
@@ -63,5 +63,5 @@ class IsolationPlan:
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to plain data, for the zygote."""
+        """Convert the plan to plain data, for the message to the zygote."""
         return asdict(self)

@@ -184,7 +184,7 @@ def build(view: FileView, root: str, user: int) -> None:
 
 
 def _inside(path: str, view: FileView) -> str:
-    """Path inside of a path of this machine; empty if it is not visible."""
+    """Convert a path of this machine to its path in the private root; empty if it is not visible there."""
     for source, target in view.binds:
         if path == source or path.startswith(source + "/"):
             return target + path[len(source) :]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .loop import EventLoop
 
 _HALT_AFTER_S = 0.1
-"""Idle seconds before a session is halted, so that cells in quick succession do not pay for a halt."""
+"""Idle seconds before a session is halted, so that no halt occurs between cells in quick succession."""
 _END = b'{"done": '
 _GRACE_S = 1.0
 """Seconds within which an interrupted cell must stop."""

@@ -158,7 +158,7 @@ class Child:
         self._reported = 0
 
     def fork(self) -> None:
-        """Order its parent to fork it.
+        """Order the parent to fork this child.
 
         Raises:
             OSError: The parent has ended.
@@ -168,7 +168,7 @@ class Child:
         self.close_theirs()
 
     def watch(self, tasks: int, memory: int, files: int) -> None:
-        """Order a watch on the resources of its process tree; 0 means unlimited.
+        """Order a watch on the resources of the child's process tree; 0 means unlimited.
 
         Args:
             tasks: Largest number of processes and threads.
@@ -192,7 +192,7 @@ class Child:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is the process of a session between two cells."""
+        """Whether the child is the process of a session that runs no cell now."""
         return self.session is not None and self.call is None
 
     @property
@@ -225,7 +225,7 @@ class Child:
         return True
 
     def unread(self) -> bool:
-        """Whether part of the job is not yet read by the process."""
+        """Whether the process has not yet read the whole job."""
         if self.job_left:
             return True
         waiting = array.array("i", [0])
@@ -287,18 +287,18 @@ class Child:
             return 0.0
 
     def become_ready(self, cpu_s: float) -> None:
-        """Record that it is isolated and waits for a job, after ``cpu_s`` CPU seconds."""
+        """Record that the child is isolated and waits for a job, after ``cpu_s`` CPU seconds."""
         self.ready, self.cpu_at_start = True, cpu_s
         if not self.ending:
             self._due_from = 0.0
 
     def note_ending(self, now: float) -> None:
-        """Record that it was ordered to end, or has started to end."""
+        """Record that the child was ordered to end, or has started to end."""
         if not self.ending:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, patience_s: float) -> bool:
-        """Whether its next step is overdue by more than ``patience_s`` seconds."""
+        """Whether the next step of the child is overdue by more than ``patience_s`` seconds."""
         return self._due_from > 0 and now - self._due_from > patience_s
 
     def end(self, reply: OrderReply, now: float) -> None:

@@ -53,7 +53,7 @@ class EventLoop:
                 self._call(owner, what)
 
     def stop(self) -> None:
-        """Return from ``run`` after this round."""
+        """Let ``run`` return after this round."""
         self._running = False
 
     @property

@@ -17,8 +17,6 @@ class Parent:
         link: The connection to it.
     """
 
-    __slots__ = ("children", "link", "made_at", "names", "preparing", "ready", "retiring", "use", "used_at")
-
     def __init__(self, names: tuple[str, ...], link: ParentLink) -> None:
         self.names = names
         self.link = link

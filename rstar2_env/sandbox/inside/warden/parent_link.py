@@ -22,12 +22,12 @@ class ParentLink:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.pid = 0
-        """Its process id, once it is ready; 0 if the kernel does not report it."""
+        """Process id of the parent, once the parent is ready; 0 if the kernel does not report it."""
         self._pinged_at: float | None = None
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def wait(self, seconds: float) -> orders.OrderReply | None:
-        """Wait for its first message; ``None`` if it is gone.
+        """Wait for the first message of the parent; ``None`` if the parent is gone.
 
         Raises:
             OSError: There was no message in time.
@@ -36,7 +36,7 @@ class ParentLink:
         return self.greet()
 
     def greet(self) -> orders.OrderReply | None:
-        """Receive its first message, and record the id of the sender; ``None`` if it is gone."""
+        """Receive the first message of the parent, and record its process id; ``None`` if the parent is gone."""
         message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
@@ -57,7 +57,7 @@ class ParentLink:
         socket.send_fds(self.control, [order], descriptors)
 
     def send(self, order: bytes) -> None:
-        """Send any other order.
+        """Send an order without descriptors.
 
         Raises:
             OSError: The parent has ended.

@@ -31,7 +31,7 @@ _RETRY_S = 0.2
 _MOST_WRITTEN_OFF = 16
 """Largest number of slots lost to processes that cannot be killed; beyond it, the warden ends and is replaced."""
 _MAX_FAILURES = 20
-"""Consecutive children that may fail to start before this warden gives up."""
+"""Number of consecutive children that may fail to start before this warden gives up."""
 
 
 @dataclass(eq=False)

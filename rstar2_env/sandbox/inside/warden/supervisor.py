@@ -90,7 +90,7 @@ class WardenSupervisor:
         self._loop.run()
 
     def stop(self) -> None:
-        """Return from ``serve`` soon."""
+        """Let ``serve`` return soon."""
         self._loop.stop()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 _TEXT_LIMIT = 70_000
 _NAME_LIMIT = 200
 _OWN_SHARE = 0.9
-"""Share of the CPU limit from which a SIGXCPU is believed; a program can also send it to itself."""
+"""Smallest share of the CPU limit at which a SIGXCPU counts as a timeout, since a program can send it to itself."""
 
 
 @dataclass(slots=True)
@@ -83,9 +83,9 @@ _STOPPED = {
     ),
     "output_limit": ("output_limit", "output", "The program wrote more than its output limit and was ended."),
 }
-"""Status, reason and message by the reason why the warden ended a program."""
+"""Status, reason and message of an outcome, by the reason why the warden ended the program (``Seen.stopped_for``)."""
 _Found = tuple[str, str | None, str | None]
-"""Status, reason, and a message for reports without a message."""
+"""Status and reason of an outcome, and its message if the report of the program has none."""
 
 
 def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> _Found:

@@ -70,7 +70,7 @@ class ZygoteLink:
             raise RuntimeError(f"The zygote did not start: {why}.")
 
     def make_parent(self, names: list[str]) -> ParentLink:
-        """Order a parent, whose first message is ``READY`` or ``FAILED``.
+        """Order the zygote to fork a parent. The parent's first message is ``READY`` or ``FAILED``.
 
         Args:
             names: Modules that it imports.

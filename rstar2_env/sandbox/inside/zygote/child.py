@@ -29,7 +29,7 @@ EXAMPLE = {
     "seed": 0,
     "files": [],
 }
-"""Example of the header of a job."""
+"""Header of a small job, for the rehearsal of children."""
 OPEN_FILES = 256
 """Largest number of open files of a program."""
 

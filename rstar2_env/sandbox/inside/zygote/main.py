@@ -28,7 +28,7 @@ _PATIENCE_S, _LOOK_S = 0.8, 0.005
 
 
 def main() -> None:
-    """Prepare according to the first message, then fork a parent for each further message."""
+    """Apply the options in the first message, then fork a parent for each further message."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -84,7 +84,7 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
 
 
 def _next(control: socket.socket) -> tuple[list[str], int] | None:
-    """Receive the modules of the next parent and its socket to the warden; ``None`` if the warden is gone."""
+    """Receive the module names and the socket of the next parent; ``None`` if the warden is gone."""
     try:
         message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
     except ConnectionError:

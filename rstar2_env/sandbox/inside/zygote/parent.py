@@ -16,7 +16,7 @@ from ..kernel import linux
 from . import warm
 
 _ROOM_TO_IMPORT = 256 << 20
-"""Extra bytes of address space for imports of modules that the parent lacks."""
+"""Bytes of address space that are added to the limit of a program for modules that its parent has not imported."""
 
 
 def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> None:

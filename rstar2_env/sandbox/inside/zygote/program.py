@@ -152,7 +152,7 @@ def restore(remembered: Remembered) -> None:
 
 
 def exit_report(error: BaseException) -> tuple[int, CellReport]:
-    """Exit code and report for an uncaught exception, as in the interpreter."""
+    """Return the exit code and the report for an uncaught exception; exit codes are those of the interpreter."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
     code = error.code
@@ -169,7 +169,7 @@ def exit_report(error: BaseException) -> tuple[int, CellReport]:
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> CellReport:
-    """Type, message and traceback of an exception, truncated, without frames of the harness."""
+    """Report an exception: its type, message and traceback, truncated and without frames of the harness."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     name = type(error).__name__

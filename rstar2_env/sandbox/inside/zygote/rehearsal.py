@@ -93,7 +93,7 @@ def _inert() -> Iterator[None]:
 
 
 def _nothing(*_: object) -> None:
-    """Do nothing."""
+    """Accept any arguments and do nothing."""
 
 
 @contextlib.contextmanager

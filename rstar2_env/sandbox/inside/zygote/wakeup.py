@@ -7,7 +7,7 @@ import signal
 
 
 def wake_on_child_exit() -> tuple[int, int]:
-    """Wake up at each end of a child from now on; return the descriptor to read and the one that is written."""
+    """Write to a pipe whenever a child ends, from now on; return the reading and the writing descriptor."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)

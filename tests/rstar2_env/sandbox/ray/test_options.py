@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="Ray is in the extra 'ray'")
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox import Limits, make_sandbox
-from rstar2_env.sandbox.ray import RayOptions
+from rstar2_env.sandbox.ray.options import RayOptions
 
 
 @pytest.mark.parametrize(

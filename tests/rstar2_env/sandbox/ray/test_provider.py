@@ -23,7 +23,7 @@ from waiting import wait_for
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome, Sandbox
-from rstar2_env.sandbox.ray import RaySandbox
+from rstar2_env.sandbox.ray.provider import RaySandbox
 
 pytestmark = pytest.mark.slow
 

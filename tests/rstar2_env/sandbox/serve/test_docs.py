@@ -9,7 +9,7 @@ from places import DOCS
 from typer.testing import CliRunner
 
 from rstar2_env.cli.sandbox import app
-from rstar2_env.sandbox.serve import ServeOptions
+from rstar2_env.sandbox.serve.options import ServeOptions
 
 TEXT = (DOCS / "sandbox.md").read_text(encoding="utf-8")
 SECTION = TEXT.partition("## As a service")[2].partition("\n## ")[0]

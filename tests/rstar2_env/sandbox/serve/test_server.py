@@ -18,8 +18,8 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Outcome, make_sandbox
-from rstar2_env.sandbox.serve import ServeOptions
 from rstar2_env.sandbox.serve.main import read_token
+from rstar2_env.sandbox.serve.options import ServeOptions
 
 httpx = pytest.importorskip("httpx", reason="the extra 'remote' is not installed")
 
