@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
 from rstar2_env.core.options.declare import check_options, option
@@ -62,16 +62,7 @@ class VerifyOptions:
             answer: The answer to grade.
             question: The question, if echoes of it are to be refused.
         """
-        return {
-            "gold": gold,
-            "answer": answer,
-            "question": question,
-            "kind": self.kind,
-            "tolerance": self.tolerance,
-            "strict": self.strict,
-            "undone": self.undone,
-            "timeout": self.timeout,
-        }
+        return {"gold": gold, "answer": answer, "question": question, **asdict(self)}
 
 
 DEFAULTS = VerifyOptions()

@@ -39,7 +39,7 @@ from rstar2_env.verification.values.ball import (
     TooLargeError,
     middle,
 )
-from rstar2_env.verification.values.evaluate import Evaluator
+from rstar2_env.verification.values.evaluate import Evaluator, Notation
 
 _CLASSES = {
     **dict.fromkeys(("fact", "fact2", "binom"), "factorial"),
@@ -261,7 +261,7 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
 def _rational(node: Node) -> bool:
     """Return whether a constant is rational, or indistinguishable from a fraction with a small denominator."""
     try:
-        value = Evaluator({}, _BITS, over_complex=_is_imaginary(node)).value(node)
+        value = Evaluator({}, _BITS, Notation(_is_imaginary(node))).value(node)
     except TooLargeError:
         return True
     except NoValueError:

@@ -31,7 +31,7 @@ from rstar2_env.verification.values.ball import (
     to_complex,
     width_exponent,
 )
-from rstar2_env.verification.values.evaluate import Evaluator
+from rstar2_env.verification.values.evaluate import Evaluator, Notation
 from rstar2_env.verification.values.points import (
     chance_of,
     kink_points,
@@ -78,15 +78,6 @@ class Rules:
     percent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """How to read ambiguous notation: degree marks and ``log`` without a base."""
-
-    over_complex: bool = False
-    degrees: bool = True
-    decimal_log: bool = False
-
-
 def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
     """Whether two expressions are equal.
 
@@ -104,24 +95,24 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
     if key(gold) == key(answer):
         return True
     unknown = False
-    for setting in _settings(gold, answer):
-        result = _same_under(gold, answer, rules, setting)
+    for notation in _notations(gold, answer):
+        result = _same_under(gold, answer, rules, notation)
         if result:
             return True
         unknown = unknown or result is None
     return None if unknown else False
 
 
-def _settings(gold: Node, answer: Node) -> list[_Setting]:
-    """Readings to try: one side may lack the degree mark of the other; "log" may be the decimal logarithm."""
+def _notations(gold: Node, answer: Node) -> list[Notation]:
+    """Return the notations to try: one side may lack the degree mark of the other; "log" may be decimal."""
     marks, other = _marks(gold), _marks(answer)
     over_complex = "i" in marks or "i" in other
-    settings = [_Setting(over_complex)]
+    notations = [Notation(over_complex)]
     if ("deg" in marks) != ("deg" in other) and not {"rad", "pi"} & (other if "deg" in marks else marks):
-        settings.append(_Setting(over_complex, degrees=False))
+        notations.append(Notation(over_complex, degrees=False))
     if "log" in marks or "log" in other:
-        settings.append(_Setting(over_complex, decimal_log=True))
-    return settings
+        notations.append(Notation(over_complex, decimal_log=True))
+    return notations
 
 
 def _marks(node: Node) -> set[str]:
@@ -135,23 +126,24 @@ def _marks(node: Node) -> set[str]:
     return found
 
 
-def _same_under(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool | None:
+def _same_under(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool | None:
     names = sorted(symbols(gold) | symbols(answer))
     if names:
-        return _same_function(gold, answer, names, setting)
-    result = _same_constant(gold, answer, setting)
+        return _same_function(gold, answer, names, notation)
+    result = _same_constant(gold, answer, notation)
     if result is False:
-        return _close_constant(gold, answer, rules, setting)
+        return _close_constant(gold, answer, rules, notation)
     return result
 
 
-def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
-    for over_complex in (False, True) if not setting.over_complex else (True,):
+def _same_constant(gold: Node, answer: Node, notation: Notation) -> bool | None:
+    for over_complex in (False, True) if not notation.over_complex else (True,):
+        notation = replace(notation, over_complex=over_complex)
         undefined = False
         for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS, HUGE_BITS):
             try:
-                left = _value(gold, {}, prec, setting, over_complex)
-                right = _value(answer, {}, prec, setting, over_complex)
+                left = Evaluator({}, prec, notation).value(gold)
+                right = Evaluator({}, prec, notation).value(answer)
             except UnsupportedError:
                 return None
             except UndefinedError:
@@ -167,14 +159,15 @@ def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
     return False
 
 
-def _close_constant(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool:
+def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool:
     """Whether constants that are not equal are close enough under the rules."""
     written, answer_written = decimal_of(gold), decimal_of(answer)
     if rules.tolerance is None and written is None and answer_written is None:
         return False
+    real = replace(notation, over_complex=False)
     try:
-        left = _rational(_value(gold, {}, HIGH_BITS, setting, False))
-        right = _rational(_value(answer, {}, HIGH_BITS, setting, False))
+        left = _rational(Evaluator({}, HIGH_BITS, real).value(gold))
+        right = _rational(Evaluator({}, HIGH_BITS, real).value(answer))
     except NoValueError:
         return False
     if rules.tolerance is not None:
@@ -191,7 +184,7 @@ def place(node: Node) -> float:
     """Roughly where an expression lies on the line, at one point; 0 for what has no value. For sorting only."""
     names = sorted(symbols(node))
     try:
-        value = _value(node, {name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS, _Setting(), False)
+        value = Evaluator({name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS).value(node)
         return float(value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value))
     except (NoValueError, TooLargeError, OverflowError):
         return 0.0
@@ -229,23 +222,23 @@ def _whole(node: Node) -> int | None:
     return node.value.numerator if isinstance(node, Num) and node.value.denominator == 1 else None
 
 
-def _same_function(gold: Node, answer: Node, names: list[str], setting: _Setting) -> bool | None:
+def _same_function(gold: Node, answer: Node, names: list[str], notation: Notation) -> bool | None:
     chance = chance_of(gold, answer)
     wanted = needed(names)
     try:
-        first = _agreement(gold, answer, signed_points(names, chance), setting, wanted)
-        if first is None or _agreement(gold, answer, kink_points(gold, answer, names, chance), setting, 99) is None:
+        first = _agreement(gold, answer, signed_points(names, chance), notation, wanted)
+        if first is None or _agreement(gold, answer, kink_points(gold, answer, names, chance), notation, 99) is None:
             return False
         met = first
         for region in other_points(names, chance):
             if met >= wanted:
                 return True
-            agreed = _agreement(gold, answer, region, setting, wanted)
+            agreed = _agreement(gold, answer, region, notation, wanted)
             if agreed is None:
                 return False
             met += agreed
         if met < 2:
-            agreed = _agreement(gold, answer, whole_points(names, chance), setting, wanted)
+            agreed = _agreement(gold, answer, whole_points(names, chance), notation, wanted)
             if agreed is None:
                 return False
             met += agreed
@@ -256,12 +249,12 @@ def _same_function(gold: Node, answer: Node, names: list[str], setting: _Setting
 
 
 def _agreement(
-    gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], setting: _Setting, wanted: int
+    gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], notation: Notation, wanted: int
 ) -> int | None:
     """The number of points at which both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
     agreed = 0
     for point in points:
-        same = _same_at(gold, answer, point, setting, check=agreed < 2)
+        same = _same_at(gold, answer, point, notation, check=agreed < 2)
         if same is False:
             return None
         agreed += bool(same)
@@ -270,12 +263,14 @@ def _agreement(
     return agreed
 
 
-def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _Setting, *, check: bool) -> bool | None:
+def _same_at(
+    gold: Node, answer: Node, point: Mapping[str, Fraction], notation: Notation, *, check: bool
+) -> bool | None:
     """Whether the values agree at one point; ``None`` if either is undefined or the precision does not decide."""
     for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS):
         try:
-            left = _value(gold, point, prec, setting, setting.over_complex)
-            right = _value(answer, point, prec, setting, setting.over_complex)
+            left = Evaluator(point, prec, notation).value(gold)
+            right = Evaluator(point, prec, notation).value(answer)
         except VagueError:
             continue
         except (UndefinedError, TooLargeError):
@@ -286,12 +281,6 @@ def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _
         if order is True and (prec >= HIGH_BITS or not check or _exact(left, right)):
             return True
     return None
-
-
-def _value(node: Node, point: Mapping[str, Fraction], prec: int, setting: _Setting, over_complex: bool) -> Value:
-    return Evaluator(
-        point, prec, over_complex=over_complex, degrees=setting.degrees, decimal_log=setting.decimal_log
-    ).value(node)
 
 
 def _exact(left: Value, right: Value) -> bool:
@@ -338,10 +327,6 @@ MOST_BITS = 40_000
 """Highest precision of a comparison, in bits."""
 
 
-def _has(node: Node, wanted: Node) -> bool:
-    return any(part == wanted for part in walk(node))
-
-
 def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
     """Whether one expression is a constant, non-zero multiple of the other, so that both vanish at the same points.
 
@@ -353,12 +338,12 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
     """
     names = sorted(symbols(gold) | symbols(answer))
     chance = chance_of(gold, answer)
-    setting = _Setting(_has(gold, Const("i")) or _has(answer, Const("i")))
+    notation = Notation(any(part == Const("i") for part in (*walk(gold), *walk(answer))))
     for region in (signed_points(names, chance), *other_points(names, chance)):
         for point in region:
             try:
-                left = _value(gold, point, LOW_BITS, setting, setting.over_complex)
-                right = _value(answer, point, LOW_BITS, setting, setting.over_complex)
+                left = Evaluator(point, LOW_BITS, notation).value(gold)
+                right = Evaluator(point, LOW_BITS, notation).value(answer)
             except UnsupportedError:
                 return None
             except (UndefinedError, VagueError, TooLargeError):

@@ -108,7 +108,7 @@ _GENERIC = word_set("function triangle number sequence series matrix graph curve
 """Words that say again what the question asked about."""
 
 _HEDGES = frozenset({"or", "perhaps", "maybe", "possibly", "opposite", "either", "unless", "but", "though"})
-_DECISIONS = {"yes": "yes", "no": "no", "true": "true", "false": "false"}
+_DECISIONS = frozenset({"yes", "no", "true", "false"})
 
 
 def plain_words(text: str) -> str:
@@ -166,9 +166,8 @@ def decision(text: str) -> str | None:
     if match is None:
         return None
     word = match[1].lower()
-    others = {"yes", "no", "true", "false"} - {word}
     rest = set(re.findall(r"[a-z]+", match[3].lower()))
-    return None if rest & (others | _HEDGES) else _DECISIONS[word]
+    return None if rest & ((_DECISIONS | _HEDGES) - {word}) else word
 
 
 def same_text(gold: str, answer: str) -> bool:

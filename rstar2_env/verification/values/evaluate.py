@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -54,30 +55,34 @@ _ANY_SIZE = 10**400
 """Largest whole number in a greatest common divisor, a remainder or a numeral."""
 
 
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How to evaluate notation that has several readings.
+
+    Attributes:
+        over_complex: Work over the complex numbers.
+        degrees: Read a degree mark as a factor of pi/180; ``False`` ignores it.
+        decimal_log: Read ``log`` without a base as the decimal logarithm rather than the natural one.
+    """
+
+    over_complex: bool = False
+    degrees: bool = True
+    decimal_log: bool = False
+
+
 class Evaluator(Arithmetic):
     """Evaluates trees at one point.
 
     Args:
         point: Values of the variables.
         prec: Bits of precision of balls.
-        over_complex: Work over the complex numbers.
-        degrees: Read a degree mark as a factor of pi/180; ``False`` ignores it.
-        decimal_log: Read ``log`` without a base as the decimal logarithm rather than the natural one.
+        notation: How to evaluate notation that has several readings.
     """
 
-    def __init__(
-        self,
-        point: Mapping[str, Fraction],
-        prec: int,
-        *,
-        over_complex: bool = False,
-        degrees: bool = True,
-        decimal_log: bool = False,
-    ) -> None:
-        super().__init__(over_complex=over_complex)
+    def __init__(self, point: Mapping[str, Fraction], prec: int, notation: Notation = Notation()) -> None:
+        super().__init__(over_complex=notation.over_complex)
         self.prec = prec
-        self.degrees = degrees
-        self.decimal_log = decimal_log
+        self.notation = notation
         self._point = dict(point)
         self._steps = 0
 
@@ -211,7 +216,7 @@ def _binomial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
 
 def _degrees(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     value = calc.value(args[0])
-    if not calc.degrees:
+    if not calc.notation.degrees:
         return value
     return calc.multiply(calc.multiply(value, Fraction(1, 180)), calc.value(Const("pi")))
 
@@ -255,7 +260,7 @@ def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     top = calc.value(Apply("ln", args[:1]))
     if len(args) == 2:
         return calc.divide(top, calc.value(Apply("ln", args[1:])))
-    if len(args) == 1 and calc.decimal_log:
+    if len(args) == 1 and calc.notation.decimal_log:
         return calc.divide(top, functions.REAL["ln"](Fraction(10)))
     return top
 

@@ -21,7 +21,7 @@ from rstar2_env.verification.values.ball import (
     VagueError,
     to_ball,
 )
-from rstar2_env.verification.values.evaluate import Evaluator
+from rstar2_env.verification.values.evaluate import Evaluator, Notation
 
 
 def value_of(text: str, prec: int = 100, **point: Fraction):
@@ -136,7 +136,7 @@ def test_more_precision_narrows_the_same_interval(chance) -> None:
 def test_complex_values_are_principal() -> None:
     tree = read(clean(r"(-8)^{1/3}"))
     assert Evaluator({}, 100).value(tree) == -2
-    value = Evaluator({}, 100, over_complex=True).value(tree)
+    value = Evaluator({}, 100, Notation(over_complex=True)).value(tree)
     assert isinstance(value, Complex)
     assert abs(value - Complex(1, arb(3).sqrt())) < 1e-20
 
