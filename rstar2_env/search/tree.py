@@ -7,12 +7,14 @@ to back up, which the algorithms decide.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
 S = TypeVar("S")
 A = TypeVar("A")
 
 
+@dataclass(slots=True, eq=False)
 class Node(Generic[S, A]):
     """A state, the step that led to it, and the statistics of the subtree below it.
 
@@ -24,6 +26,7 @@ class Node(Generic[S, A]):
         prior: Score of the step before it was taken.
 
     Attributes:
+        depth: Number of steps from the root.
         children: The children, in the order in which they were tried.
         visits: Number of values backed up through this node.
         total: Sum of the backed-up values.
@@ -33,38 +36,25 @@ class Node(Generic[S, A]):
             requested.
     """
 
-    __slots__ = (
-        "action",
-        "best",
-        "children",
-        "depth",
-        "parent",
-        "prior",
-        "reward",
-        "state",
-        "terminal",
-        "total",
-        "untried",
-        "visits",
-    )
+    state: S
+    _: KW_ONLY
+    parent: Node[S, A] | None = None
+    action: A | None = None
+    reward: float = 0.0
+    prior: float = 0.0
+    depth: int = field(init=False, default=0)
+    children: list[Node[S, A]] = field(init=False, default_factory=list)
+    visits: int = field(init=False, default=0)
+    total: float = field(init=False, default=0.0)
+    best: float = field(init=False, default=float("-inf"))
+    terminal: bool = field(init=False, default=False)
+    untried: list[tuple[float, A]] | None = field(init=False, default=None)
 
-    def __init__(
-        self,
-        state: S,
-        *,
-        parent: Node[S, A] | None = None,
-        action: A | None = None,
-        reward: float = 0.0,
-        prior: float = 0.0,
-    ) -> None:
-        self.state, self.parent, self.action, self.reward, self.prior = state, parent, action, reward, prior
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.children: list[Node[S, A]] = []
-        self.visits, self.total, self.best = 0, 0.0, float("-inf")
-        self.terminal = False
-        self.untried: list[tuple[float, A]] | None = None
-        if parent is not None:
-            parent.children.append(self)
+    def __post_init__(self) -> None:
+        """Add the node to its parent's children."""
+        if self.parent is not None:
+            self.depth = self.parent.depth + 1
+            self.parent.children.append(self)
 
     @property
     def taken(self) -> A:

@@ -1,14 +1,16 @@
-"""Cuts long text in the middle, with a note on the length of the omitted part."""
+"""Cut long text at its head, in its middle or at its tail, with a note on the length of the omitted part."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import re
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+
+Omitted: TypeAlias = Literal["head", "middle", "tail"]
+"""The part of a long text to omit."""
 
 
 @runtime_checkable
@@ -63,35 +65,42 @@ def _loaded(name: str) -> Tokenizer:
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
-def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep the head and the tail of ``text``, ``limit`` units in total.
+def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Tokenizer | None = None) -> tuple[str, int]:
+    """Keep ``limit`` units of ``text``, and put a note with the number of omitted units where the rest was.
 
     Args:
         text: Any text.
         limit: Number of characters or tokens to keep, without the note on the omitted part.
+        omit: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
         tokenizer: Count in its tokens instead of in characters.
 
     Returns:
         The text, and the number of omitted units (0 if it was short enough).
     """
-    if tokenizer is None:
-        if len(text) <= limit:
+    units: Any = text
+    if tokenizer is not None:
+        if len(text.encode("utf-8", "replace")) <= limit:
+            # A token represents at least one byte in every common tokenizer, so short texts need no tokenization.
             return text, 0
-        head, tail = _halves(text, limit)
-        left_out = len(text) - limit
-        return f"{head}\n[... {left_out} characters left out ...]\n{tail}", left_out
-    if len(text.encode("utf-8", "replace")) <= limit:
-        # A token represents at least one byte in every common tokenizer, so short texts need no tokenization.
+        units = list(tokenizer.encode(text, add_special_tokens=False))
+    left_out = len(units) - limit
+    if left_out <= 0:
         return text, 0
-    ids = list(tokenizer.encode(text, add_special_tokens=False))
-    if len(ids) <= limit:
-        return text, 0
-    head_ids, tail_ids = _halves(ids, limit)
-    left_out = len(ids) - limit
-    head, tail = tokenizer.decode(head_ids), tokenizer.decode(tail_ids)
-    return f"{head}\n[... {left_out} tokens left out ...]\n{tail}", left_out
+    length = {"head": limit, "middle": limit // 2, "tail": 0}[omit]
+    head, tail = units[: limit - length], units[len(units) - length :]
+    if tokenizer is not None:
+        head, tail = tokenizer.decode(head), tokenizer.decode(tail)
+    note = f"[... {left_out} {'characters' if tokenizer is None else 'tokens'} left out ...]"
+    parts = {"head": (note, tail), "middle": (head, note, tail), "tail": (head, note)}[omit]
+    return "\n".join(parts), left_out
 
 
-def _halves(items: Sequence[Any], limit: int) -> tuple[Any, Any]:
-    tail = limit // 2
-    return items[: limit - tail], items[len(items) - tail :]
+def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:
+    """Keep the head and the tail of ``text``, ``limit`` units in total: ``cut_text`` with its default ``omit``.
+
+    Args:
+        text: Any text.
+        limit: Number of characters or tokens to keep, without the note on the omitted part.
+        tokenizer: Count in its tokens instead of in characters.
+    """
+    return cut_text(text, limit, tokenizer=tokenizer)

@@ -18,7 +18,8 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +45,7 @@ _SYSTEM = (
 )
 
 
+@dataclass(repr=False, eq=False)  # a repr would show the key
 class ModelVerifier:
     """A verifier that applies rules first and then asks a judge. Create one with :func:`model_verifier`.
 
@@ -55,34 +57,25 @@ class ModelVerifier:
         timeout: Seconds for one request.
         max_calls: Largest number of requests; ``None`` sets no limit.
         cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
+
+    Attributes:
+        calls: Number of requests so far.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        api_key: str | None,
-        rules: Verifier,
-        timeout: float,
-        max_calls: int | None,
-        cache: Path | None,
-    ) -> None:
-        self._arguments: dict[str, Any] = {
-            "url": url,
-            "model": model,
-            "api_key": api_key,
-            "rules": rules,
-            "timeout": timeout,
-            "max_calls": max_calls,
-            "cache": cache,
-        }
-        self._endpoint = judge_endpoint(url, api_key, timeout_s=timeout, retries=_RETRIES)
+    url: str
+    model: str
+    _: KW_ONLY
+    api_key: str | None
+    rules: Verifier
+    timeout: float
+    max_calls: int | None
+    cache: Path | None
+
+    def __post_init__(self) -> None:
+        """Open the endpoint and the cache."""
+        self._endpoint = judge_endpoint(self.url, self.api_key, timeout_s=self.timeout, retries=_RETRIES)
         self.url = self._endpoint.url
-        self.model = model
-        self._rules = rules
-        self._max_calls = max_calls
-        self._cache = _Cache(cache)
+        self._cache = _Cache(self.cache)
         self._lock = threading.Lock()
         self.calls = 0
         self._failing = False
@@ -95,7 +88,7 @@ class ModelVerifier:
             answer: The policy's answer; ``None`` is ``no_answer``.
             question: The question, which the judge reads as well.
         """
-        verdict = self._rules(gold, answer, question)
+        verdict = self.rules(gold, answer, question)
         if answer is None or not is_unsure(verdict) or not _worth_asking(answer):
             return verdict
         start = time.perf_counter()
@@ -124,12 +117,12 @@ class ModelVerifier:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments: an environment takes its verifier into other processes."""
-        return _rebuild, (self._arguments,)
+        return partial(ModelVerifier, **{part.name: getattr(self, part.name) for part in fields(self)}), ()
 
     def _spend(self) -> bool:
         """Take one call from the budget; return whether one was left."""
         with self._lock:
-            if self._max_calls is not None and self.calls >= self._max_calls:
+            if self.max_calls is not None and self.calls >= self.max_calls:
                 return False
             self.calls += 1
             return True
@@ -184,10 +177,6 @@ def model_verifier(
         max_calls=max_calls,
         cache=None if cache is None else Path(cache),
     )
-
-
-def _rebuild(arguments: dict[str, Any]) -> ModelVerifier:
-    return ModelVerifier(**arguments)
 
 
 def is_unsure(verdict: Verdict) -> bool:

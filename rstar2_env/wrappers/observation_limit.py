@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from functools import partial
 
 import gymnasium as gym
 
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
-from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
+from rstar2_env.tools.cut import Omitted, Tokenizer, cut_text, make_tokenizer
 from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
-
-Cut: TypeAlias = Literal["head", "middle", "tail"]
 
 
 class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -37,7 +35,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
 
     @checked
     def __init__(
-        self, env: TextEnv, limit: Count, *, cut: Cut = "middle", tokenizer: Tokenizer | str | None = None
+        self, env: TextEnv, limit: Count, *, cut: Omitted = "middle", tokenizer: Tokenizer | str | None = None
     ) -> None:
         # Share the tokenizer: it is large and never changes.
         gym.utils.RecordConstructorArgs.__init__(
@@ -60,31 +58,15 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _Limit:
-    def __init__(self, limit: int, where: Cut, tokenizer: Tokenizer | None) -> None:
-        self._limit, self._where, self._tokenizer = limit, where, tokenizer
+    """The middleware: cuts the text of each result."""
+
+    def __init__(self, limit: int, omit: Omitted, tokenizer: Tokenizer | None) -> None:
+        self.cut = partial(cut_text, limit=limit, omit=omit, tokenizer=tokenizer)
 
     def __call__(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
         result = handler(call, context)
         text, left_out = self.cut(result.text)
         return replace(result, text=text, truncated=True) if left_out else result
-
-    def cut(self, text: str) -> tuple[str, int]:
-        """Return the shortened text and the number of omitted units."""
-        if self._where == "middle":
-            return cut_middle(text, self._limit, tokenizer=self._tokenizer)
-        units: Any = text
-        if self._tokenizer is not None:
-            if len(text.encode("utf-8", "replace")) <= self._limit:
-                return text, 0  # a token represents at least one byte
-            units = list(self._tokenizer.encode(text, add_special_tokens=False))
-        left_out = len(units) - self._limit
-        if left_out <= 0:
-            return text, 0
-        kept: Any = units[left_out:] if self._where == "head" else units[: self._limit]
-        if self._tokenizer is not None:
-            kept = self._tokenizer.decode(kept)
-        note = f"[... {left_out} {'characters' if self._tokenizer is None else 'tokens'} left out ...]"
-        return (f"{note}\n{kept}" if self._where == "head" else f"{kept}\n{note}"), left_out
 
 
 WRAPPERS.register("observation_limit", ObservationLimit)

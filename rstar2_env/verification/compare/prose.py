@@ -28,37 +28,15 @@ class Segment:
 
 
 def segments(text: str) -> list[Segment]:
-    """Split a text into runs of words and formulas."""
+    r"""Split a text into runs of words and formulas: at its dollars, or else at ``\text{}`` or at plain words."""
     if _DOLLARS.search(text):
-        parts: list[tuple[str, bool]] = []
-        at = 0
-        for match in _DOLLARS.finditer(text):
-            parts.append((text[at : match.start()], False))
-            parts.append((match[1], True))
-            at = match.end()
-        parts.append((text[at:], False))
+        parts = _split(text, _DOLLARS, formula=True)
     else:
-        parts = _by_words(clean(text))
-    return _joined(parts)
-
-
-def _by_words(text: str) -> list[tuple[str, bool]]:
-    r"""Split at ``\text{}`` and at plain words."""
-    parts: list[tuple[str, bool]] = []
-    at = 0
-    pattern = _TEXT if _TEXT.search(text) else _PLAIN_WORD
-    for match in pattern.finditer(text):
-        parts.append((text[at : match.start()], True))
-        parts.append((match[1] if pattern is _TEXT else match[0], False))
-        at = match.end()
-    parts.append((text[at:], True))
-    return parts
-
-
-def _joined(parts: list[tuple[str, bool]]) -> list[Segment]:
+        text = clean(text)
+        parts = _split(text, _TEXT if _TEXT.search(text) else _PLAIN_WORD, formula=False)
     result: list[Segment] = []
-    for text, formula in parts:
-        content = text.strip(_FORMULA_EDGES) if formula else plain_words(text)
+    for part, formula in parts:
+        content = part.strip(_FORMULA_EDGES) if formula else plain_words(part)
         if not content:
             continue
         if result and not formula and not result[-1].formula:
@@ -66,6 +44,22 @@ def _joined(parts: list[tuple[str, bool]]) -> list[Segment]:
         else:
             result.append(Segment(content, formula))
     return result
+
+
+def _split(text: str, pattern: re.Pattern[str], *, formula: bool) -> list[tuple[str, bool]]:
+    """Split a text into matches of a pattern and the parts between them.
+
+    Args:
+        text: The text.
+        pattern: Matches formulas or words; its group, if it has one, is the content of a match.
+        formula: Whether the matches are formulas, and the parts between them words; ``False`` for the opposite.
+    """
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    for match in pattern.finditer(text):
+        parts += [(text[at : match.start()], not formula), (match[match.lastindex or 0], formula)]
+        at = match.end()
+    return [*parts, (text[at:], not formula)]
 
 
 def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool]) -> bool:
@@ -79,12 +73,8 @@ def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool])
     one, other = segments(gold), segments(answer)
     if len(one) != len(other) or not any(not segment.formula for segment in one):
         return False
-    for left, right in zip(one, other, strict=True):
-        if left.formula != right.formula:
-            return False
-        if left.formula:
-            if left.text != right.text and not same_formula(left.text, right.text):
-                return False
-        elif left.text != right.text:
-            return False
-    return True
+    return all(
+        left.formula == right.formula
+        and (left.text == right.text or (left.formula and same_formula(left.text, right.text)))
+        for left, right in zip(one, other, strict=True)
+    )

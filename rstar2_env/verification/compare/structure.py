@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from rstar2_env.verification.read.names import word_set
 from rstar2_env.verification.read.nodes import (
@@ -67,8 +68,6 @@ def is_label(node: Node) -> bool:
         case Apply(op=op, args=args):
             # sin A, det(A), Var(X): functions of names alone.
             return op.isalpha() and op not in _ARITHMETIC and all(_names(arg) for arg in args)
-        case Const(name="e" | "i"):
-            return False
         case _:
             return False
 
@@ -282,21 +281,15 @@ def expand_signs(node: Node) -> list[Node]:
     """
     if isinstance(node, BracketGroup) and node.open in ("(", "["):
         return _expand_tuple(node)
-    signs = sum(isinstance(part, Apply) and part.op == "pm" for part in walk(node))
-    opposite = sum(isinstance(part, Apply) and part.op == "mp" for part in walk(node))
-    if not signs and not opposite:
-        return [node]
-    count = max(signs, 1)
-    if 2**count > MAX_EXPANSION:
+    count = max(sum(isinstance(part, Apply) and part.op == "pm" for part in walk(node)), 1)
+    if not has_signs(node) or 2**count > MAX_EXPANSION:
         return [node]
     return [_signed(node, choice) for choice in product((1, -1), repeat=count)]
 
 
 def _expand_tuple(node: BracketGroup) -> list[Node]:
     parts = [expand_signs(item) for item in node.items]
-    total = 1
-    for part in parts:
-        total *= len(part)
+    total = prod(map(len, parts))
     if total == 1 or total > MAX_EXPANSION:
         return [node]
     return [BracketGroup(node.open, node.close, choice) for choice in product(*parts)]

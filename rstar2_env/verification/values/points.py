@@ -19,16 +19,7 @@ Point = dict[str, Fraction]
 ATTEMPTS = 16
 """Points tried in each region."""
 
-_SCALES = (
-    Fraction(1),
-    Fraction(1),
-    Fraction(6),
-    Fraction(6),
-    Fraction(1, 8),
-    Fraction(1, 8),
-    Fraction(40),
-    Fraction(40),
-)
+_SCALES = tuple(map(Fraction, (1, 1, 6, 6, "1/8", "1/8", 40, 40)))
 _KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
 _MAX_KINKS = 6
 _STEPS = (Fraction(1, 7), Fraction(-1, 7))

@@ -14,7 +14,7 @@ import os
 import queue
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.verification.verdict import Reason
@@ -53,15 +53,23 @@ class _Job:
     future: Future[WorkerReply]
 
 
+@dataclass(slots=True)
 class _Lane:
-    """A queue, and the threads that serve it, each with one worker."""
+    """A queue, and the threads that serve it, each with one worker.
 
-    def __init__(self, name: str, size: int) -> None:
-        self.name = name
-        self.size = size
-        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self.threads: list[threading.Thread] = []
-        self.idle = 0
+    Attributes:
+        name: Prefix of the names of the threads.
+        size: Largest number of threads.
+        jobs: The queue; ``None`` ends a thread.
+        threads: The threads started so far.
+        idle: Number of threads that wait for a job.
+    """
+
+    name: str
+    size: int
+    jobs: queue.SimpleQueue[_Job | None] = field(default_factory=queue.SimpleQueue)
+    threads: list[threading.Thread] = field(default_factory=list)
+    idle: int = 0
 
 
 class WorkerPool:

@@ -127,23 +127,21 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker at once and collect it. Doing so twice is harmless."""
-        process = self._process
-        if process.poll() is None:
-            with contextlib.suppress(OSError):
-                process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        process.wait()
+        if self._process.poll() is None:
+            self.interrupt()
+        self._close_pipes()
+        self._process.wait()
 
     def disown(self) -> None:
         """Release a worker that belongs to the process this one was forked from: close the pipes, kill nothing."""
+        self._close_pipes()
+        self._process.returncode = 0  # Popen would otherwise warn, and try to collect a child that is not ours
+
+    def _close_pipes(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        self._process.returncode = 0  # Popen would otherwise warn, and try to collect a child that is not ours
 
     def _send(self, frame: bytes, timeout: float) -> None:
         view = memoryview(frame)
@@ -152,7 +150,8 @@ class WorkerProcess:
             try:
                 view = view[os.write(self._in, view) :]
             except BlockingIOError:
-                self._wait(self._in, select.POLLOUT, deadline)
+                if not self._poll(self._in, select.POLLOUT, deadline - time.monotonic()):
+                    self._timed_out()
             except OSError:
                 self._died()
 
@@ -177,10 +176,6 @@ class WorkerProcess:
                 self._died()
             data += piece
         return data
-
-    def _wait(self, fd: int, event: int, deadline: float) -> None:
-        if not self._poll(fd, event, deadline - time.monotonic()):
-            self._timed_out()
 
     @staticmethod
     def _poll(fd: int, event: int, seconds: float) -> bool:
