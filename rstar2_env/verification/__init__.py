@@ -1,4 +1,4 @@
-"""Answer verification: is this text the gold answer? Decided in the caller if easy, else in worker processes."""
+"""Compare an answer with the gold answer: in the calling process if that is easy, else in worker processes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 
-# The judge imports an HTTP client and SQLite, extraction compiles large patterns: environments need neither.
+# Imported on first use: the judge loads an HTTP client and SQLite, extraction compiles large patterns.
 _WHERE = {"ModelVerifier": "model", "extract_answer": "read.response", "model_verifier": "model"}
 
-if not TYPE_CHECKING:  # a checker that saw it would take any name
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _WHERE)

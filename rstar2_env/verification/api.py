@@ -1,8 +1,8 @@
-"""``verify``, its batch and async forms, and the layers that run in the caller before a worker is asked.
+"""``verify``, its batch and async forms, and the layers that run in the calling process before a worker is used.
 
 Only work that is linear in the length of the text runs in the caller: boxes, exact text, guards, plain numbers.
 Everything else happens in worker processes (see ``pool`` and ``grade``), so these functions cannot hang and may be
-called from any thread or event loop. No text makes any of them raise.
+called from any thread or event loop. No text makes any of them raise an exception.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def verify(
     question: str | None = None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
-    r"""Say whether ``answer`` is the gold answer. Safe from any thread and any process.
+    r"""Compare an answer with the gold answer; may be called from any thread and any process.
 
     Args:
-        gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
+        gold: The gold answer: a number, an expression, a set, words. If it has a ``\boxed{}``, its content counts.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
-        question: The question; an expression that is copied out of it then counts as no answer.
+        question: The question; if given, an expression copied from it counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`: ``kind``, ``tolerance``,
             ``strict``, ``undone``, ``timeout``.
 
@@ -52,14 +52,14 @@ async def averify(
     question: str | None = None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
-    """The same as :func:`verify`, without blocking the event loop.
+    """Compare an answer as :func:`verify` does, without blocking the event loop.
 
     Cancelling the call stops the wait; a computation that has started runs to its end or its deadline.
 
     Args:
         gold: The gold answer.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
-        question: The question; an expression that is copied out of it then counts as no answer.
+        question: The question; if given, an expression copied from it counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`.
 
     Raises:
@@ -116,8 +116,8 @@ def verify_response(
     """Grade a whole response against a gold text that may be a worked solution; meant for files, not for rewards.
 
     Both texts are compared as bare answers first. If they differ and at least one is longer than a bare answer, the
-    answers are extracted (see ``read.response``) and compared again. An environment, in contrast, grades only what its
-    dialect extracts.
+    answers are extracted (see ``read.response``) and compared again. An environment, in contrast, grades only the
+    answer that its dialect extracts.
 
     Args:
         gold: A gold answer or a worked solution.
@@ -142,13 +142,13 @@ def verify_response(
 
 
 def verify_with(options: VerifyOptions, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-    """The same as :func:`verify`, with options that have already been checked.
+    """Compare an answer with the gold answer, as :func:`verify` does, with options that have already been checked.
 
     Args:
         options: How to verify.
         gold: The gold answer.
         answer: The policy's answer; ``None`` or blank is ``no_answer``.
-        question: The question; an expression that is copied out of it then counts as no answer.
+        question: The question; if given, an expression copied from it counts as no answer.
     """
     start = time.perf_counter()
     reply = _begin(options, gold, answer, question)
@@ -191,7 +191,7 @@ def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
 def _begin(
     options: VerifyOptions, gold: str, answer: str | None, question: str | None
 ) -> WorkerReply | Future[WorkerReply]:
-    """Decide without a worker where possible; otherwise submit the pair to one."""
+    """Decide without a worker if possible; otherwise submit the pair to a worker."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
         allowed = "a string" if name == "gold" else "a string or None"
@@ -216,7 +216,7 @@ def _begin(
 
 
 def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """The layers that need no worker; ``None`` when one is needed."""
+    """Apply the layers that need no worker; return ``None`` if a worker is needed."""
     if not answer:
         return _NO_ANSWER
     if not gold:
@@ -235,7 +235,7 @@ def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str |
 
 
 def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """Compare plain numbers; ``None`` unless both are, or where an equal one may be an echo."""
+    """Compare two plain numbers. Return ``None`` if a text is not one, or if an equal answer may be an echo."""
     if options.kind not in ("auto", "number"):
         return None
     gold_number = read_plain(gold)
@@ -248,7 +248,7 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     if not same_number(gold_number, answer_number, tolerance):
         return _OTHER_NUMBER
     if question is not None and answer_number.form != "integer" and gold != answer:
-        return None  # 8/12 may be what was to be reduced
+        return None  # the question may have asked to reduce 8/12
     return _SAME_NUMBER
 
 

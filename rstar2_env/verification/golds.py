@@ -1,7 +1,7 @@
 """Find unusable gold answers before they are used for training.
 
-Covered: golds that are empty, too large, or in a notation that is not supported, so that only the identical text can
-earn the reward. Reading is linear and evaluates nothing, so this needs no worker. Not covered: golds that are wrong.
+Covered: golds that are empty, too large, or in a notation that is not supported; only the identical text equals such a
+gold. Reading takes linear time and evaluates nothing, so it needs no worker. Not covered: golds that are wrong.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from rstar2_env.verification.read.boxed import gold_answer
 
 
 def gold_fault(gold: str) -> str | None:
-    """Say why a gold answer can be matched by the identical text at most, or return ``None`` if it can be read."""
+    """Return the reason why only the identical text can equal a gold answer; ``None`` if the gold can be read."""
     inner = gold_answer(gold)
     if not inner:
         return "it is empty"
     if (guard := too_large(inner)) is not None:
         return f"it is too large to read ({guard})"
-    # The reader needs the units and words, but neither SymPy nor a worker.
+    # Imported here because loading the tables of units and words takes time.
     from rstar2_env.verification.read.lexer import ReadError
     from rstar2_env.verification.read.readings import readings
 

@@ -1,4 +1,4 @@
-r"""Guards that look at the text before any parser does.
+r"""Limits on a text, checked before it is parsed.
 
 Covered: length, nesting, runs of digits, and the size of powers, factorials and binomials (``9^{9^{9^9}}``,
 ``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons; the
@@ -28,7 +28,7 @@ MAX_TOWER = 2
 """Largest height of a tower of powers, such as ``e^{x^2}``."""
 
 MAX_FACTORIAL = 5_000
-"""Largest constant whose factorial is taken, or that is the upper entry of a binomial."""
+"""Largest constant in a factorial, and as the upper entry of a binomial."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
 _CARET = re.compile(r"\^|\*\*|[{(\[]|[})\]]")
@@ -44,7 +44,7 @@ _CLOSE = frozenset(")]}")
 
 
 def too_large(text: str) -> str | None:
-    """Say what makes a text too large to read ("length", "nesting", …), or ``None`` when nothing does."""
+    """Return the limit that a text exceeds ("length", "nesting", …), or ``None`` if it exceeds none."""
     if len(text) > MAX_CHARS:
         return "length"
     depth = deepest = 0
@@ -80,7 +80,7 @@ def too_large(text: str) -> str | None:
 
 
 def _tower_height(text: str) -> int:
-    """The largest height of a tower of powers: 2 for ``2^{3^4}``, also written ``2^3^4``."""
+    """Return the largest height of a tower of powers: 2 for ``2^{3^4}``, also written ``2^3^4``."""
     highest = height = 0
     pending: list[int] = []  # for each open bracket, how far the height falls when it closes
     chain = 0

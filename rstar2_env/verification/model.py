@@ -2,9 +2,10 @@
 
 The rules are applied first, and their certain verdicts are final: an equal answer, a different number, no answer, a
 text that is too large. Only the rest goes to the judge, over an OpenAI-compatible endpoint, once for each question,
-gold and answer (a cache), and at most ``max_calls`` times (a budget). The judge reads these as data between random
-delimiters that the answer cannot know; its reply must be one word. Model judges can be manipulated: published attacks
-succeed in up to a third of cases, so this is an option and off by default. Not covered: serving a model.
+gold and answer (a cache), and at most ``max_calls`` times (a budget). These texts are sent as data between random
+delimiters, which an answer cannot contain; the judge's reply must be one word. Model judges can be manipulated:
+published attacks succeed in up to a third of cases, so this is an option and off by default. Not covered: serving a
+model.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 
 MAX_ANSWER_CHARS = 2_000
-"""Longest answer, in characters, that a judge is asked about."""
+"""Longest answer that is sent to a judge, in characters."""
 
 _LOG = logging.getLogger(__name__)
 _PROMPT_VERSION = 1
@@ -47,13 +48,13 @@ _SYSTEM = (
 
 @dataclass(repr=False, eq=False)  # a repr would show the key
 class ModelVerifier:
-    """A verifier that applies rules first and then asks a judge. Create one with :func:`model_verifier`.
+    """A verifier that applies rules first, and then asks a judge. Create it with :func:`model_verifier`.
 
     Args:
         url: Base of an OpenAI-compatible API.
         model: The model's name there.
         api_key: Sent as a bearer token, unless ``None``.
-        rules: The verifier that is asked first.
+        rules: The verifier that is applied first.
         timeout: Seconds for one request.
         max_calls: Largest number of requests; ``None`` sets no limit.
         cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
@@ -86,7 +87,7 @@ class ModelVerifier:
         Args:
             gold: The gold answer.
             answer: The policy's answer; ``None`` is ``no_answer``.
-            question: The question, which the judge reads as well.
+            question: The question, which is sent to the judge too.
         """
         verdict = self.rules(gold, answer, question)
         if answer is None or not is_unsure(verdict) or not _worth_asking(answer):
@@ -106,21 +107,21 @@ class ModelVerifier:
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """The same as calling the object, without blocking the event loop.
+        """Verify as a call of the object does, without blocking the event loop.
 
         Args:
             gold: The gold answer.
             answer: The policy's answer; ``None`` is ``no_answer``.
-            question: The question, which the judge reads as well.
+            question: The question, which is sent to the judge too.
         """
         return await asyncio.to_thread(self, gold, answer, question)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments: an environment takes its verifier into other processes."""
+        """Pickle only the arguments; a copy in another process opens its own endpoint and cache."""
         return partial(ModelVerifier, **{part.name: getattr(self, part.name) for part in fields(self)}), ()
 
     def _spend(self) -> bool:
-        """Take one call from the budget; return whether one was left."""
+        """Count one request if the budget allows it; return whether it does."""
         with self._lock:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return False
@@ -128,7 +129,7 @@ class ModelVerifier:
             return True
 
     def _ask(self, gold: str, answer: str, question: str) -> bool | None:
-        """Ask the judge; ``None`` if it does not reply, or not with one of the two words."""
+        """Return the judge's verdict; ``None`` if its reply is missing or is not one of the two words."""
         messages = _messages(gold, answer, question)
         try:
             reply = self._endpoint.complete(messages, model=self.model, temperature=0.0, max_tokens=16)
@@ -153,13 +154,13 @@ def model_verifier(
     max_calls: Annotated[int | None, Rule(least=0)] = None,
     cache: str | Path | None = None,
 ) -> ModelVerifier:
-    """A verifier that asks a language model when the rules cannot decide.
+    """Create a verifier that asks a language model if the rules cannot decide.
 
     Args:
         url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
         model: The model's name there.
         api_key: Sent as a bearer token, if the endpoint requires one.
-        rules: The verifier that is asked first; ``None`` means the default rules.
+        rules: The verifier that is applied first; ``None`` means the default rules.
         timeout: Seconds for one request.
         max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
             limit.
@@ -180,14 +181,14 @@ def model_verifier(
 
 
 def is_unsure(verdict: Verdict) -> bool:
-    """Whether the rules cannot decide: they could not read a text, or the answers differ in words only."""
+    """Return whether the rules left a case undecided: a text was unreadable, or the answers differ in words only."""
     if verdict.reason in (Reason.UNPARSABLE_ANSWER, Reason.UNPARSABLE_GOLD, Reason.TIMEOUT):
         return verdict.method not in ("number", "length", "nesting", "digits", "power", "factorial", "binomial")
     return verdict.reason is Reason.DIFFERENT and verdict.method in _UNSURE_METHODS
 
 
 def _worth_asking(answer: str) -> bool:
-    """Whether an answer has any letter or digit: judges are known to accept bare symbols."""
+    """Whether an answer is short enough and has a letter or digit; judges are known to accept bare symbols."""
     return len(answer) <= MAX_ANSWER_CHARS and re.search(r"[^\W_]", answer) is not None
 
 

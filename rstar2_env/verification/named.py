@@ -1,7 +1,7 @@
 """Verifiers by name, so that an environment's options can choose one: rules, rules with a tolerance, a model.
 
-Covered: the names, their options, and one model judge (with its cache and its budget) shared by all environments of a
-process that name the same one. Not covered: how they decide (see ``verifier`` and ``model``).
+Covered: the names and their options. All environments of a process that name the same model judge share one object,
+with its cache and its budget. Not covered: how verifiers decide (see ``verifier`` and ``model``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
 
 
 def make_verifier(written: VerifierSpec, *, timeout: float = TIMEOUT_S) -> Verifier:
-    """Return a verifier as it is, or make the one that is specified.
+    """Return a verifier unchanged, or create it from its specification.
 
     Args:
         written: A name of ``VERIFIERS`` or your own code, with or without options; or a verifier.
@@ -46,8 +46,8 @@ def make_verifier(written: VerifierSpec, *, timeout: float = TIMEOUT_S) -> Verif
     made: Any = make_part(VERIFIERS, written, **({_TIMEOUTS[name]: timeout} if name in _TIMEOUTS else {}))
     if not isinstance(made, Verifier):
         raise ConfigurationError(
-            f"The verifier {name!r} made {type(made).__name__}: expected an object that is called with (gold, answer, "
-            "question) and has the coroutine acall."
+            f"The verifier {name!r} returned an object of type {type(made).__name__}; expected an object that can be "
+            "called with (gold, answer, question) and has a coroutine acall."
         )
     return made
 
@@ -61,7 +61,7 @@ def rules(
     echo: bool = False,
     timeout: float = TIMEOUT_S,
 ) -> RuleVerifier:
-    """The rules of docs/verification.md.
+    """Create a verifier that applies the rules of docs/verification.md.
 
     Args:
         kind: How to read both texts: "auto", "number", "choice" or "words".
@@ -72,7 +72,7 @@ def rules(
         timeout: Seconds that a worker may compute.
 
     Raises:
-        ConfigurationError: An option is none of its values, or out of its range.
+        ConfigurationError: An option is not one of its values, or is out of its range.
     """
     options = VerifyOptions(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
     return RuleVerifier(options, guard_echo=not echo)
@@ -89,15 +89,15 @@ def model(
     cache: str | None = None,
     verify_timeout: float = TIMEOUT_S,
 ) -> Verifier:
-    """Rules first, then a language model, over an OpenAI-compatible endpoint, for what the rules cannot decide.
+    """Create a verifier that applies rules, and asks a language model if they cannot decide.
 
     Args:
         url: Base of the endpoint, such as ``http://localhost:8000/v1``.
         model: The model's name there.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
-        rules: The verifier that is asked first, by name ("numeric"), with its options in parentheses.
+        rules: The verifier that is applied first: its name ("numeric"), or its name and options in parentheses.
         timeout: Seconds for one request.
-        max_calls: Largest number of requests to the model, by all environments of this process that name the same
+        max_calls: Largest number of requests to the model, over all environments of this process that name the same
             judge; ``None`` sets no limit.
         cache: An SQLite file that keeps the model's replies; ``None`` keeps them in memory.
         verify_timeout: Seconds that a worker may compute for the rules.

@@ -1,4 +1,4 @@
-"""The options of a verification, checked when they are made."""
+"""The options of a verification, checked when they are created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNDONE = ("none", "arithmetic", "any")
 
 
 class OptionFields(TypedDict, total=False):
-    """The fields of ``VerifyOptions`` as arguments by name, for functions that take them all."""
+    """The fields of ``VerifyOptions``, as keyword arguments of a function."""
 
     kind: str
     tolerance: float | None
@@ -47,7 +47,7 @@ class VerifyOptions:
     timeout: float = option(TIMEOUT_S, above=0, unit="seconds")
 
     def __post_init__(self) -> None:
-        """Refuse options that mean nothing.
+        """Check the options.
 
         Raises:
             ConfigurationError: An option is not one of its values, or out of its range.
@@ -55,12 +55,12 @@ class VerifyOptions:
         check_options(self)
 
     def request(self, gold: str, answer: str, question: str | None) -> dict[str, Any]:
-        """The request that a worker reads, as a JSON object.
+        """Return the request to a worker, as a JSON object.
 
         Args:
             gold: The gold answer.
             answer: The answer to grade.
-            question: The question, if echoes of it are to be refused.
+            question: The question, to refuse answers copied from it; ``None`` accepts them.
         """
         return {"gold": gold, "answer": answer, "question": question, **asdict(self)}
 

@@ -45,7 +45,7 @@ class Graded:
 
     @property
     def wrong(self) -> bool:
-        """Whether the verdict is not what was expected."""
+        """Whether the verdict differs from the expected one."""
         return self.pair.expected is not None and self.pair.expected is not self.verdict.correct
 
 
@@ -140,7 +140,7 @@ def grade_pairs(
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that at least ``share`` of the values do not exceed; 0.0 when there are none."""
+    """Return the smallest value that is at least as large as a ``share`` of the values; 0.0 if there are none."""
     ordered = sorted(values)
     if not ordered:
         return 0.0
@@ -148,7 +148,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
-    """The figures of one run, as ``--json`` prints them.
+    """Return the figures of one run, as ``--json`` prints them.
 
     ``accuracy``, ``recall`` and the two kinds of error cover the lines with ``expected``; ``accuracy`` is ``None``
     if there are none. Times are in milliseconds.

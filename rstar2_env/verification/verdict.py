@@ -22,11 +22,11 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an answer is right, and how that was found.
+    """Whether an answer is right, why, and which layer decided.
 
     Attributes:
         correct: Whether the answer equals the gold answer.
-        reason: Why.
+        reason: The reason for ``correct``.
         method: The layer that decided ("exact", "number", "symbolic", ...).
         seconds: Wall-clock seconds that it took.
     """

@@ -1,4 +1,4 @@
-"""Verifiers as objects that an environment can be given: rules, rules with a tolerance, a model.
+"""Verifier objects for environments: rules, rules with a tolerance.
 
 A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
@@ -16,25 +16,25 @@ from rstar2_env.verification.verdict import Verdict
 
 @runtime_checkable
 class Verifier(Protocol):
-    """The interface of every verifier: safe to call from any thread, and no text makes it raise."""
+    """The interface of every verifier. It may be called from any thread; no text makes it raise an exception."""
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Say whether ``answer`` is the gold answer to ``question``.
+        """Compare ``answer`` with the gold answer to ``question``.
 
         Args:
             gold: The gold answer.
             answer: The policy's answer; ``None`` or blank is ``no_answer``.
-            question: The question, where it is known.
+            question: The question, if it is known.
         """
         ...
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """The same as ``__call__``, without blocking the event loop.
+        """Compare an answer as ``__call__`` does, without blocking the event loop.
 
         Args:
             gold: The gold answer.
             answer: The policy's answer; ``None`` or blank is ``no_answer``.
-            question: The question, where it is known.
+            question: The question, if it is known.
         """
         ...
 
@@ -75,12 +75,12 @@ class RuleVerifier:
 
 
 def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout: float = TIMEOUT_S) -> RuleVerifier:
-    """A verifier for measured or computed numbers, as in physics: right within a relative tolerance.
+    """Create a verifier for measured or computed numbers, as in physics: right within a relative tolerance.
 
-    Units still count: a missing one is accepted, a different one is converted or refused.
+    Units still count: a missing unit is accepted, a different unit is converted or refused.
 
     Args:
-        tolerance: Largest error relative to the gold number (absolute where that is zero).
+        tolerance: Largest error relative to the gold number (absolute if that is zero).
         strict: As in :class:`~rstar2_env.verification.options.VerifyOptions`.
         timeout: Seconds that a worker may compute.
 

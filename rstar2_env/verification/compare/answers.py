@@ -1,8 +1,8 @@
-"""Whether two answers are the same: structures first, expressions at the leaves.
+"""Compare two answers: structures first, expressions at the leaves.
 
 Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
-Answers come as trees. ``None`` means that evaluation cannot decide; ``symbolic`` may. Not covered: whether a text
-counts as an answer at all (see ``conduct``).
+Answers are trees. The result ``None`` means that evaluation cannot decide; ``symbolic`` may. Not covered: whether an
+equal text counts as an answer (see ``conduct``).
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from rstar2_env.verification.read.nodes import (
 from rstar2_env.verification.read.normal import as_quantity
 
 MAX_ITEMS = 200
-"""Longest list whose items are matched without order."""
+"""Longest list whose items are compared in any order; longer lists must have identical items."""
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Whether two answers are the same, after renaming parameters that the two sides name differently.
+    """Return whether two answers are equal, if necessary after renaming the parameters of one.
 
     Args:
         gold: The gold answer.
@@ -112,7 +112,7 @@ class Comparer:
         return self._lists(_expand(gold_items), _expand(answer_items))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare answers of one or several items. A bare list takes the kind (tuple, set) of the gold."""
+        """Compare lists of items. A bare list in the answer is read as the kind of the gold: tuple or set."""
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1:
@@ -135,7 +135,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare label by label, if both sides have the same distinct labels; ``None`` otherwise."""
+        """Compare label by label; return ``None`` unless both sides have the same distinct labels."""
         if not (distinct_labels(gold) and distinct_labels(answer)) or len(gold) != len(answer):
             return None
         by_label = {key(item.label): item.value for item in answer if item.label is not None}
@@ -218,7 +218,7 @@ class Comparer:
         return result
 
     def _congruent(self, gold: Apply, answer: Node) -> bool:
-        """Compare residues: the modulus must be the same, if it is stated; ``3 k + 2`` is 2 modulo 3."""
+        """Compare residues. A modulus in the answer must equal that of the gold; ``3 k + 2`` is 2 modulo 3."""
         rest, modulus = gold.args
         if isinstance(answer, Apply) and answer.op == "pmod":
             if same_expression(modulus, answer.args[1], self.rules) is not True:
@@ -270,7 +270,7 @@ class Comparer:
         return self._ordered(one, other)
 
     def _up_to_constant(self, gold: Node, answer: Node) -> bool:
-        """Whether two antiderivatives, each with its constant, differ by a constant."""
+        """Return whether two antiderivatives, each with a constant of integration, differ by a constant."""
         one, other = _without_constant(gold), _without_constant(answer)
         if one is None or other is None:
             return False
@@ -285,7 +285,7 @@ class Comparer:
         return all_of(self.values(one, other) for one, other in zip(gold, answer, strict=True))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
-        """Compare as multisets; an answer may repeat an element of a gold that repeats none."""
+        """Compare in any order; the answer may repeat elements if the gold has at least two."""
         if max(len(gold), len(answer)) > MAX_ITEMS:
             return sorted(map(key, gold)) == sorted(map(key, answer))
         if len(answer) > len(gold) > 1:
@@ -320,7 +320,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of reals, if at least one side can only be read as a set."""
+        """Compare as sets of reals; return ``None`` unless at least one side can only be a set."""
         one, other = read_set(gold), read_set(answer)
         if one is None and other is None:
             return None
@@ -346,23 +346,23 @@ def _is_set(node: Node) -> bool:
 
 
 def _elements(items: list[Item]) -> list[Item]:
-    """The items themselves, or the elements if the single item is a set."""
+    """Return the items; if the only item is a set, its elements."""
     if len(items) == 1 and isinstance(items[0].value, BracketGroup) and _is_set(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether two bracketed pairs can be the same: a closed end is not an open one."""
+    """Whether the brackets of two pairs agree; a closed end of an interval differs from an open one."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close
 
 
 def _without_constant(node: Node) -> Node | None:
-    """A sum without its constant of integration ``+ C``; ``None`` if it has none.
+    """Return a sum without its constant of integration ``+ C``; ``None`` if it has none.
 
-    Only ``C`` next to variables in lower case counts as one: ``a + c`` and ``A + C`` are sums of variables.
+    Only ``C`` next to variables in lower case is such a constant: ``a + c`` and ``A + C`` are sums of variables.
     """
     if not isinstance(node, Apply) or node.op != "add":
         return None

@@ -1,4 +1,4 @@
-r"""Multiple choice: a letter in any common form, with or without the text of the option.
+r"""Compare answers to multiple choice: a letter in any common form, with or without the text of the option.
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: which options
 the question had.
@@ -15,21 +15,21 @@ _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
 _MORE = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)|\A(?:or|and|nor|not)\b", re.ASCII)
-"""Words which show that a text names another option, or retracts the letter."""
+"""Text that names another option, or retracts the letter."""
 
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
 
 
 def letter_of(text: str, *, lower: bool = False) -> str | None:
-    """The letter of a bare choice, or ``None``."""
+    """Return the letter of a choice without further text; ``None`` for other texts."""
     text = _DRESS.sub("", text).strip()
     match = (_LOWER if lower else _LETTER).fullmatch(text) or _SAID.fullmatch(text)
     return match[1].upper() if match else None
 
 
 def option_of(text: str) -> tuple[str, str] | None:
-    """Letter and text of a choice that states both (``B) 12``), or ``None``."""
+    """Return letter and text of a choice such as ``B) 12``; ``None`` for other texts."""
     match = _OPTION.fullmatch(_DRESS.sub("", text).strip())
     if match is None or _MORE.search(match[3]) is not None:
         return None
@@ -37,7 +37,7 @@ def option_of(text: str) -> tuple[str, str] | None:
 
 
 def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
-    """Compare as multiple choice; ``None`` when the gold is not a choice.
+    """Compare as multiple choice; return ``None`` if the gold answer is not a choice.
 
     Args:
         gold: The gold answer.

@@ -1,9 +1,10 @@
-"""Work left undone: an answer whose value is right and that was not computed, or not solved for.
+"""Find uncomputed work: an answer with the right value that was not computed, or not solved for its variable.
 
-Covered, unless the gold leaves the same undone: a gold number asks for a literal (integer, decimal, fraction,
-percentage, scientific notation), an irrational one for roots, powers, factorials, logarithms and constants only; no
-variable that cancels; no function with a rational value; no sums, integrals, limits; a gold that isolates a variable
-asks for one that does. Not covered: a formula of the question given back (see ``echo``).
+If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
+it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
+with a rational value, sums, integrals and limits are not allowed; if the gold isolates a variable, the answer must do
+so too. Any kind of work that the gold itself leaves uncomputed is allowed. Not covered: a formula copied from the
+question (see ``echo``).
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ _CLASSES = {
     "root": "root",
     "exp": "power",
 }
-"""The kind of work of each operation; operations of one kind stand for each other."""
+"""The kind of work of each operation; operations of one kind may replace each other."""
 
 _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
-"""Functions and constants that an answer may contain if the gold answer is irrational."""
+"""Kinds of work that an answer may contain if the gold answer is irrational."""
 
 _BITS = 256
 _NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
@@ -70,19 +71,19 @@ _SAYS = {
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
-"""Which kinds of work can say the same as one that the gold holds."""
+"""For a kind of work in the gold, further kinds that can express the same value."""
 
 _BENT = frozenset({"absolute value", "rounding or choice", "root"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Name the work that the answer leaves undone and the gold does not, or return ``None``.
+    """Return the kind of work that the answer leaves uncomputed and the gold does not; ``None`` if there is none.
 
     Args:
         gold: The gold answer.
         answer: The answer, equal to the gold in value.
-        undone: How much may be left undone: "none", "arithmetic" (sums, products, powers, roots) or "any".
+        undone: How much work may be left: "none", "arithmetic" (sums, products, powers, roots) or "any".
     """
     if undone == "any":
         return None
@@ -118,7 +119,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """The kinds of work that an answer holds, and those that can say the same."""
+    """Return the kinds of work in an answer, and the kinds that can express the same values."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):
@@ -131,14 +132,14 @@ def _work(node: Node) -> set[str]:
 
 
 def _kind(part: Apply) -> str:
-    """The kind of work of an operation; a power that is no whole one is a root."""
+    """Return the kind of work of an operation; a power with a fractional exponent is a root."""
     if part.op == "pow" and not _is_integer(part.args[1]) and part.args[0] != Const("e"):
         return "root"
     return _CLASSES.get(part.op, part.op)
 
 
 def _values(node: Node) -> Iterator[Node]:
-    """The expressions of an answer: the entries of its lists, sets, tuples and matrices, without labels and units."""
+    """Iterate over the expressions in lists, sets, tuples and matrices of an answer, without labels and units."""
     for item in items_of(without_condition(node)):
         yield from _entries(item.value)
 
@@ -169,7 +170,7 @@ def _entries(node: Node) -> Iterator[Node]:
 
 
 def is_literal(node: Node) -> bool:
-    """Whether a node is a number as one writes it down: integer, decimal, fraction, mixed, complex, a × 10^n."""
+    """Return whether a node is a literal number: integer, decimal, fraction, mixed, complex, or a × 10^n."""
     match node:
         case Num():
             return True
@@ -210,7 +211,7 @@ def _is_integer(node: Node) -> bool:
 
 
 def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
-    """The work that a constant leaves undone where the gold is a constant."""
+    """Return the kind of uncomputed work in a constant answer to a constant gold; ``None`` if there is none."""
     if is_literal(answer):
         return None
     if not isinstance(answer, Apply) or (answer.op in _NOTATION and all(map(is_literal, answer.args))):
@@ -233,7 +234,7 @@ def _is_degrees(node: Node) -> bool:
 
 
 def _first(answer: Node, allowed: set[str]) -> str | None:
-    """The first kind of work of an answer that is not allowed."""
+    """Return the first kind of work in an answer that is not allowed; ``None`` if all are."""
     for part in walk(answer):
         if isinstance(part, Apply) and part.op not in _NOTATION and not is_literal(part):
             kind = _kind(part)
@@ -243,7 +244,7 @@ def _first(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
-    """A function of constants with a rational value, or a function that hides a bend, which the gold does not have."""
+    """Return the kind of a function that has a rational value, or a kink, and is not in the gold; ``None`` if none."""
     for part in walk(answer):
         if not isinstance(part, Apply) or part.op in _NOTATION:
             continue
@@ -259,7 +260,7 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _rational(node: Node) -> bool:
-    """Return whether a constant is rational, or indistinguishable from a fraction with a small denominator."""
+    """Return whether a constant is rational, or closer to a fraction with a small denominator than can be resolved."""
     try:
         value = Evaluator({}, _BITS, Notation(_is_imaginary(node))).value(node)
     except TooLargeError:

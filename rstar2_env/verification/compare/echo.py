@@ -1,9 +1,9 @@
-r"""An echo: a formula of the question given back as the answer, however it is dressed.
+r"""Find echoes: answers that only repeat a formula of the question, possibly in disguise.
 
-The answer, already equal to the gold, is compared by value with every formula of the question. Where it equals one,
-the gold shows what was to be done: if the gold is simpler than that formula, the answer must be nearer to the gold than
-to it in cost; if the gold is another form (expanded, factored, rationalised), nearer in shape, dressing aside (see
-``tidy``). Not covered: formulas that the question describes in words.
+An answer that equals the gold is compared by value with every formula of the question. If it equals a formula, the gold
+shows the required work: if the gold is simpler than the formula, the cost of the answer must be nearer to that of the
+gold; if the gold is another form (expanded, factored, rationalised), its shape must be nearer to that of the gold,
+after disguises are removed (see ``tidy``). Not covered: formulas that the question describes in words.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.values.ball import TooLargeError
 
 MAX_FORMULAS = 40
-"""Most formulas of a question that an answer is compared with."""
+"""Maximum number of formulas of a question that an answer is compared with."""
 
 MAX_FORMULA_CHARS = 400
-"""Longest formula that is compared."""
+"""Longest formula that is compared, in characters."""
 
 MAX_PAIRS = 8
-"""Most items of an answer that are compared one by one."""
+"""Maximum number of items of an answer that are compared one by one."""
 
 _MATH = re.compile(
     r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)(?<!\\)\$"
@@ -53,7 +53,7 @@ _BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """The formulas that a question states, and the sides and items of those; between dollars or in plain text."""
+    """Return the formulas of a question, between dollars or in plain text, and their sides and items."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}
@@ -79,7 +79,7 @@ def _parts(tree: Node) -> Iterator[Node]:
 
 
 def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
-    """Whether an answer that equals the gold is no more than a formula of the question.
+    """Return whether an answer that equals the gold only repeats a formula of the question.
 
     Args:
         gold: The gold answer.
@@ -93,7 +93,7 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
     return any(
         _same(formula, part, same) and _restates(wanted, part, formula)
         for wanted, part in _pairs(gold, answer, same)
-        # A number that the question also mentions may be the answer; one that is all it states was to be changed.
+        # A number in the question may be the answer, unless it is the only formula there: then it was to be converted.
         if not _is_atom(part) and key(wanted) != key(part) and (len(stated) == 1 or not is_literal(part))
         for formula in stated
     )
@@ -111,7 +111,7 @@ def _same(formula: Node, part: Node, same: Same) -> bool:
 
 
 def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
-    """The whole answers, and the items of the answer each with the item of the gold that it equals."""
+    """Iterate over pairs of a gold part and an equal answer part: the whole answers, then their items."""
     yield gold, answer
     wanted, given = _items(gold), _items(answer)
     if len(wanted) == len(given) == 1 and wanted != [gold]:
@@ -129,7 +129,7 @@ def _items(node: Node) -> list[Node]:
 
 
 def _restates(gold: Node, answer: Node, formula: Node) -> bool:
-    """Whether an answer is nearer to the formula that was given than to the gold; all three are equal in value."""
+    """Whether an answer is nearer to a formula of the question than to the gold; all three are equal in value."""
     gold, answer, formula = light(gold), light(answer), light(formula)
     if key(gold) in (key(answer), key(formula)):
         return False

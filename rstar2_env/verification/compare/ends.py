@@ -1,4 +1,4 @@
-"""The ends of intervals: infinity, and where an end lies."""
+"""Ends of intervals: infinity, and the position of an end on the real line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MINUS_INFINITY = Apply("neg", (INFINITY,))
 
 
 def is_infinite(node: Node) -> bool:
-    """Whether a node is plus or minus infinity."""
+    """Return whether a node is plus or minus infinity."""
     return node in (INFINITY, MINUS_INFINITY)
 
 
 def position(node: Node) -> float | None:
-    """The position of an end, as a float for sorting; ``None`` if it is not a number."""
+    """Return the position of an end as a float, for sorting; ``None`` if it is not a constant real number."""
     if is_infinite(node):
         return float("inf") if isinstance(node, Const) else float("-inf")
     if symbols(node):

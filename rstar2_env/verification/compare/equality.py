@@ -1,9 +1,9 @@
-"""Whether two expressions are equal, by evaluating both at rational points, exactly or in balls.
+"""Compare two expressions by evaluating both at rational points, exactly or in balls.
 
-One point at which the values must differ refutes equality. Agreement at several points, at two of them to about fifty
-digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to them.
-Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either side
-moves the comparison to the complex numbers. Not covered: structures (see ``answers``).
+One point at which the values differ with certainty refutes equality. Agreement at several points, at two of them to
+about fifty digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to
+them. Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either
+side moves the comparison to the complex numbers. Not covered: structures (see ``answers``).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from rstar2_env.verification.values.points import (
 )
 
 Same = Callable[[Node, Node], bool | None]
-"""Whether two expressions are equal; ``None`` if the comparison cannot tell."""
+"""Function that compares two expressions; it returns ``None`` if it cannot decide."""
 
 
 def all_of(results: Iterable[bool | None]) -> bool | None:
-    """``False`` as soon as one result is ``False``; otherwise ``None`` if one is ``None``, else ``True``."""
+    """Return ``False`` at the first ``False``; otherwise ``None`` if a result is ``None``, else ``True``."""
     unknown = False
     for result in results:
         if result is False:
@@ -58,18 +58,18 @@ def all_of(results: Iterable[bool | None]) -> bool | None:
 LOW_BITS = 64
 HIGH_BITS = 320
 HUGE_BITS = 6_000
-"""Precision, in bits, for constants so large that fewer bits would not show a difference of one."""
+"""Precision for constants so large that fewer bits would not show a difference of one, in bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which differences a comparison ignores.
+    """The rules of a comparison.
 
     Attributes:
         tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
         strict: Apply the default rules; ``False`` is lenient.
-        undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
-        percent: Whether the question asks for a percentage, so that a gold 20 is 20 %.
+        undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
+        percent: Whether the question asks for a percentage, so that the gold answer 20 also means 20 %.
     """
 
     tolerance: Fraction | None = None
@@ -79,7 +79,7 @@ class Rules:
 
 
 def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Whether two expressions are equal.
+    """Return whether two expressions are equal.
 
     Args:
         gold: The gold expression.
@@ -116,7 +116,7 @@ def _notations(gold: Node, answer: Node) -> list[Notation]:
 
 
 def _marks(node: Node) -> set[str]:
-    """The notation of an expression that has several readings."""
+    """Return the names of the constants and operations of an expression; ``log`` with a base is omitted."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Const):
@@ -160,7 +160,7 @@ def _same_constant(gold: Node, answer: Node, notation: Notation) -> bool | None:
 
 
 def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool:
-    """Whether constants that are not equal are close enough under the rules."""
+    """Return whether unequal constants are close enough under the rules."""
     written, answer_written = decimal_of(gold), decimal_of(answer)
     if rules.tolerance is None and written is None and answer_written is None:
         return False
@@ -181,7 +181,7 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
 
 
 def place(node: Node) -> float:
-    """Roughly where an expression lies on the line, at one point; 0 for what has no value. For sorting only."""
+    """Return an approximate value of an expression at one point, for sorting; 0 if it has no value."""
     names = sorted(symbols(node))
     try:
         value = Evaluator({name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS).value(node)
@@ -197,7 +197,7 @@ def _rational(value: Value) -> Fraction:
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
-    """The number as written, if the node is a decimal (a sign and scientific notation are allowed)."""
+    """Return a decimal as it was written, also with a sign or in scientific notation; ``None`` for other nodes."""
     match node:
         case Num(value=value, decimals=int(decimals)):
             return scaled((value * 10**decimals).numerator, decimals, 0, "decimal")
@@ -251,7 +251,7 @@ def _same_function(gold: Node, answer: Node, names: list[str], notation: Notatio
 def _agreement(
     gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], notation: Notation, wanted: int
 ) -> int | None:
-    """The number of points at which both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
+    """Return the number of points at which both agree, at most ``wanted``; ``None`` if they differ at a point."""
     agreed = 0
     for point in points:
         same = _same_at(gold, answer, point, notation, check=agreed < 2)
@@ -266,7 +266,7 @@ def _agreement(
 def _same_at(
     gold: Node, answer: Node, point: Mapping[str, Fraction], notation: Notation, *, check: bool
 ) -> bool | None:
-    """Whether the values agree at one point; ``None`` if either is undefined or the precision does not decide."""
+    """Return whether the values agree at one point; ``None`` if a value is undefined or too imprecise."""
     for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS):
         try:
             left = Evaluator(point, prec, notation).value(gold)
@@ -288,7 +288,7 @@ def _exact(left: Value, right: Value) -> bool:
 
 
 def _compare(left: Value, right: Value, prec: int) -> bool | None:
-    """``False`` if the values must differ, ``True`` if they agree to the precision of the balls, else ``None``."""
+    """Return ``False`` if the values differ, ``True`` if they agree to the precision of the balls, else ``None``."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):
@@ -306,7 +306,7 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
-    """The precision at which a term as small as ``10^{-200}`` is visible next to the others; none if none is small."""
+    """Return the precision, in bits, that shows terms as small as ``10^{-200}``; empty if there is no such term."""
     bits = 0
     for part in (*walk(gold), *walk(answer)):
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):
@@ -321,14 +321,14 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
 
 
 _LARGE = 50
-"""Exponents beyond this are compared at a precision to match."""
+"""Exponents above this raise the precision of a comparison."""
 
 MOST_BITS = 40_000
 """Highest precision of a comparison, in bits."""
 
 
 def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
-    """Whether one expression is a constant, non-zero multiple of the other, so that both vanish at the same points.
+    """Return whether one expression is a constant, non-zero multiple of the other; ``None`` if that is unknown.
 
     Args:
         gold: An expression.

@@ -1,4 +1,4 @@
-"""Grading inside a worker: the layers that need more than the text, cheapest first.
+"""Grade answers inside a worker: the layers that need more than the text, cheapest first.
 
 In this order: spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for the rest. Runs
 only in a worker process, which may be killed at any time. Not covered: exact text, guards and plain numbers (``api``).
@@ -35,7 +35,7 @@ _BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
 
 
 def grade_request(request: dict[str, Any]) -> tuple[str, str]:
-    """Grade one request of ``Options.request``; return the reason and the method."""
+    """Grade one request, as ``VerifyOptions.request`` makes it; return the reason and the method."""
     gold, answer = str(request["gold"]), str(request["answer"])
     if request.get("alone") == "math-verify":
         return symbolic.math_verify_alone(gold, answer)
@@ -63,7 +63,7 @@ def grade(
         answer: The answer, without its box.
         rules: The rules of the comparison.
         kind: How to read both texts: "auto", "number", "choice" or "words".
-        question: The question; an expression that is copied out of it then counts as no answer.
+        question: The question; if given, an expression copied from it counts as no answer.
 
     Returns:
         The reason, and the method: the name of the layer that decided.
@@ -97,7 +97,7 @@ def grade(
 def _compare(
     gold_trees: tuple[Node, ...], answer_trees: tuple[Node, ...], rules: Rules
 ) -> tuple[bool | None, tuple[Node, Node]]:
-    """Compare every reading of one with every reading of the other."""
+    """Compare every reading of the gold with every reading of the answer; return the result and the equal readings."""
     unknown = False
     for one in gold_trees:
         for other in answer_trees:
@@ -118,7 +118,7 @@ def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tup
 
 
 def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
-    """Ask SymPy about what evaluation could not decide."""
+    """Compare with SymPy if evaluation could not decide."""
     work = work_left(gold, answer, rules.undone)
     if work is not None:
         return Reason.NO_ANSWER, f"undone {work}"
@@ -150,7 +150,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """The text in one spelling, without the spaces that do not separate digits."""
+    """Return the text in one spelling, without the spaces that do not separate digits."""
     return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
 
 
@@ -160,7 +160,7 @@ def _is_word(text: str) -> bool:
 
 
 def _is_formula(text: str) -> bool:
-    """Whether a text that could not be read was meant as a formula rather than as a sentence."""
+    """Whether a text that cannot be read looks like a formula rather than a sentence."""
     return len(words.plain_words(text).split()) < 4 or _BROKEN.search(text) is not None
 
 

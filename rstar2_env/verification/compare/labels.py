@@ -1,4 +1,4 @@
-"""Labels of the items of an answer: whether they are distinct, in which order they stand, which are the same."""
+"""Labels of the items of an answer: their comparison and their order."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from rstar2_env.verification.compare.structure import Item
 from rstar2_env.verification.read.nodes import Apply, BracketGroup, Node, Sym, key
 
 INDICES = frozenset("ijklmn")
-"""Subscripts that count; another letter may replace them."""
+"""Letters that are indices as subscripts; another letter may replace them."""
 
 
 def distinct_labels(items: list[Item]) -> bool:
-    """Whether there are several items and each has a label of its own."""
+    """Return whether there are several items, each with a different label."""
     labels = [key(item.label) for item in items if item.label is not None]
     return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
 
 
 def by_label(label: Node | None, items: list[Item]) -> list[Item]:
-    """Items with labels in the order of a tuple's own labels, or in alphabetical order: ``y = -4, x = 3``."""
+    """Sort labelled items (``y = -4, x = 3``) in the order of the labels of a tuple, or alphabetically."""
     if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
         return items
     names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []
@@ -27,12 +27,12 @@ def by_label(label: Node | None, items: list[Item]) -> list[Item]:
 
 
 def is_axis(label: Node) -> bool:
-    """Whether a label is a coordinate."""
+    """Return whether a label is a coordinate: x, y or z."""
     return isinstance(label, Sym) and label.name in ("x", "y", "z")
 
 
 def subscripts_differ(gold: Node, answer: Node) -> bool:
-    """Whether two labels are one letter with other subscripts (``u_x``, ``u_y``), indices (``a_n``, ``a_k``) aside."""
+    """Return whether two labels differ only in a subscript (``u_x``, ``u_y``) other than an index (``a_n``)."""
     if not isinstance(gold, Sym) or not isinstance(answer, Sym):
         return False
     one, _, index = gold.name.partition("_")
@@ -41,7 +41,7 @@ def subscripts_differ(gold: Node, answer: Node) -> bool:
 
 
 def align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
-    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are not such a pair."""
+    """Return the renaming that turns the label ``f(z)`` into ``f(x)``; ``None`` if the labels are not such a pair."""
     match gold, answer:
         case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
             names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Vectors and matrices written as sums and multiples of others, entry by entry."""
+"""Split sums and multiples of vectors and matrices into their entries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rstar2_env.verification.read.nodes import Apply, BracketGroup, Const, Matri
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
-    """The entries of a vector or matrix expression as separate expressions; ``None`` if it is not one.
+    """Return the entries of a vector or matrix expression as separate expressions; ``None`` for other expressions.
 
-    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are computed; those of two
-    vectors are not read.
+    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are computed; products of
+    two vectors are not supported.
     """
     match node:
         case Matrix(rows=rows):
@@ -48,11 +48,11 @@ _AXES = (("hat i", "hat j", "hat k"), ("#i", "j", "k"))
 
 
 def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
-    """The entries of ``2 i - j + 3 k``, a sum of multiples of unit vectors; ``None`` if it is not one.
+    """Return the entries of a sum of multiples of unit vectors, such as ``2 i - j + 3 k``; ``None`` for other nodes.
 
     Args:
         node: The sum.
-        length: How many entries are expected.
+        length: Expected number of entries.
     """
     names = set(map(_axis_name, walk(node)))
     axes = next((axes[:length] for axes in _AXES if names.intersection(axes[1:])), None)
@@ -77,7 +77,7 @@ def _axis_name(node: Node) -> str:
 
 
 def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:
-    """The product of two small matrices of matching shapes; ``None`` for anything else."""
+    """Return the product of two small matrices of matching shapes; ``None`` for other arguments."""
     match args:
         case (Matrix(rows=left), Matrix(rows=right)) if len(left[0]) == len(right) and len(left) * len(right[0]) <= 64:
             columns = list(zip(*right, strict=True))

@@ -1,9 +1,9 @@
-r"""The exact fast path: integers, decimals, fractions and scientific notation, as pairs of integers.
+r"""Compare plain numbers: integers, decimals, fractions and scientific notation, as exact pairs of integers.
 
-Covered: what a regular expression can read unambiguously, with a leading sign, ``$…$`` around, thousands separators
-(``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}``, ``1.5e3``. Everything here takes microseconds and imports no
-other part of the package. Not covered: whatever needs a parser (units, percent, ``1,5``, words, expressions), for which
-:func:`read_plain` returns ``None``.
+Covered: numbers that a regular expression can read unambiguously, with a leading sign, ``$…$`` around, thousands
+separators (``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}``, ``1.5e3``. Everything here takes microseconds and
+imports no other part of the package. Not covered: texts that need a parser (units, percent, ``1,5``, words,
+expressions), for which :func:`read_plain` returns ``None``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_DIGITS = 400
 """Longest run of digits that is read as a number."""
 
 MAX_EXPONENT = 400
-"""Largest power of ten, either way, in scientific notation."""
+"""Largest absolute value of the power of ten in scientific notation."""
 
 _MINUS = str.maketrans({"−": "-", "–": "-", "﹣": "-", "－": "-", "＋": "+"})
 
@@ -41,8 +41,8 @@ class PlainNumber:
         top: Numerator.
         bottom: Denominator, positive; not necessarily in lowest terms.
         decimals: Number of digits after the decimal point, or ``None`` if it was not written as a decimal.
-        exponent: Power of ten in the scientific notation that it was written in.
-        digits: Number of significant digits that were written.
+        exponent: Power of ten, if it was written in scientific notation; else 0.
+        digits: Number of significant digits as written.
         form: How it was written: "integer", "decimal", "fraction" or "power" (scientific notation).
     """
 
@@ -60,7 +60,7 @@ class PlainNumber:
 
 
 def read_plain(text: str) -> PlainNumber | None:
-    """Read a plain number, or return ``None`` when the text is anything else or too long to be one."""
+    """Read a plain number; return ``None`` if the text is something else or too long."""
     text = text.strip()
     if len(text) > MAX_DIGITS:
         return None
@@ -94,11 +94,11 @@ def read_plain(text: str) -> PlainNumber | None:
 
 
 def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:
-    """The digits of a number, its decimal point put in, times a power of ten.
+    """Create a number from its digits, the position of its decimal point and a power of ten.
 
     Args:
         number: The digits as one integer.
-        decimals: How many of them stand after the point.
+        decimals: Number of digits after the point; ``None`` without a point.
         exponent: The power of ten.
         form: The form of the result.
     """
@@ -114,19 +114,18 @@ def _ratio(top: int, bottom: int) -> PlainNumber | None:
 
 
 FLOAT_DIGITS = 12
-"""An answer with at least this many significant digits is taken for a floating-point print of an exact value."""
+"""An answer with at least this many significant digits counts as the floating-point print of an exact value."""
 
 
 def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | None = None) -> bool:
-    """Whether the answer is the gold number.
+    """Return whether the answer equals the gold number.
 
-    Equal values are equal. A gold decimal also accepts a number of which it is the rounding or the truncation; see
-    :func:`rounds_to`.
+    A gold decimal also equals a number of which it is the rounding or the truncation; see :func:`rounds_to`.
 
     Args:
         gold: The gold number.
         answer: The number to grade.
-        tolerance: Largest error relative to the gold number (absolute where that is zero); replaces the rounding rule.
+        tolerance: Largest error relative to the gold number (absolute if that is zero); replaces the rounding rule.
     """
     if gold.top * answer.bottom == answer.top * gold.bottom:
         return True
@@ -140,9 +139,10 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
 
 
 def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
-    """Whether a long decimal is ``value`` as a program prints it: every digit is right, except the last one or two.
+    """Return whether a long decimal is ``value`` as a program prints it: only the last one or two digits may be wrong.
 
-    A short decimal never equals a fraction that it only approximates; the sixteen digits that a program prints do.
+    A short decimal never equals a fraction that it only approximates; a decimal with the sixteen digits of a floating-
+    point number does.
     """
     if answer.decimals is None or answer.digits < FLOAT_DIGITS or value == 0:
         return False
@@ -151,26 +151,26 @@ def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
 
 
 def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
-    """Whether two values are within a tolerance.
+    """Return whether two values are within a tolerance.
 
     Args:
         gold: The gold value.
         answer: The value to grade.
-        tolerance: Largest error relative to ``gold`` (absolute where ``gold`` is zero).
+        tolerance: Largest error relative to ``gold`` (absolute if ``gold`` is zero).
     """
     return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
 SURE_DIGITS = 3
-"""A gold decimal with this many significant digits may be a rounding; one with fewer counts as exact."""
+"""A gold decimal with this many significant digits may be rounded; with fewer digits it counts as exact."""
 
 
 def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent: int = 0) -> bool:
-    """Whether a gold decimal is the rounding (or, for an exact form, the truncation) of ``value``.
+    """Return whether a gold decimal is the rounding (or, for an exact answer, the truncation) of ``value``.
 
-    A short gold such as ``0.5`` or ``0.25`` is most likely exact, so the gold must have three significant digits; two
-    suffice for a fraction whose denominator has one (``0.33`` is 1/3 and nothing else). An exact form whose value is
-    itself a short decimal would have given that decimal as gold, so it is a different number. An answer written as a
+    A short gold such as ``0.5`` or ``0.25`` is most likely exact, so the gold must have three significant digits. Two
+    suffice if the answer is a fraction whose denominator has one digit (``0.33`` can only mean 1/3). If an exact value
+    is itself a short decimal, the gold would have been that decimal, so the two differ. An answer that is written as a
     decimal must have more digits than the gold.
 
     Args:

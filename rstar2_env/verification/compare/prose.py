@@ -1,7 +1,7 @@
-r"""Sentences with formulas in them, compared word by word and formula by formula.
+r"""Compare sentences that contain formulas, word by word and formula by formula.
 
-"min at $x = 1$, max at $x = 0$" equals "min at $x=1$, max at $x=0$"; a different word or a different value is a
-different answer. Not covered: paraphrase.
+"min at $x = 1$, max at $x = 0$" equals "min at $x=1$, max at $x=0$"; sentences with a different word or a different
+value are different. Not covered: paraphrase.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMULA_EDGES = " .,;:!?\"'"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of words, or a formula."""
+    """Consecutive words, or a formula."""
 
     text: str
     formula: bool
@@ -63,12 +63,12 @@ def _split(text: str, pattern: re.Pattern[str], *, formula: bool) -> list[tuple[
 
 
 def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool]) -> bool:
-    """Whether two sentences have the same words and the same formulas, in the same order.
+    """Return whether two sentences have the same words and the same formulas, in the same order.
 
     Args:
         gold: The gold sentence.
         answer: The sentence to grade.
-        same_formula: Says whether a formula of the gold and one of the answer are the same.
+        same_formula: Compares a formula of the gold with a formula of the answer.
     """
     one, other = segments(gold), segments(answer)
     if len(one) != len(other) or not any(not segment.formula for segment in one):

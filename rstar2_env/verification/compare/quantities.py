@@ -1,6 +1,6 @@
-"""Quantities and words: when two values with units, percentages, money or names of things are the same.
+"""Compare values with units, percentages, money or names of counted things, and words.
 
-The rules: a missing unit is accepted, a different one is not; ``%`` does not count as a unit.
+A missing unit is accepted, a different unit is not; ``%`` does not count as a unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ASKS_PERCENT = re.compile(
     r"|porcentaje|por ciento|pourcentage|pour cent|prozent|процент|asilimia|శాతం|শতাংশ|เปอร์เซ็นต์",
     re.IGNORECASE,
 )
-"""A question that asks for a percentage."""
+"""Finds text in a question that asks for a percentage."""
 
 _HALF_DAYS = frozenset({"am", "pm"})
 
@@ -77,10 +77,10 @@ def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | 
 
 
 def same_in_base(gold: Node, answer: Node) -> bool | None:
-    """Compare numerals with a base, ``204_5``; ``None`` if neither side is one.
+    """Compare numerals with a base, ``204_5``; return ``None`` if neither side has a base.
 
-    A missing base is accepted, as a missing unit is. A value in another base is a different numeral, and a base that
-    the gold does not have is work left undone.
+    A missing base in the answer is accepted, like a missing unit. A numeral in another base is different. If only the
+    answer has a base, it must be 10.
     """
     one, other = _numeral(gold), _numeral(answer)
     if one is None and other is None:
@@ -88,12 +88,12 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
     if one is not None and other is not None:
         return one == other
     if one is None:
-        return other == (_digits(gold), "10")  # what is written without a base is decimal
+        return other == (_digits(gold), "10")  # without a base, a numeral is decimal
     return one[0] == _digits(answer)
 
 
 def _numeral(node: Node) -> tuple[str, str] | None:
-    """The digits and the base of ``204_5`` or ``2A_{16}``."""
+    """Return the digits and the base of ``204_5`` or ``2A_{16}``; ``None`` for other nodes."""
     match node:
         case Apply(op="base", args=(Num(value=digits), Num(value=base))):
             return str(digits), str(base)
@@ -113,7 +113,7 @@ def _split(node: Node) -> tuple[str, str] | None:
 
 
 def _digits(node: Node) -> str | None:
-    """The text of digits and capital letters side by side; ``None`` for anything else."""
+    """Return adjacent digits and capital letters as text; ``None`` for other nodes."""
     match node:
         case Num(value=value, decimals=None):
             return str(value)
@@ -130,7 +130,7 @@ def _digits(node: Node) -> str | None:
 
 
 def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
-    """Compare ratios of three or more terms, ``1:2:3``; ``None`` if the two sides are not such ratios.
+    """Compare ratios of three or more terms, ``1:2:3``; return ``None`` if the two sides are not such ratios.
 
     Args:
         gold: The gold value.

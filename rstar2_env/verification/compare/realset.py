@@ -1,4 +1,4 @@
-"""Sets of real numbers: intervals, unions, inequalities in one variable, set-builder notation, all in one form.
+"""Bring sets of real numbers to one form: intervals, unions, inequalities in one variable, set-builder notation.
 
 Covered: reading such nodes into pieces (an interval with open or closed ends, or a point), and their equality.
 Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for its variable.
@@ -31,7 +31,7 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An interval; a point is a closed interval with the same end twice."""
+    """An interval; a point is a closed interval with two equal ends."""
 
     low: Node
     high: Node
@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of pieces, with the variable that a condition named, if any."""
+    """A union of pieces, with the variable of the condition that defines it, if any."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None
@@ -51,11 +51,11 @@ EVERYTHING = (Piece(MINUS_INFINITY, INFINITY, False, False),)
 
 
 def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
-    """Read a node as a set of reals, or return ``None`` if it is not one.
+    """Read a node as a set of reals; return ``None`` if it is not a set.
 
     Args:
         node: The node.
-        as_set: Whether it is known to stand for a set, so that ``(1, 2)`` is an open interval and ``{1}`` a point.
+        as_set: Whether the node is known to be a set, so that ``(1, 2)`` is an open interval and ``{1}`` a point.
     """
     match node:
         case BracketGroup(open="(" | "[" as opening, close=closing, items=(low, high)):
@@ -94,7 +94,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
 
 
 def _from_relation(node: Relation) -> RealSet | None:
-    """An inequality, or a chain of them, with the variable alone on one side or in the middle."""
+    """Read an inequality, or a chain of two, with the variable alone on one side or in the middle."""
     sides, ops = node.sides, node.ops
     if len(sides) == 2 and ops[0] == "in" and is_label(sides[0]) and not _is_finite(sides[1]):
         inner = read_set(sides[1], as_set=True)
@@ -135,12 +135,12 @@ def _from_relation(node: Relation) -> RealSet | None:
 
 
 def _is_finite(node: Node) -> bool:
-    """Whether a set lists its elements; those are compared one by one."""
+    """Whether a node is a list of elements in braces; elements are compared one by one."""
     return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:
-    """The name of a side that is a variable (or a label such as ``f(x)``), and whether it is in absolute-value bars."""
+    """Return the name of a variable (or a label such as ``f(x)``), and whether it is in absolute-value bars."""
     if isinstance(node, Apply) and node.op == "abs" and isinstance(node.args[0], Sym):
         return key(node.args[0]), True
     return (key(node), False) if is_label(node) and not isinstance(node, Words) else None
@@ -161,7 +161,7 @@ def _half_line(op: str, end: Node) -> tuple[Piece, ...] | None:
 
 
 def _unfold_abs(op: str, end: Node) -> tuple[Piece, ...] | None:
-    """The set of x where ``|x| op end``, for a positive end."""
+    """Return the x with ``|x| op end``, for a positive end; ``None`` for other ends."""
     value = position(end)
     if value is None or value <= 0:
         return None
@@ -203,7 +203,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
-    """Conditions joined by "or", "and", or a comma; a comma is read as "and" if the result is not empty."""
+    """Read conditions joined by "or", "and" or commas; commas mean "and" if the result is not empty."""
     parts: list[RealSet] = []
     names: set[str] = set()
     inequality = False
@@ -232,7 +232,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
             return None if pieces is None else RealSet(pieces, name)
     pieces = tuple(piece for part in parts for piece in part.pieces)
     if name is None and joint != "or" and len(merged(pieces) or pieces) < len(pieces):
-        return None  # two sets, one of which holds the other
+        return None  # two sets that touch are two answers
     return RealSet(pieces, name)
 
 
@@ -257,7 +257,7 @@ _NOTHING = Piece(INFINITY, MINUS_INFINITY, False, False)
 
 
 def _meet(left: Piece, right: Piece) -> Piece | None:
-    """The intersection of two pieces; ``None`` if the order of their ends is not known."""
+    """Return the intersection of two pieces, possibly ``_NOTHING``; ``None`` if the order of their ends is unknown."""
     ends = [position(end) for end in (left.low, right.low, left.high, right.high)]
     if any(end is None for end in ends):
         return None
@@ -287,7 +287,7 @@ def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """The pieces in order, with touching pieces joined; ``None`` if their order is not known."""
+    """Return the pieces in order, with touching pieces joined; ``None`` if their order is unknown."""
     placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
     if any(low is None or high is None for low, high, _ in placed):
         return None
@@ -313,12 +313,12 @@ def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def same_set(gold: RealSet, answer: RealSet, same: Same) -> bool | None:
-    """Whether two sets are equal; ``None`` when that cannot be decided.
+    """Return whether two sets are equal; ``None`` if that cannot be decided.
 
     Args:
         gold: The gold set.
         answer: The set to grade.
-        same: Compares two ends of intervals; ``None`` when it cannot decide.
+        same: Compares two ends of intervals.
     """
     one, other = merged(gold.pieces), merged(answer.pieces)
     if one is None or other is None:

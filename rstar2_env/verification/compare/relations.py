@@ -1,4 +1,4 @@
-"""Equations and inequalities: when two of them hold at the same points.
+"""Compare equations and inequalities by the points at which they hold.
 
 Covered: equations and inequalities up to a constant factor; an equation solved for a variable in which it is linear;
 chains ``a < b < c`` term by term. Not covered: solving; inequalities in one variable, which are sets (see ``realset``).
@@ -72,7 +72,7 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 
 
 def solves(gold: Relation, answer: Node) -> bool:
-    """Whether the answer is a gold equation in several variables, solved for the variable that is absent from it."""
+    """Return whether the answer is the value of one variable of a gold equation, which does not occur in the answer."""
     missing = symbols(gold) - symbols(answer)
     if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | BracketGroup | Matrix | Words):
         return False
@@ -80,7 +80,7 @@ def solves(gold: Relation, answer: Node) -> bool:
 
 
 def _solved_for(gold: Relation, name: str, value: Node) -> bool:
-    """Whether a value for one variable satisfies an equation that is linear in it, and so is its only solution."""
+    """Return whether a value of a variable solves an equation that is linear in it, and so has one solution."""
     oriented = _oriented(gold)
     if oriented is None or oriented[0] != "=":
         return False
@@ -102,7 +102,7 @@ def _same_chain(gold: Relation, answer: Relation, same_all: SameAll) -> bool | N
 
 
 def _oriented(node: Relation) -> tuple[str, Node] | None:
-    """A relation as an operator and an expression compared with zero; ``None`` for chains and other relations."""
+    """Return a relation as an operator and an expression compared with zero; ``None`` for other relations."""
     if len(node.sides) != 2:
         return None
     left, right = node.sides
@@ -116,7 +116,7 @@ def _oriented(node: Relation) -> tuple[str, Node] | None:
 
 
 def _upward(node: Relation) -> Relation:
-    """A chain of ``>`` rewritten as a chain of ``<``."""
+    """Return a chain of ``>`` as a chain of ``<``; other chains unchanged."""
     if all(op in (">", ">=") for op in node.ops):
         flipped = tuple("<" if op == ">" else "<=" for op in reversed(node.ops))
         return Relation(flipped, tuple(reversed(node.sides)))

@@ -1,4 +1,4 @@
-"""Answers that differ in the names of their parameters only: the answer under each renaming that its rules allow."""
+"""Rename the parameters of an answer to those of the gold, in each way that the rules allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rstar2_env.verification.read.normal import is_parametric, role
 
 
 def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
-    """The answer with its parameters (``n`` in ``n pi``, constants of integration) renamed to those of the gold.
+    """Return the answer with its parameters (``n`` in ``n pi``, constants of integration) renamed, in each allowed way.
 
     Args:
         gold: The gold answer.
@@ -43,5 +43,5 @@ def _same_role(name: str, gold: Node, other: str, answer: Node) -> bool:
 
 
 def _value_symbols(node: Node) -> frozenset[str]:
-    """Variables in the values of an answer, without those in its labels."""
+    """Return the variables in the values of an answer, without those in its labels."""
     return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))

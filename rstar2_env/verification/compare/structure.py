@@ -32,10 +32,10 @@ from rstar2_env.verification.read.nodes import (
 )
 
 MAX_EXPANSION = 64
-"""Largest number of values that plus-minus signs may stand for."""
+"""Largest number of values to which plus-minus signs are expanded."""
 
 MAX_WORDS_IN_LIST = 8
-"""Longest text, in words, that "and" splits into items; a longer one is a sentence."""
+"""Longest text that "and" splits into items, in words; a longer text is a sentence."""
 
 _LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
 
@@ -49,7 +49,7 @@ class Item:
 
 
 def is_label(node: Node) -> bool:
-    """Whether a node names a quantity rather than computing one: ``x``, ``f(x)``, ``a_3``, ``|AB|``, ``P(X > 2)``."""
+    """Return whether a node is the name of a quantity: ``x``, ``f(x)``, ``a_3``, ``|AB|``, ``P(X > 2)``."""
     match node:
         case Sym():
             return True
@@ -88,7 +88,7 @@ def _names(node: Node) -> bool:
 
 
 def is_applied(label: Node) -> bool:
-    """Whether a label is a function of something, ``f(x)``, rather than a product ``xy``."""
+    """Return whether a label is a function of an argument, ``f(x)``, rather than a product ``xy``."""
     match label:
         case Apply(op="mul", args=(Sym(name=name), *_)):
             return name[0] not in _FACTORS
@@ -97,11 +97,11 @@ def is_applied(label: Node) -> bool:
 
 
 _FACTORS = frozenset("abcdklmnxz")
-"""Letters that name numbers rather than functions, where another letter follows."""
+"""Letters that are numbers rather than functions if another letter follows."""
 
 
 def is_condition(node: Node) -> bool:
-    """Whether an item states a condition on a parameter (``k in Z``) rather than a value."""
+    """Return whether an item is a condition on a parameter (``k in Z``) rather than a value."""
     if isinstance(node, Relation) and node.ops and node.ops[-1] == "in":
         target = node.sides[-1]
         return any(isinstance(part, Const) and part.name in "ZNQRC" for part in walk(target)) or (
@@ -111,7 +111,7 @@ def is_condition(node: Node) -> bool:
 
 
 def items_of(node: Node) -> list[Item]:
-    """The items of an answer. A label also applies to the items after it, as in ``x = 1, 2``."""
+    """Return the items of an answer. A label also applies to the items after it, as in ``x = 1, 2``."""
     parts = list(node.items) if isinstance(node, BracketGroup) and node.open == "" else _split_words(node)
     if len(parts) > 1:
         kept = [part for part in parts if not is_condition(part)]
@@ -126,7 +126,7 @@ def items_of(node: Node) -> list[Item]:
 
 
 def _split_words(node: Node) -> list[Node]:
-    """Words that are a short list, "line segment and circle", as its items."""
+    """Return the items of a short list in words, such as "line segment and circle"; else the node alone."""
     if isinstance(node, Words) and " and " in node.text and len(node.text.split()) <= MAX_WORDS_IN_LIST:
         return [Words(part.strip()) for part in node.text.split(" and ")]
     return [node]
@@ -174,7 +174,7 @@ def _from_relation(part: Relation) -> Item:
 
 
 def sum_of_labels(node: Node) -> Node | None:
-    """The number that ``m + n = 42``, ``f(2) + f(3) = 42`` or ``lim f(x) = 42`` states; ``None`` for any other node."""
+    """Return the number in ``m + n = 42``, ``f(2) + f(3) = 42`` or ``lim f(x) = 42``; ``None`` for other nodes."""
     if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node.sides[-1]):
         return None
     left = node.sides[0]
@@ -186,7 +186,7 @@ def sum_of_labels(node: Node) -> Node | None:
 
 
 def _is_multiple(term: Node) -> bool:
-    """Whether a term is a label, or an integer times one."""
+    """Whether a term is a label, possibly with a sign or a numeric factor."""
     match term:
         case Apply(op="neg", args=(inner,)):
             return _is_multiple(inner)
@@ -197,9 +197,9 @@ def _is_multiple(term: Node) -> bool:
 
 
 def exact_side(node: Node) -> tuple[Node, list[Node]]:
-    """The value of a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4``, and its other sides.
+    """Return the value of a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4``, and its other sides.
 
-    An equation between two sides with variables is left as it is.
+    An equation with variables is returned unchanged.
     """
     if not isinstance(node, Relation) or not all(op in ("=", "~") for op in node.ops):
         return node, []
@@ -216,7 +216,7 @@ def exact_side(node: Node) -> tuple[Node, list[Node]]:
 
 
 def without_condition(node: Node) -> Node:
-    """The node without remarks such as "for all integers n"."""
+    """Return the node without remarks such as "for all integers n"."""
     while isinstance(node, Given) and not (isinstance(node.body, Words) and not node.body.text):
         node = node.body
     return node
@@ -230,10 +230,10 @@ _BACK = word_set(
 
 
 def remarks_agree(gold: Node, answer: Node) -> bool:
-    """Whether the remarks on two answers allow them to be the same.
+    """Return whether the remarks on two answers allow them to be equal.
 
-    Conditions with numbers (``for x > 0``) must be the same where both have some. A remark that takes an answer back or
-    adds another ("unless eight", "never happens") must be on both.
+    If both have conditions with numbers (``for x > 0``), these must be equal. A remark that retracts an answer or adds
+    another ("unless eight", "never happens") must be on both.
     """
     one, other = _remarks(gold), _remarks(answer)
     if not one and not other:
@@ -256,7 +256,7 @@ def _takes_back(remark: str) -> bool:
 
 
 def group_by_labels(items: list[Item]) -> list[Item]:
-    """Fold ``x = 1, y = 2, x = 3, y = 4`` into two tuples; leave anything else as it is."""
+    """Combine ``x = 1, y = 2, x = 3, y = 4`` into two tuples; return other items unchanged."""
     labels = [key(item.label) for item in items if item.label is not None]
     if len(labels) != len(items) or len(labels) < 4:
         return items
@@ -275,7 +275,7 @@ def group_by_labels(items: list[Item]) -> list[Item]:
 
 
 def expand_signs(node: Node) -> list[Node]:
-    """The values that a node with plus-minus signs stands for, each sign chosen independently; the node itself if none.
+    """Return the values of a node with plus-minus signs, each sign chosen independently; without signs the node itself.
 
     ``mp`` takes the sign opposite to that of the ``pm`` before it.
     """
@@ -296,7 +296,7 @@ def _expand_tuple(node: BracketGroup) -> list[Node]:
 
 
 def _signed(node: Node, choice: tuple[int, ...]) -> Node:
-    """The node with each plus-minus sign replaced by the sign chosen for it."""
+    """Return the node with each plus-minus sign replaced by the sign chosen for it."""
     left = list(choice)
     last = [choice[0]]
 
@@ -316,12 +316,12 @@ def _signed(node: Node, choice: tuple[int, ...]) -> Node:
 
 
 def has_signs(node: Node) -> bool:
-    """Whether the node contains a plus-minus sign."""
+    """Return whether the node contains a plus-minus sign."""
     return any(isinstance(part, Apply) and part.op in ("pm", "mp") for part in walk(node))
 
 
 def as_sequence(node: Node) -> tuple[Node, ...] | None:
-    """The entries of a tuple, of a row or column, or of a bracketed list."""
+    """Return the entries of a tuple, of a row or column, or of a bracketed list; ``None`` for other nodes."""
     if isinstance(node, Matrix):
         if len(node.rows) == 1:
             return node.rows[0]

@@ -1,8 +1,8 @@
-"""The last layer: SymPy, for what evaluation cannot decide (integrals, limits, infinite sums).
+"""Compare with SymPy, the last layer, if evaluation cannot decide (integrals, limits, infinite sums).
 
 SymPy objects are built from our own trees node by node; no text reaches SymPy's parsers, all of which evaluate code.
-Equality is exact: the difference simplifies to zero. math-verify's comparison is not used for verdicts since it rounds
-(``10^{-30}`` equals ``10^{-31}`` there); it is run only for comparison. Runs only in a worker, which may be killed.
+Equality is exact: the difference simplifies to zero. math-verify is not used for verdicts since it rounds
+(``10^{-30}`` equals ``10^{-31}`` there); it runs only in benchmarks. Runs only in a worker, which may be killed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class _UnknownError(Exception):
 
 
 def on_load(notify: Callable[[str], None]) -> None:
-    """Set the callback that gets "loading" and "loaded" around the first import of a large library."""
+    """Set the callback that is called with "loading" and "loaded" around the first import of a large library."""
     global _notify
     _notify = notify
 
 
 def load(name: str) -> Any:
-    """Import a library and notify the parent process, which does not count the import in its deadline."""
+    """Import a library. The first time, notify the parent process, which then pauses the deadline."""
     first = name not in _loaded
     if first and _notify is not None:
         _notify("loading")
@@ -48,7 +48,7 @@ def load(name: str) -> Any:
 
 
 def same_symbolic(gold: Node, answer: Node) -> bool | None:
-    """Whether SymPy finds two expressions equal; ``None`` when it cannot decide."""
+    """Return whether two expressions are equal according to SymPy; ``None`` if it cannot decide."""
     if not _worth_it(gold) and not _worth_it(answer):
         return None
     sympy = load("sympy")
@@ -149,5 +149,5 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _delimited(text: str) -> str:
-    """A bare formula between dollars, as math-verify expects it; a text with delimiters or a box is unchanged."""
+    """Return a bare formula between dollars, as math-verify expects it; a text with delimiters or a box unchanged."""
     return text if any(mark in text for mark in ("$", "\\(", "\\[", "\\boxed", "\\fbox")) else f"${text}$"

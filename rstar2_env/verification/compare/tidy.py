@@ -1,8 +1,8 @@
-"""How far an expression has been worked out: its cost, its shape, and a normal form that sees through dressing.
+"""Measure how far an expression has been simplified: its cost, its shape, and a normal form without disguises.
 
-The normal form multiplies by one, adds zero, cancels ``2 F / 2`` and ``x F / x``, and undoes ``e^(ln F)`` and
-``sqrt(F^2)``, so that a formula dressed in any of these is that formula. It never multiplies brackets out: a product
-and its expansion differ. Not covered: values (see ``equality``).
+The normal form drops factors of one and terms of zero, cancels ``2 F / 2`` and ``x F / x``, and replaces ``e^(ln F)``
+and ``sqrt(F^2)`` with ``F``. It never expands brackets: the normal forms of a product and of its expansion differ. Not
+covered: values (see ``equality``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_POWER = 1000
 
 
 def tidy(node: Node) -> str:
-    """The normal form of an expression or structure, as a text."""
+    """Return the normal form of an expression or structure, as a text."""
     return _text(_sum(_bare(node)))
 
 
@@ -79,7 +79,7 @@ def _number(node: Node) -> Fraction | None:
 
 
 def _product(factors: list[tuple[_Sum, Fraction]]) -> _Sum:
-    """A product of powers. A sum counts as one base, and comes back as itself where nothing else is left."""
+    """Return a product of powers. A sum is one base; if the product is that sum alone, the sum is returned."""
     scale = Fraction(1)
     powers: dict[str, Fraction] = {}
     sums: dict[str, _Sum] = {}
@@ -115,7 +115,7 @@ def _text(found: _Sum) -> str:
 
 
 def light(node: Node) -> Node:
-    """The tree without factors of one, terms of zero, first powers and double signs."""
+    """Return the tree without factors of one, terms of zero, first powers and double signs."""
     match node:
         case Quantity(value=inner) | Given(body=inner):
             return light(inner)
@@ -143,10 +143,10 @@ def light(node: Node) -> Node:
 
 
 def shape(node: Node) -> Counter[str]:
-    """How often each feature occurs that simplifying, expanding, factoring and rationalising change.
+    """Count the features of an expression that simplifying, expanding, factoring and rationalising change.
 
-    Leaves, operations by name, terms of sums, sums inside products, powers and functions, roots below a fraction, and
-    like terms or numbers that were not collected.
+    These are leaves, operations by name, terms of sums, sums inside products, powers and functions, roots in a
+    denominator, and like terms or numbers that were not collected.
     """
     found: Counter[str] = Counter()
     _count(node, found, "", under=False)
@@ -182,5 +182,5 @@ def _has_sum(node: Node) -> bool:
 
 
 def cost(found: Counter[str]) -> int:
-    """How much a shape leaves to do: its size, and what was left uncollected."""
+    """Return the cost of a shape: its size, and the number of terms that were not collected."""
     return sum(count for name, count in found.items() if name not in ("term", "nested", "under"))

@@ -1,9 +1,8 @@
-r"""Find the boxed answers in a model's text.
+r"""Find the ``\boxed{}`` answers in a text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
-boxes, ``$…$`` around or inside. Not covered: where in an episode to look (``answer`` of a
-dialect, ``rstar2_env/dialects``), and answers in
-prose (see ``rstar2_env.verification.compare.prose``).
+boxes, ``$…$`` around or inside. Not covered: the choice of the turn to read (``answer`` of a dialect, see
+``rstar2_env.dialects``), and answers without a box (see ``response``).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def extract_boxed(text: str) -> list[str]:
 
 
 def _spans(text: str) -> list[tuple[int, int, str]]:
-    """Start, end and content of every outermost balanced box."""
+    """Return start, end and content of every outermost balanced box."""
     closings = _closings(text)
     found: list[tuple[int, int, str]] = []
     at = 0
@@ -55,10 +54,10 @@ def last_boxed(text: str) -> str | None:
 
 
 def joined_boxes(text: str) -> str | None:
-    r"""Several boxes with nothing between them but commas, "and" or "or", as one list; ``None`` if there are none.
+    r"""Join the last boxes into one list if only commas, "and" or "or" separate them; ``None`` if that is one value.
 
     ``\boxed{1} and \boxed{2}`` states two values, and so does not answer 2. With any other word or a full stop between
-    them only the last box counts: a policy that changes its mind has one answer.
+    two boxes only the last one counts: a policy that corrects itself has one answer.
     """
     spans = _spans(text)
     kept = spans[-1:]
@@ -71,10 +70,10 @@ def joined_boxes(text: str) -> str | None:
 
 
 def gold_answer(text: str) -> str:
-    r"""The answer that a gold text states: its boxes, joined if only commas or "and" separate them, or the text itself.
+    r"""Return the answer in a gold text: its last boxes, joined if at most two words separate them, or the text itself.
 
-    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; of
-    a policy's boxes the last one counts.
+    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; in
+    a policy's text the last box counts (see ``joined_boxes``).
     """
     spans = _spans(text)
     if not spans:
@@ -103,7 +102,7 @@ def strip_dollars(text: str) -> str:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """For every brace that opens a group, where it closes; escaped braces are text. One pass, however deep."""
+    """Map the position of each opening brace to that of its closing brace, in one pass; escaped braces are text."""
     closings: dict[int, int] = {}
     pending: list[int] = []
     for match in _BRACE.finditer(text):
@@ -115,7 +114,7 @@ def _closings(text: str) -> dict[int, int]:
 
 
 def _unwrapped(text: str, start: int, end: int, closings: dict[int, int]) -> str:
-    """The content of a box, or of the innermost one if boxes contain only another box."""
+    """Return the content of a box; if it contains only another box, that of the innermost box."""
     while (match := _INNER_BOX.match(text, start)) is not None:
         inner_end = closings.get(match.end() - 1)
         if inner_end is None or inner_end > end or text[inner_end + 1 : end].strip():

@@ -1,4 +1,4 @@
-r"""Functions by cases as one node: ``\begin{cases}``, "n if n is odd, n/2 otherwise".
+r"""Read functions by cases, such as ``\begin{cases}`` and "n if n is odd, n/2 otherwise", as one node.
 
 The node is ``cases(value, condition, value, condition, …)``; a condition is a relation, several of them joined by
 "and" or "or", or ``else``. A layout that holds no conditions is a list: a system of equations.
@@ -25,7 +25,7 @@ from rstar2_env.verification.read.nodes import (
 )
 
 ELSE = Const("else")
-"""The condition that holds where no other does."""
+"""The condition of the last case, "otherwise"."""
 
 _START = re.compile(r"\s*(?:if|for|when|where|provided|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)
@@ -35,7 +35,7 @@ Read = Callable[[str], Node]
 
 
 def as_cases(node: Node, read: Read) -> Node | None:
-    """The node of a function by cases, or ``None`` if this is not one.
+    """Return the node of a function by cases; ``None`` if the node is not such a function.
 
     Args:
         node: A layout of rows, or a bare list whose items carry conditions.
@@ -62,7 +62,7 @@ def as_cases(node: Node, read: Read) -> Node | None:
 
 
 def _labelled(node: Node) -> tuple[Node, Node] | None:
-    """Label and rest of ``f(x) = x if x > 0``, which labels all cases."""
+    """Split ``f(x) = x if x > 0`` into the label ``f(x)``, which applies to all cases, and the first case."""
     if isinstance(node, Given) and isinstance(node.body, Relation) and node.body.ops == ("=",):
         return node.body.sides[0], Given(node.body.sides[1], node.condition)
     return None

@@ -125,7 +125,7 @@ _REPLACEMENT = dict(_REPLACED)
 
 @lru_cache(maxsize=1024)
 def clean(text: str) -> str:
-    """Return the text in the one spelling that the lexer knows."""
+    """Return the text in the spelling that the lexer reads."""
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole

@@ -61,7 +61,7 @@ class Cursor:
         """
         token = self.peek()
         if token is END:
-            raise ReadError("the text ends too early")
+            raise ReadError("it ends too early")
         self.at += 1
         return token
 
@@ -73,7 +73,7 @@ class Cursor:
         """
         token = self.next()
         if token.text not in closers:
-            raise ReadError(f"expected one of {closers}, found {token.text!r}")
+            raise ReadError(f"expected {' or '.join(closers)}, found {token.text!r}")
         return token.text
 
     def raw_script(self) -> str:
@@ -113,7 +113,7 @@ def _without_stops(tokens: list[Token]) -> list[Token]:
         if token.kind == "stop":
             after = tokens[index + 1].kind if index + 1 < len(tokens) else "end"
             if token.text not in "\"`'" and after not in ("stop", "close", "sep", "end", "row"):
-                raise ReadError("sentences")
+                raise ReadError("it has several sentences")
         elif token.kind != "skip":
             kept.append(token)
     return kept

@@ -1,7 +1,7 @@
 r"""Split a cleaned text into tokens.
 
-Covered: LaTeX and plain notation side by side; ``$…$`` separates prose from formulas if a text has any. Not covered:
-how tokens combine (see ``parser``). Linear in the length of the text.
+Covered: LaTeX and plain notation in one text; if a text has ``$…$``, these separate formulas from prose. Not covered:
+how tokens combine (see ``parser``). Takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
 
     Args:
         text: The text.
-        letters: Read short runs of small letters as variables, even where they are words or units ("mg/k", "at^2").
+        letters: Read short runs of small letters as variables, even if they are words or units ("mg/k", "at^2").
 
     Raises:
         ReadError: A group does not close, or a character cannot occur in an answer.
@@ -102,7 +102,7 @@ def _is_one_group(text: str) -> bool:
 
 
 def _money(text: str) -> str:
-    r"""Write the currency sign as ``\USD`` and drop stray dollars, so that every ``$`` left is half of a pair."""
+    r"""Write currency signs as ``\USD`` and drop unpaired dollars, so that the remaining ``$`` delimit formulas."""
     text = text.replace("\\$", "\\USD ")
     if text.count("$") % 2:
         text = re.sub(r"\$(?=\s*\.?\d)", r"\\USD ", text, count=1)
@@ -145,7 +145,7 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
 
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
-    """Read one LaTeX command whose name ends at ``at``; return where it ends with its text group, if it takes one."""
+    """Read a LaTeX command whose name ends at ``at``; return its end, which includes its text group if it has one."""
     if name in names.TEXT_COMMANDS:
         content, end = _group(text, at)
         _text_group(content, name, tokens, spaced)
@@ -193,11 +193,11 @@ _COMMANDS = {
 
 
 def _group(text: str, at: int) -> tuple[str, int]:
-    """The content of the brace group at ``at``, or the one character there, and where it ends."""
+    """Return the content of the brace group at ``at`` (or the single character there), and the end of the group."""
     while at < len(text) and text[at] == " ":
         at += 1
     if at >= len(text):
-        raise ReadError("a command at the end of the text")
+        raise ReadError("a command at its end has no argument")
     if text[at] != "{":
         return text[at], at + 1
     depth = 0
@@ -205,11 +205,11 @@ def _group(text: str, at: int) -> tuple[str, int]:
         depth += {"{": 1, "}": -1}.get(match[0], 0)
         if depth == 0:
             return text[at + 1 : match.start()], match.end()
-    raise ReadError("a group that does not close")
+    raise ReadError("a brace is not closed")
 
 
 def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -> None:
-    r"""Read the content of ``\text{…}`` and the like: a symbol, a number, a function, a joining word, or words."""
+    r"""Read the content of ``\text{…}`` and similar: a symbol, a number, a function, a joining word, or words."""
     inner = content.replace("~", " ").strip()
     if not inner:
         return

@@ -54,7 +54,7 @@ ACCENTS = word_set(
     """overline bar vec hat tilde widehat widetilde dot ddot overrightarrow underline boldsymbol pmb mathcal mathscr
     mathfrak check breve acute grave overleftrightarrow overset underset"""
 )
-"""Commands that put an accent on a letter; the accent becomes part of the variable's name."""
+"""Commands that put an accent on a letter, which becomes part of the variable's name."""
 
 PLAIN_ACCENTS = word_set("boldsymbol pmb mathcal mathscr mathfrak underline")
 """The ``ACCENTS`` that change only the typeface."""
@@ -86,17 +86,17 @@ JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "
 """Words of other scripts that join two answers."""
 
 VERBS = word_set("is are equals equal was be to")
-"""Words that a value follows, as in "the area is 5"."""
+"""Words between a label and its value, as in "the area is 5"."""
 
 DENIALS = word_set("not cannot never neither nor no hardly")
-"""Words that make a statement about a number its opposite."""
+"""Words that negate a statement about a number."""
 
 BOUNDS = word_set(
     """under below above over over almost nearly around before after until from since if when given let case step part
     problem question number не нет около почти более менее non nicht kein fast unter über fast sous casi bajo más menos
     presque moins plus chini zaidi karibu si hasta desde bis ab"""
 )
-"""Words before a number that change it, or number something else."""
+"""Words before a number that change its meaning ("under 5"), or that it numbers ("step 5")."""
 
 FILLERS = word_set("共 总共 一共 計 only just exactly approximately about approx roughly answer final value total")
 """Words before a value that do not change it."""
@@ -113,13 +113,13 @@ _VOWELS = frozenset("aeiouyAEIOUY")
 
 
 def short_function(run: str) -> tuple[str, str] | None:
-    """Split ``sinx`` into a function and the one or two letters after it."""
+    """Split letters such as ``sinx`` into a function and up to two letters after it; ``None`` for other letters."""
     match = None if run in _ENGLISH else _SHORT_FUNCTION.fullmatch(run)
     return (match[1], match[2]) if match else None
 
 
 def is_word(run: str) -> bool:
-    r"""Whether a run of letters outside of ``\\text`` reads as a word rather than as a product of variables."""
+    r"""Return whether letters outside of ``\text`` are a word rather than a product of variables."""
     if run.lower() in WORDS:
         return True
     if len(run) < 4 or run.isupper() or run in GREEK or short_function(run) is not None:

@@ -1,4 +1,4 @@
-"""The tree that the reader makes from an answer: expressions at the leaves, structures above them.
+"""The tree of an answer as the parser returns it: expressions at the leaves, structures above them.
 
 Covered: the node classes and the properties of a tree that need no evaluation (its symbols, its canonical key). Not
 covered: how text becomes a tree (``parser``), values (``evaluate``), and equality (``compare``).
@@ -102,7 +102,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A statement with the condition or remark that follows it."""
+    """A value or relation with the condition or remark that follows it."""
 
     body: Node
     condition: str
@@ -117,7 +117,7 @@ _COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below."""
+    """Return the nodes directly below a node."""
     match node:
         case Apply(args=args) | BracketGroup(items=args) | Relation(sides=args):
             return args
@@ -134,7 +134,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node of the tree, from the top."""
+    """Iterate over all nodes of the tree, each before those below it."""
     stack = [node]
     while stack:
         top = stack.pop()
@@ -143,7 +143,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """Names of the free variables."""
+    """Return the names of the free variables."""
     if isinstance(node, Sym):
         return frozenset((node.name,))
     free: frozenset[str] = frozenset().union(*map(symbols, children(node)))
@@ -151,7 +151,12 @@ def symbols(node: Node) -> frozenset[str]:
 
 
 def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """A copy in which ``change`` replaces every node for which it returns another; replaced nodes are not visited."""
+    """Return a copy of a tree with some nodes replaced.
+
+    Args:
+        node: The tree.
+        change: Returns the replacement of a node, or ``None`` to keep it; not called on nodes below a replacement.
+    """
     new = change(node)
     if new is not None:
         return new
@@ -169,7 +174,7 @@ def _rebuilt(value: Any, change: Callable[[Node], Node | None]) -> Any:
 
 
 def replace_symbols(node: Node, values: Mapping[str, Node]) -> Node:
-    """A copy with expressions in place of variables.
+    """Return a copy with expressions in place of variables.
 
     Args:
         node: The tree.
@@ -179,12 +184,12 @@ def replace_symbols(node: Node, values: Mapping[str, Node]) -> Node:
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:
-    """A copy with variables renamed; ``names`` maps the old names to the new ones."""
+    """Return a copy with variables renamed; ``names`` maps the old names to the new ones."""
     return replace_symbols(node, {old: Sym(new) for old, new in names.items()})
 
 
 def key(node: Node) -> str:
-    """A canonical text: two trees with the same key are the same up to the order of sums and products."""
+    """Return a canonical text; trees with the same text differ at most in the order of sums, products and unions."""
     match node:
         case Num(value=value):
             return str(value)
@@ -219,7 +224,7 @@ def key(node: Node) -> str:
 
 
 def _flat(op: str, args: tuple[Node, ...]) -> Iterator[Node]:
-    """The terms of nested sums or products, as one sequence."""
+    """Iterate over the terms of nested sums or products."""
     for arg in args:
         if op in ("add", "mul") and isinstance(arg, Apply) and arg.op == op:
             yield from _flat(op, arg.args)

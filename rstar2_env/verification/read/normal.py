@@ -1,4 +1,4 @@
-"""One normal form for equivalent notations: words for numbers and sets, degrees as a unit, letters as units."""
+"""Bring equivalent notations to one form: words for numbers and sets, degrees and letters as units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rstar2_env.verification.read.nodes import (
 _CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
 _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
 POSITIVE = BracketGroup("(", ")", (Num(Fraction(0)), Const("oo")))
-"""The positive numbers."""
+"""The set of positive numbers."""
 
 _INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
 _INTEGERS = frozenset("jklmnpqt")
@@ -38,7 +38,7 @@ _PHRASE_NODES: dict[str, Node] = {"#oo": Const("oo"), "#empty": Const("empty"), 
 
 
 def normal(node: Node, read: Callable[[str], Node]) -> Node:
-    """The tree with words for numbers and sets replaced by their values, degrees and radians as operations, and cases.
+    """Return the tree with values for words, operations for degrees and radians, and functions by cases as one node.
 
     Args:
         node: The tree.
@@ -84,7 +84,7 @@ def _word(text: str) -> Node:
 
 
 def _quantity(value: Node, unit: str) -> Node:
-    """A value with its unit: scales such as "million" multiply, degrees and radians are operations."""
+    """Return a value with its unit; scales such as "million" multiply it, degrees and radians become operations."""
     first, _, rest = unit.partition(" ")
     if (scale := words.SCALES.get(first.lower().removesuffix("s"))) is not None:
         if isinstance(value, Quantity):
@@ -102,7 +102,7 @@ def _quantity(value: Node, unit: str) -> Node:
 
 
 def _together(parts: tuple[Node, ...]) -> Node | None:
-    """``3 hours 20 minutes`` as one quantity; ``None`` if the units do not fit together."""
+    """Return ``3 hours 20 minutes`` as one quantity; ``None`` if the units differ in dimension or are repeated."""
     first = parts[0]
     if not isinstance(first, Quantity) or (base := units.read_unit(first.unit)) is None:
         return None
@@ -122,12 +122,14 @@ def _together(parts: tuple[Node, ...]) -> Node | None:
 
 
 def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
-    """Read letters after a number as a unit (``5 m/s``) where the other side has a unit; ``5 m`` may be a product.
+    """Return letters after a number as its unit (``5 m/s``) if the other answer has a unit; else the node unchanged.
+
+    Without a unit in the other answer, ``5 m`` may be a product.
 
     Args:
-        node: The node that may hold letters.
-        other: The other side.
-        bare: A number without a unit on the other side is enough.
+        node: The node that may contain letters.
+        other: The other answer.
+        bare: Read letters as a unit also if the other answer has no unit.
     """
     if not isinstance(node, Apply) or symbols(other) or not (bare or isinstance(other, Quantity)):
         return node
@@ -138,7 +140,11 @@ def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
 
 
 def _split_unit(node: Node) -> tuple[Node | None, str] | None:
-    """The value (``None`` for 1) and the unit of a product or quotient of numbers and letters; else ``None``."""
+    """Split a product or quotient of numbers and letters into its value (``None`` for 1) and its unit.
+
+    Returns:
+        ``None`` for any other node.
+    """
     match node:
         case Sym(name=name) if len(name) == 1:
             return None, name
@@ -161,7 +167,7 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
 
 
 def is_constant_name(name: str) -> bool:
-    """Whether a variable has a usual name of a constant of integration: ``C``, ``c_1``, ``A``."""
+    """Return whether a name is usual for a constant of integration: ``C``, ``c_1``, ``A``."""
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
@@ -177,8 +183,8 @@ def is_parametric(gold: Node, answer: Node) -> bool:
 def role(name: str, node: Node) -> str | None:
     """Return the role of a variable in an answer if another letter may replace it; ``None`` if its name matters.
 
-    A "constant" is added to, or multiplies, something with other variables (``x^2 + C``, ``C_1 e^x``); an "integer" is
-    declared as one or multiplies pi or degrees as a plain factor (``k pi``).
+    A "constant" is added to, or multiplies, a term with other variables (``x^2 + C``, ``C_1 e^x``). An "integer" is
+    declared as an integer, or is a plain factor of pi or degrees (``k pi``).
     """
     if any(_declares(part, name) for part in walk(node)):
         return "integer"
@@ -195,7 +201,7 @@ def role(name: str, node: Node) -> str | None:
 
 
 def _declares(node: Node, name: str) -> bool:
-    """Whether a node says that a variable is an integer."""
+    """Whether a node declares a variable as an integer."""
     match node:
         case Given(condition=text):
             return name in text and _INTEGER.search(text) is not None
@@ -210,7 +216,14 @@ def _has_turn(node: Node) -> bool:
 
 
 def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: bool) -> bool:
-    """Whether a variable occurs only as a factor of a product that is ``enough``, or also as a term, never deeper."""
+    """Whether a variable occurs only as a plain factor or term, never inside a function.
+
+    Args:
+        name: Name of the variable.
+        node: The tree.
+        enough: Whether a product is one that the variable may be a factor of.
+        added: Whether the variable may also be a term of a sum.
+    """
     if name not in symbols(node):
         return True
     match node:

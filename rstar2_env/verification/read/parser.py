@@ -63,11 +63,11 @@ def read(text: str, *, tight_division: bool = False, letters: bool = False) -> N
     """
     tokens = lex(text, letters=letters)
     if len(tokens) > MAX_TOKENS:
-        raise ReadError("too many tokens")
+        raise ReadError(f"it has more than {MAX_TOKENS} tokens")
     reader = Reader(tokens, tight_division=tight_division)
     node = reader.items(None)
     if reader.peek() is not END:
-        raise ReadError("text after the end of the answer")
+        raise ReadError("text follows the end of the answer")
     return node
 
 
@@ -108,10 +108,10 @@ class Reader(Cursor):
                 break
             groups[-1].append(self.item())
             if not self._at_separator() and not self._at_end(closers):
-                raise ReadError("two answers with nothing between them")
+                raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]
         if not groups:
-            raise ReadError("nothing to read")
+            raise ReadError("it has no value")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
         return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]
@@ -137,7 +137,7 @@ class Reader(Cursor):
             return Given(node, self.rest_of_item())  # "P(A | B)"
         if token.kind == "text" and not isinstance(node, Words):
             if token.text.split()[0].lower() not in names.CONDITION_STARTS | names.FILLERS:
-                raise ReadError("a statement")  # "x is odd" is not x
+                raise ReadError("words follow a value")  # "x is odd" is not x
             return Given(node, self.rest_of_item())
         return node
 
@@ -178,7 +178,7 @@ class Reader(Cursor):
                     return counted
                 said = sides[-1].text.lower().split()
                 if said[-1] not in names.VERBS or names.DENIALS.intersection(said):
-                    raise ReadError("words before a value")
+                    raise ReadError("words precede a value")
                 ops.append("=")
             else:
                 break
@@ -241,7 +241,7 @@ class Reader(Cursor):
             else:
                 terms.append(_negative(term) if sign == "-" else term)
         if not terms:
-            raise ReadError("a value is missing at the end")
+            raise ReadError("a value is missing")
         return _add(terms)
 
     def signed_term(self) -> Node:
@@ -429,17 +429,17 @@ class Reader(Cursor):
     def _proper_fraction(self) -> Num | None:
         r"""Read the fraction of a mixed number such as ``6\frac{1}{64}`` or ``6 1/64``; ``None`` if there is none."""
         start = self.at
-        token, under = self.peek(), self.peek(2)
-        top: Node | None = None
-        bottom: Node | None = None
+        token, last = self.peek(), self.peek(2)
+        top: Node = ZERO
+        bottom: Node = ZERO
         if self.take("cmd", "frac"):
             top, bottom = self.argument(split=True), self.argument(split=True)
-        elif token.kind == "num" and token.spaced and self.peek(1).text == "/" and under.kind == "num":
-            top, bottom = Num(Fraction(token.text)), Num(Fraction(under.text))
+        elif token.kind == "num" and token.spaced and self.peek(1).text == "/" and last.kind == "num":
+            top, bottom = Num(Fraction(token.text)), Num(Fraction(last.text))
             self.at += 3
-        whole = isinstance(top, Num) and isinstance(bottom, Num) and _is_whole(top) and _is_whole(bottom)
-        if whole and 0 < top.value < bottom.value:
-            return Num(top.value / bottom.value)
+        over, under = _whole(top), _whole(bottom)
+        if 0 < over < under:
+            return Num(over / under)
         self.at = start
         return None
 
@@ -468,7 +468,7 @@ class Reader(Cursor):
             return node
         token = self.peek()
         if token is END:
-            raise ReadError("an argument is missing")
+            raise ReadError("a command has no argument")
         if token.kind == "num":
             if split and len(token.text) > 1 and token.text.isdigit():
                 # The token is split in place, so that reading it again gives the same result.
@@ -564,7 +564,7 @@ class Reader(Cursor):
         if accent in ("overset", "underset"):
             mark, under = self.argument(), self.argument()
             if isinstance(under, Num) or any(isinstance(part, Num) for part in walk(mark)):
-                raise ReadError("a number above or below another")
+                raise ReadError("a number is above or below another")
             return under
         if self.is_next("open"):
             name = self.raw_script()
@@ -591,7 +591,7 @@ class Reader(Cursor):
     def _bracket(self, opening: str) -> Node:
         """Read the content of a bracket that has been opened: a value, a tuple, an interval, a set."""
         if opening not in _CLOSERS:
-            raise ReadError(f"cannot read {opening!r}")
+            raise ReadError(f"the bracket {opening!r} is not supported")
         if opening in ("\\{", "{") and (builder := self._set_builder(opening)) is not None:
             return builder
         if self.take("close", *_CLOSERS[opening]):
@@ -599,7 +599,7 @@ class Reader(Cursor):
                 return Const("empty")
             if opening == "{":  # "{}" only separates
                 return self.atom() if self.starts_factor() else ONE
-            raise ReadError("an empty bracket")
+            raise ReadError("a bracket is empty")
         node = self.fresh(_CLOSERS[opening])
         closing = self.close(_CLOSERS[opening])
         if opening in ("floor", "ceil"):
@@ -654,7 +654,7 @@ class Reader(Cursor):
         """Read a matrix, or the lines of a layout."""
         matrix = name in names.MATRIX_ENVIRONMENTS
         if not matrix and name not in names.LAYOUT_ENVIRONMENTS:
-            raise ReadError(f"unknown environment {name}")
+            raise ReadError(f"the LaTeX environment {name!r} is not supported")
         rows: list[list[Node]] = [[]]
         saved = self.open_bars, self.rows
         self.open_bars, self.rows = 0, 1
@@ -667,12 +667,12 @@ class Reader(Cursor):
         self.open_bars, self.rows = saved
         rows = [row for row in rows if row]
         if not rows:
-            raise ReadError("an empty environment")
+            raise ReadError("a LaTeX environment is empty")
         if not matrix:
             entries = tuple(row[0] if len(row) == 1 else BracketGroup("row", "row", tuple(row)) for row in rows)
             return BracketGroup("cases", "cases", entries) if name == "cases" else BracketGroup("", "", entries)
         if len({len(row) for row in rows}) != 1:
-            raise ReadError("rows of different lengths")
+            raise ReadError("the rows of a matrix have different lengths")
         grid = Matrix(tuple(tuple(row) for row in rows))
         return Apply("det", (grid,)) if name == "vmatrix" else grid
 
@@ -682,8 +682,10 @@ def _as_number(token: Token) -> Num:
     return Num(Fraction(token.text), len(part) if point else None)
 
 
-def _is_whole(number: Num) -> bool:
-    return number.decimals is None and number.value.denominator == 1
+def _whole(node: Node) -> Fraction:
+    """The value of a whole number that is written without a point; 0 for any other node."""
+    whole = isinstance(node, Num) and node.decimals is None and node.value.denominator == 1
+    return node.value if isinstance(node, Num) and whole else Fraction(0)
 
 
 def _is_minus_one(node: Node) -> bool:

@@ -1,6 +1,7 @@
-r"""The readings of a text whose notation is ambiguous: ``1,234``, ``1,5``, ``]0,1[``, ``1/2x``.
+r"""Read a text with ambiguous notation (``1,234``, ``1,5``, ``]0,1[``, ``1/2x``) in every possible way.
 
-Covered: at most four trees for a text, the most likely first. Two answers are the same if any of their readings are.
+Covered: at most four trees for a text, the most likely first. Two answers are equal if any reading of one equals any
+reading of the other.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def readings(text: str) -> tuple[Node, ...]:
     cleaned = _REPEATING.sub(_repeating, clean(text))
     trees: list[Node] = []
     seen: set[str] = set()
-    failure = ReadError("an empty text")
+    failure = ReadError("it is empty")
     if (said := words.number(cleaned)) is not None:
         return (Num(Fraction(said)),)
     if (day := words.date(cleaned)) is not None:
@@ -84,7 +85,7 @@ def readings(text: str) -> tuple[Node, ...]:
 
 
 def _spellings(text: str) -> list[str]:
-    """The text as it is, and as it would be written without ambiguity."""
+    """Return the unambiguous spellings of a text, and then the text itself unless it cannot be meant."""
     found = []
     if (power := _SCIENTIFIC.sub(r"\1 \\times 10^{\2}", text)) != text:
         found.append(power)
@@ -107,7 +108,7 @@ def _spellings(text: str) -> list[str]:
 
 
 def _decimal_comma(text: str) -> str | None:
-    """The text with its one comma read as a decimal point, unless a list of two numbers is as likely."""
+    """Return the text with its only comma as a decimal point; ``None`` if a list of two numbers is as likely."""
     matches = list(_DECIMAL_COMMA.finditer(text))
     if len(matches) != 1 or text.count(",") != 1 or any(bracket in text for bracket in "([{"):
         return None
@@ -125,7 +126,7 @@ def _turn_brackets(match: re.Match[str]) -> str:
 
 
 def _repeating(match: re.Match[str]) -> str:
-    """A repeating decimal as a fraction."""
+    """Return a repeating decimal as a fraction."""
     whole, fixed, period = match.groups()
     if len(fixed) + len(period) > 60:
         return match[0]

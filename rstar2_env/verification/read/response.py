@@ -1,9 +1,9 @@
 r"""Find the answer in a whole text: a model's response, a worked solution.
 
-Covered, in this order: the last box; what follows the last "final answer is", then the last "answer is"; the last
-formula; if there is no formula, the last number. A bare answer is returned unchanged. Meant for files of
-responses and for gold answers in solutions; an environment grades what its dialect extracts, which is stricter. Linear
-in the length of the text.
+Covered, in this order: the last box; the text after the last "final answer is", then after the last "answer is"; the
+last formula; if there is no formula, the last number. A bare answer is returned unchanged. Meant for files of responses
+and for gold answers in solutions; the dialect of an environment extracts answers more strictly. Time is linear in the
+length of the text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rstar2_env.verification.read.boxed import gold_answer, last_boxed, strip_do
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
-"""Length of the end of a text that is searched if nothing marks the answer, in characters."""
+"""Length of the end of a text that is searched if the answer has no box, in characters."""
 
 MAX_BARE_CHARS = 2000
-"""Longest bare answer, in characters; a longer text is always taken for a response."""
+"""Longest bare answer, in characters; a longer text always counts as a response."""
 
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
@@ -50,7 +50,7 @@ _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 
 def is_response(text: str) -> bool:
-    """Whether a text is more than a bare answer: a box, or more than a few words of prose."""
+    """Return whether a text is more than a bare answer: it has a box, or more than a few words of prose."""
     if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text or "####" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
@@ -63,11 +63,11 @@ def is_response(text: str) -> bool:
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:
-    """The answer that a whole text gives, or ``None`` if it gives none.
+    """Return the answer in a whole text, or ``None`` if it has none.
 
     Args:
         text: A response, a worked solution or a bare answer.
-        gold: The text is a gold answer: several boxes next to each other are its parts.
+        gold: Whether the text is a gold answer, in which several boxes in a row are parts of one answer.
     """
     text = _SPECIAL.sub("", text)
     if not gold:
@@ -97,7 +97,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _in_sentence(sentence: str) -> str | None:
-    """The value that a sentence after an anchor states: all of it if it is bare, else its last formula or number."""
+    """Return the value in a sentence after "the answer is": a bare sentence, else its last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
     if not stripped or _is_denied(stripped):
         return None  # "The answer is not 7."

@@ -1,8 +1,8 @@
-"""Units: the meaning of the text after a value, and when two units are the same.
+"""Read the text after a value as a unit, and compare units.
 
 Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
 temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Words that are not a
-unit name what is counted. Conversion is exact, with rational numbers.
+unit are names of counted things. Conversion is exact, with rational numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Unit:
 
 
 def _table() -> dict[str, tuple[Fraction, str]]:
-    """Every unit by name: its factor, and its base units written as ``m^2 s^-1``."""
+    """Return the factor of every unit by name, and its base units written as ``m^2 s^-1``."""
     units: dict[str, tuple[Fraction, str]] = {}
 
     def add(names: str, factor: Fraction | int | str, base: str) -> None:
@@ -121,7 +121,7 @@ _TEMPERATURE = re.compile(r"(?:degrees?|deg|°)\s+([CF])(?:elsius|ahrenheit)?\b"
 
 @lru_cache(maxsize=1024)
 def read_unit(text: str) -> Unit | None:
-    """Read a unit, or return ``None`` when the text is something else (words that name what is counted)."""
+    """Read a unit; return ``None`` if the text is something else, such as the name of counted things."""
     factor, dimension = Fraction(1), dict[str, int]()
     direction, pending = 1, 1
     at, text = 0, text.strip()
@@ -180,16 +180,16 @@ _CHANGING = word_set(
     hundredths thousandth zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty
     fifty sixty seventy eighty ninety"""
 )
-"""Words that change the value before them, take it back or add another."""
+"""Words that change or retract the value before them, or add another value."""
 
 _CHANGING_SIGNS = re.compile("[以超未約约不非半于於至最]")
-"""The same in scripts that put no spaces between words."""
+"""Signs with the same effect in scripts without spaces between words."""
 
 MAX_REMARK_WORDS = 8
 
 
 def is_remark(text: str) -> bool:
-    """Whether words after a value merely name what is counted: a few, without digits, that leave the value alone."""
+    """Return whether the words after a value only name the counted things and do not change the value."""
     found = re.findall(r"[^\W_]+", text.lower())
     if _CHANGING_SIGNS.search(text):
         return False
@@ -197,7 +197,10 @@ def is_remark(text: str) -> bool:
 
 
 def same_words(gold: str, answer: str) -> bool:
-    """Whether two names of what is counted agree: one's words are among the other's, plurals and other units aside."""
+    """Return whether two names of counted things agree: the words of one are among those of the other.
+
+    Singular and plural are the same; additional words must not be units.
+    """
     one = {_singular(word) for word in re.findall(r"[^\W\d_]+", gold.lower())}
     other = {_singular(word) for word in re.findall(r"[^\W\d_]+", answer.lower())}
     if one == other:
@@ -208,7 +211,7 @@ def same_words(gold: str, answer: str) -> bool:
 
 
 def same_dimension(gold: Dimension, answer: Dimension) -> bool:
-    """Whether two dimensions are the same; the sign ¥ stands for both of its currencies."""
+    """Return whether two dimensions are equal; the sign ¥ equals both yen and yuan."""
     if gold == answer:
         return True
     return {gold, answer} in ({(("¥", 1),), (("JPY", 1),)}, {(("¥", 1),), (("CNY", 1),)})

@@ -1,8 +1,8 @@
-r"""Answers in words: their canonical spelling, and when two are equal.
+r"""Answers in words: their canonical spelling, and their comparison.
 
 Covered: case, punctuation, articles, ``\text{}``, a few common phrases for the same thing ("no
-solution", "does not exist", "all real numbers"), yes and no with an explanation. Not covered: paraphrase; that is for a
-model (see ``model``).
+solution", "does not exist", "all real numbers"), yes and no with an explanation. Not covered: paraphrase, which needs a
+model judge (see ``model``).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DATE = re.compile(
 
 
 def date(text: str) -> str | None:
-    """A date ("March 5th, 2024", "5 March 2024", "2024-03-05") in one spelling; ``None`` for anything else."""
+    """Return a date ("March 5th, 2024", "5 March 2024", "2024-03-05") in one spelling; ``None`` for other texts."""
     if (match := _DATE.fullmatch(text.strip(" ."))) is None:
         return None
     found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}
@@ -69,7 +69,11 @@ _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?: ?(?P<half>[ap])\.
 
 
 def clock(text: str) -> str | None:
-    """A time of day ("3:45 PM", "15:45") in one spelling; ``None`` for anything else, and for "3:45", which is two."""
+    """Return a time of day ("3:45 PM", "15:45") in one spelling.
+
+    Returns:
+        ``None`` for other texts, and for "3:45", which may be in the morning or in the afternoon.
+    """
     plain = " ".join(_TEXT_COMMAND.sub(" ", text).replace("{", " ").replace("}", " ").split())
     if (match := _CLOCK.fullmatch(plain)) is None:
         return None
@@ -105,14 +109,14 @@ _PARTS = re.compile(
     rf"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+)[ -](?P<bottom>(?:{'|'.join(_DENOMINATORS)})s?)", re.IGNORECASE
 )
 _GENERIC = word_set("function triangle number sequence series matrix graph curve player wins has winning strategy only")
-"""Words that say again what the question asked about."""
+"""Words that repeat the subject of the question."""
 
 _HEDGES = frozenset({"or", "perhaps", "maybe", "possibly", "opposite", "either", "unless", "but", "though"})
 _DECISIONS = frozenset({"yes", "no", "true", "false"})
 
 
 def plain_words(text: str) -> str:
-    """The text in lower case, without commands, punctuation and articles, and with small numbers as digits."""
+    """Return the text in lower case, without commands, punctuation and articles, and with small numbers as digits."""
     text = _TEXT_COMMAND.sub(" ", text).replace("~", " ").replace("$", " ").replace("{", " ").replace("}", " ")
     text = _PUNCTUATION.sub(" ", text.replace("'s", "s").replace("'", ""))
     words = [word for word in _SPACE.split(text.lower()) if word and word not in _ARTICLES]
@@ -120,7 +124,7 @@ def plain_words(text: str) -> str:
 
 
 def number(text: str) -> int | Fraction | None:
-    """The number that words say ("minus two hundred and five", "three quarters"), or ``None`` if they say none."""
+    """Return the number in words ("minus two hundred and five", "three quarters"); ``None`` for other texts."""
     if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
         top = 1 if match["top"].lower() == "a" else number(match["top"])
         bottom = _DENOMINATORS[match["bottom"].lower().removesuffix("s")]
@@ -153,13 +157,16 @@ def number(text: str) -> int | Fraction | None:
 
 
 def canonical(text: str) -> str:
-    """The words in canonical spelling, or a symbol for set phrases: ``#empty``, ``#undefined``, ``#R``, ``#oo``."""
+    """Return the words in canonical spelling, or the symbol of a known phrase, such as ``#empty`` or ``#undefined``."""
     words = plain_words(text)
     return _PHRASES.get(words, words)
 
 
 def decision(text: str) -> str | None:
-    """Yes, no, true or false, if the text begins with it and ends there or continues after a full stop or a comma."""
+    """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
+
+    The text must end after it, or continue after a punctuation mark without another decision or a hedge.
+    """
     match = re.match(
         r"\s*(yes|no|true|false)\b\s*([.,;:!]|$)(.*)", _TEXT_COMMAND.sub(" ", text).strip(" {}$"), re.I | re.S
     )
@@ -171,7 +178,7 @@ def decision(text: str) -> str | None:
 
 
 def same_text(gold: str, answer: str) -> bool:
-    """Whether two texts have the same words. Punctuation is ignored, so texts without any word are never the same."""
+    """Return whether two texts have the same words. Punctuation is ignored; texts without words are never equal."""
     one, other = canonical(gold), canonical(answer)
     if not _LETTERS.search(one) or not _LETTERS.search(other):
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
@@ -193,7 +200,7 @@ def same_text(gold: str, answer: str) -> bool:
 
 
 def is_contained(gold: str, answer: str) -> bool:
-    """Whether the answer is a phrase of the gold sentence and contains no negation: the lenient rule for words."""
+    """Return whether the answer is a phrase of the gold sentence with the same negation: the lenient rule for words."""
     one, other = plain_words(gold).split(), plain_words(answer).split()
     if not other or len(other) > len(one):
         return False

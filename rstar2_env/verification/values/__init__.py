@@ -1,1 +1,1 @@
-"""The value of an expression at a point: exact if it is rational, otherwise a ball that contains it."""
+"""Evaluate expressions at a point: exactly if the value is rational, otherwise as a ball that contains it."""

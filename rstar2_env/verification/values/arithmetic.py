@@ -42,21 +42,21 @@ class Arithmetic:
         self.over_complex = over_complex
 
     def add(self, left: Value, right: Value) -> Value:
-        """Sum of two values."""
+        """Return the sum of two values."""
         return _both(operator.add, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """Product of two values."""
+        """Return the product of two values."""
         return _both(operator.mul, left, right)
 
     def divide(self, left: Value, right: Value) -> Value:
-        """Quotient of two values."""
+        """Return the quotient of two values."""
         if right == 0:
             raise UndefinedError
         return _both(operator.truediv, left, right)
 
     def power(self, base: Value, exponent: Value) -> Value:
-        """Base to the exponent."""
+        """Return a power."""
         if isinstance(exponent, Fraction):
             if exponent.denominator == 1:
                 return self._whole_power(base, exponent.numerator)
@@ -87,7 +87,7 @@ class Arithmetic:
         return known(base**exponent)  # type: ignore[type-var]  # one kind or the other
 
     def _root_power(self, base: Value, exponent: Fraction) -> Value:
-        """A power with a fractional exponent."""
+        """Return a power with a fractional exponent."""
         if isinstance(base, acb):
             return self._complex_power(base, exponent)
         if base == 0 and isinstance(base, Fraction) and exponent > 0:
@@ -95,7 +95,7 @@ class Arithmetic:
         return self._real_power(base, exponent, odd=bool(exponent.denominator % 2))
 
     def _real_power(self, base: Real, exponent: Real, *, odd: bool) -> Value:
-        """A power of a real number; ``odd``: whether a negative one has a real root."""
+        """Return a power of a real number; ``odd``: whether a negative number has a real root."""
         direction = sign(base)
         if direction is None:
             raise VagueError
@@ -125,7 +125,7 @@ class Arithmetic:
         return functions.exp(functions.complex_log(to_complex(base)) * to_complex(exponent))
 
     def root(self, value: Value, index: Value) -> Value:
-        """The ``index``-th root of a value. Odd roots of negative reals are real, over the complex numbers too."""
+        """Return a root of a value. Odd roots of negative reals are real, over the complex numbers too."""
         if not isinstance(index, Fraction) or index == 0:
             return self.power(value, self.divide(Fraction(1), index))
         if index.denominator == 1 and index.numerator % 2 and not isinstance(value, acb):
@@ -149,7 +149,7 @@ def _both(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Va
 
 
 def _exact_root(number: int, index: int) -> int | None:
-    """The root of a non-negative integer, if it is an integer."""
+    """Return the root of a non-negative integer if it is an integer; else ``None``."""
     if number < 2:
         return number
     if index == 2:

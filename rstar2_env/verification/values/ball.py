@@ -1,8 +1,8 @@
-"""Numbers that are known exactly (``Fraction``) or to lie in a ball, real or complex.
+"""Exact numbers (``Fraction``) and balls, real or complex, that contain a number.
 
 A thin layer over the ball arithmetic of FLINT. Every result contains the true value, so two results that do not overlap
-belong to different numbers, and a single evaluation can refute an equality. Precision is bounded, and with it the cost
-of every operation. It is that of FLINT's context, which ``Evaluator`` sets. Not covered: trees (see ``evaluate``).
+belong to different numbers, and a single evaluation can refute an equality. The precision is that of FLINT's context,
+which ``Evaluator`` sets; it is bounded, and so is the cost of every operation. Not covered: trees (see ``evaluate``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value: TypeAlias = Fraction | arb | acb
 _Ball = TypeVar("_Ball", arb, acb)
 
 MAX_BITS = 20_000
-"""A fraction with more bits than this is kept as a ball instead."""
+"""A fraction with more bits than this is replaced by a ball."""
 
 MAX_ARGUMENT = 1 << 24
 """Largest argument of the exponential and trigonometric functions."""
@@ -47,20 +47,20 @@ class TooLargeError(Exception):
 
 
 def to_ball(value: Real) -> arb:
-    """The value as a ball."""
+    """Return a real value as a ball."""
     return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else value
 
 
 def to_complex(value: Value) -> acb:
-    """The value as a complex ball."""
+    """Return a value as a complex ball."""
     return value if isinstance(value, acb) else acb(to_ball(value))
 
 
 def known(value: _Ball) -> _Ball:
-    """The ball, if it is bounded.
+    """Return a ball unchanged if it is bounded.
 
     Raises:
-        VagueError: It is not, since an operation met a point where it has no value.
+        VagueError: It is unbounded, because it contains a point at which an operation has no value.
     """
     if not value.is_finite():
         raise VagueError
@@ -68,20 +68,20 @@ def known(value: _Ball) -> _Ball:
 
 
 def bounded(value: Fraction) -> Real:
-    """The fraction if its size is within ``MAX_BITS``, otherwise a ball that contains it."""
+    """Return a fraction unchanged if it has at most ``MAX_BITS`` bits; otherwise a ball that contains it."""
     if value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS:
         return to_ball(value)
     return value
 
 
 def magnitude(value: Value) -> Real:
-    """The absolute value."""
+    """Return the absolute value."""
     size: Real = abs(value)  # type: ignore[assignment]  # the checker joins the two results to "object"
     return size
 
 
 def sign(value: Real) -> int | None:
-    """The sign, -1, 0 or 1; ``None`` if the ball does not determine it."""
+    """Return the sign, -1, 0 or 1; ``None`` if the ball does not determine it."""
     if value > 0:
         return 1
     if value < 0:
@@ -90,12 +90,12 @@ def sign(value: Real) -> int | None:
 
 
 def contains_zero(value: arb | acb) -> bool:
-    """Whether zero may be the value."""
+    """Return whether a ball contains zero."""
     return bool(value.contains(0))
 
 
 def check_argument(value: arb) -> arb:
-    """Refuse an argument whose exponential or sine would be too large to compute.
+    """Return an argument unchanged if its exponential or sine can be computed.
 
     Raises:
         TooLargeError: Its absolute value may exceed ``MAX_ARGUMENT``.
@@ -106,23 +106,23 @@ def check_argument(value: arb) -> arb:
 
 
 def _exponent(exact: arb) -> int:
-    """An exponent e such that an exact number is at most 2**e; very small for zero."""
+    """Return an exponent e such that an exact number is at most 2**e; very small for zero."""
     digits, exponent = exact.man_exp()
     return int(exponent) + abs(int(digits)).bit_length() if digits else _TINY
 
 
 def width_exponent(value: arb) -> int:
-    """An exponent e such that the ball is at most 2**e wide; very small for a point."""
+    """Return an exponent e such that the ball is at most 2**e wide; very small for a point."""
     return _exponent(value.rad()) + 1
 
 
 def size_exponent(value: arb) -> int:
-    """An exponent e such that no absolute value in the ball exceeds 2**e; very small for zero."""
+    """Return an exponent e such that no absolute value in the ball exceeds 2**e; very small for zero."""
     return _exponent(value.abs_upper())
 
 
 def floor_of(value: arb) -> int:
-    """The floor, if it is the same over the whole ball.
+    """Return the floor, if it is the same over the whole ball.
 
     Raises:
         VagueError: It differs within the ball.
@@ -137,7 +137,7 @@ def floor_of(value: arb) -> int:
 
 
 def middle(value: arb) -> Fraction:
-    """The middle of the ball, exactly.
+    """Return the exact middle of the ball.
 
     Raises:
         TooLargeError: Its exponent is too large to compute with.
@@ -149,5 +149,5 @@ def middle(value: arb) -> Fraction:
 
 
 def approximate(value: arb) -> float:
-    """A float inside or near the ball; for sorting only."""
+    """Return a float inside or near the ball; for sorting only."""
     return float(value.mid())

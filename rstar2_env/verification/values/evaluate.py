@@ -1,4 +1,4 @@
-"""The value of an expression at a point, exact if it is rational, otherwise a ball that contains it.
+"""Evaluate an expression at a point: exactly if the value is rational, otherwise as a ball that contains it.
 
 Covered: arithmetic, powers and roots, elementary functions, factorials and binomials, finite sums and products, small
 determinants, over the reals (odd roots of negative numbers are real) or the complex numbers (principal values). Not
@@ -46,7 +46,7 @@ MAX_TERMS = 400
 """Longest finite sum or product that is added up."""
 
 MAX_STEPS = 60_000
-"""Most nodes that one evaluation visits, sums unrolled."""
+"""Maximum number of nodes that one evaluation visits, counting each term of a sum."""
 
 MAX_FACTORIAL = 5_000
 """Largest argument of a factorial or binomial."""
@@ -95,7 +95,7 @@ class Evaluator(Arithmetic):
             TooLargeError: An intermediate value is too large to compute with.
             UnsupportedError: The tree contains something without a value.
         """
-        ctx.prec = self.prec  # the context is the process's, and another evaluator may have set it
+        ctx.prec = self.prec  # the context is shared by the process, so another evaluator may have changed it
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise TooLargeError

@@ -1,4 +1,4 @@
-"""Elementary functions of exact values and balls, over the reals; a few over the complex numbers."""
+"""Elementary functions of exact values and balls over the reals, and some over the complex numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rstar2_env.verification.values.ball import (
 
 
 def exp(value: Value) -> Value:
-    """The exponential."""
+    """Return the exponential."""
     if isinstance(value, acb):
         check_argument(value.real)
         check_argument(value.imag)
@@ -32,7 +32,7 @@ def exp(value: Value) -> Value:
 
 
 def complex_log(value: acb) -> acb:
-    """The principal logarithm.
+    """Return the principal logarithm.
 
     Raises:
         VagueError: The ball contains zero, or crosses the branch cut, so that its argument is not known.
@@ -43,14 +43,14 @@ def complex_log(value: acb) -> acb:
 
 
 def floor(value: Value) -> Value:
-    """The floor."""
+    """Return the floor."""
     if isinstance(value, acb):
         raise UndefinedError
     return Fraction(value.__floor__() if isinstance(value, Fraction) else floor_of(value))
 
 
 def extreme(values: Sequence[Value], direction: int) -> Value:
-    """The largest or smallest of several real values.
+    """Return the largest or smallest of several real values.
 
     Args:
         values: The values.
@@ -96,7 +96,7 @@ COMPLEX: dict[str, Callable[[acb], acb]] = {"exp": acb.exp, "sin": acb.sin, "cos
 
 
 def _sgn(value: Real) -> int:
-    """The sign of a value that is known well enough."""
+    """Return the sign; raise ``VagueError`` if the ball does not determine it."""
     direction = sign(value)
     if direction is None:
         raise VagueError
@@ -119,13 +119,13 @@ def _function(
     *,
     grows: bool = False,
 ) -> Callable[[Real], Real]:
-    """A function of one real value.
+    """Return a function of one real value.
 
     Args:
-        method: Computes it for a ball.
+        method: Computes the function of a ball.
         exact: The one rational argument with a rational value, and that value.
         domain: Whether an argument is in its domain.
-        grows: Whether large arguments cost as much as their size.
+        grows: Whether the cost grows with the argument, so that large arguments are refused.
     """
 
     def function(value: Real) -> Real:
@@ -140,7 +140,7 @@ def _function(
 
 
 def _reciprocal(name: str) -> Callable[[Real], Real]:
-    """The function of the reciprocal."""
+    """Return the function of ``REAL`` with this name, applied to the reciprocal of its argument."""
 
     def function(value: Real) -> Real:
         if value == 0:

@@ -1,4 +1,4 @@
-"""The points at which two expressions are compared: rational, drawn from a hash of both, and spread out.
+"""Choose the points at which two expressions are compared: rational, drawn from a hash of both, and spread out.
 
 Covered: every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes, both sides of the
 constants where an absolute value or the like may have a kink, and domains that few points hit (the unit interval, whole
@@ -19,24 +19,24 @@ Point = dict[str, Fraction]
 ATTEMPTS = 16
 """Points tried in each region."""
 
-_SCALES = tuple(map(Fraction, (1, 1, 6, 6, "1/8", "1/8", 40, 40)))
+_SCALES = tuple(map(Fraction, ("1", "1", "6", "6", "1/8", "1/8", "40", "40")))
 _KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
 _MAX_KINKS = 6
 _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """A generator seeded by both trees, so that verdicts repeat and no text can be fitted to its points."""
+    """Return a random generator seeded by both trees, so that verdicts repeat and no text can match its points."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 
 def needed(names: Sequence[str]) -> int:
-    """The number of points that must agree: enough for every combination of signs of up to three variables."""
+    """Return the number of points that must agree: enough for all combinations of signs of up to three variables."""
     return max(4, 1 << min(len(names), 3))
 
 
 def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Points of every combination of signs and of several magnitudes."""
+    """Iterate over points with every combination of signs and several magnitudes."""
     for attempt in range(ATTEMPTS):
         scale = _SCALES[attempt % len(_SCALES)]
         yield {
@@ -45,13 +45,13 @@ def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point
 
 
 def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Points on both sides of the constants in expressions with absolute values, roots and similar functions.
+    """Iterate over points on both sides of the constants in expressions with absolute values, roots and the like.
 
     Args:
         gold: The gold expression.
         answer: The expression to grade.
         names: Names of the variables.
-        chance: The generator of random numbers.
+        chance: The random generator.
     """
     parts = [*walk(gold), *walk(answer)]
     if not any(isinstance(part, Apply) and part.op in _KINKED for part in parts):
@@ -68,13 +68,13 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Further regions, for expressions whose domain contains few of the other points: one list of points each."""
+    """Iterate over lists of points in other regions, for expressions whose domain contains few signed points."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 
 
 def whole_points(names: Sequence[str], chance: random.Random) -> Sequence[Point]:
-    """Whole numbers, for sequences: ``(-1)^n``, factorials, finite sums."""
+    """Return points with whole numbers, for sequences: ``(-1)^n``, factorials, finite sums."""
     return [{name: Fraction(chance.randint(1, 12)) for name in names} for _ in range(ATTEMPTS)]
 
 

@@ -1,1 +1,1 @@
-"""Grading in processes that may be killed: the pool, a worker, the frames between them."""
+"""Grade answers in processes that may be killed: the pool, a worker, the messages between them."""

@@ -1,10 +1,10 @@
-"""The pool of worker processes that a process shares.
+"""The pool of worker processes of a process.
 
-Workers start when there is work for them, at most one for each processor, and end with the process. Each has its own
-thread, which starts it, sends it requests and replaces it; callers from any thread or event loop only wait for a
-future. A request that takes longer than ``QUICK_S`` moves to a lane for slow ones, which has workers of its own; one
-that was slow before goes there at once. So a hostile text delays no honest one by more than that. After a fork the
-child starts with an empty pool of its own. Not covered: what a worker computes (see ``grade``).
+Workers start when there is work for them, at most one for each processor, and end with the process. Each worker has its
+own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait for a
+future. A request that takes longer than ``QUICK_S`` moves to a lane for slow requests, which has separate workers; a
+request that was slow before starts in that lane. So a hostile text delays other texts by at most ``QUICK_S``. A forked
+child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MAX_JOBS = 20_000
 
 
 QUICK_S = 0.25
-"""A request that has not been answered after this many seconds of a worker's time goes to the lane for slow ones."""
+"""A request without a reply after this many seconds of a worker's time moves to the lane for slow requests."""
 
 MAX_KNOWN = 4096
-"""How many requests that were slow are remembered."""
+"""Maximum number of slow requests that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class _Lane:
 
 
 class WorkerPool:
-    """Worker processes behind two queues: one for all requests, one for those that were slow.
+    """Worker processes behind two queues: one for all requests, one for slow requests.
 
     Args:
-        workers: Largest number of processes of the first at a time; ``None`` means one for each processor. The second
-            has half as many, at least one.
-        memory_mb: Address space of each, in MiB.
+        workers: Maximum number of processes for the first queue; ``None`` means one for each processor. The second
+            queue has half as many, at least one.
+        memory_mb: Address space of each process, in MiB.
     """
 
     def __init__(self, workers: int | None = None, *, memory_mb: int = MEMORY_MB) -> None:
@@ -93,7 +93,7 @@ class WorkerPool:
         self._closed = False
 
     def submit(self, request: dict[str, Any], timeout: float) -> Future[WorkerReply]:
-        """Queue one request; its deadline starts when a worker takes it up.
+        """Queue one request; its deadline starts when a worker starts on it.
 
         The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
         """
@@ -103,7 +103,7 @@ class WorkerPool:
         return job.future
 
     def _enter(self, lane: _Lane, job: _Job) -> None:
-        """Queue a job in a lane, with another thread where all are busy."""
+        """Queue a job in a lane; start another thread if all are busy and the lane is not full."""
         with self._lock:
             if self._closed:
                 job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
@@ -118,7 +118,7 @@ class WorkerPool:
             lane.jobs.put(job)
 
     def pids(self) -> list[int]:
-        """Process ids of the workers alive."""
+        """Return the process ids of the running workers."""
         with self._lock:
             return [process.pid for process in self._processes]
 
@@ -181,14 +181,14 @@ class WorkerPool:
         self._drop(process)
 
     def _remember(self, job: _Job) -> None:
-        """Note that a request is slow, so that it starts in the other lane when it comes again."""
+        """Note that a request is slow, so that the same request starts in the slow lane the next time."""
         with self._lock:
             self._known[_digest(job.request)] = None
             if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
 
     def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, WorkerReply]:
-        """Send a job to a worker, starting one if needed; if the worker dies, another one gets the job once more."""
+        """Send a job to a worker, and start a worker if necessary; if the worker dies, send it to one other worker."""
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:
@@ -207,8 +207,8 @@ class WorkerPool:
             if process.rss_mb > FAT_MB or process.jobs >= MAX_JOBS or reply.reason is Reason.TOO_LARGE:
                 process = self._drop(process)
             return process, reply
-        # Two workers died on the same text: the text is to blame, or else a policy could void an episode by crashing
-        # the verifier. A worker that was killed from outside does not count.
+        # Two workers died on the same text, so the answer is wrong: otherwise a policy could make an episode
+        # unavailable by crashing the verifier. If the worker was killed from outside, the text is not the cause.
         assert died is not None
         return None, WorkerReply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
 
@@ -222,7 +222,7 @@ class WorkerPool:
         return process
 
     def _drop(self, process: WorkerProcess | None) -> WorkerProcess | None:
-        """End a worker; return ``None``, to take its place."""
+        """End a worker; return ``None``, the new value of the caller's variable."""
         if process is not None:
             with self._lock:
                 self._processes.discard(process)
@@ -252,7 +252,7 @@ _workers: int | None = None
 
 
 def shared_pool() -> WorkerPool:
-    """The pool of this process, created on first use."""
+    """Return the pool of this process, which is created on first use."""
     global _pool
     pool = _pool
     if pool is not None:
@@ -264,7 +264,7 @@ def shared_pool() -> WorkerPool:
 
 
 def set_workers(workers: int | None) -> None:
-    """Set the largest number of shared workers and end the present ones; ``None`` means one for each processor."""
+    """Set the maximum number of shared workers and end the running ones; ``None`` means one for each processor."""
     global _workers
     _workers = workers
     close_shared_pool()

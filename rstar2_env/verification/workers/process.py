@@ -22,10 +22,10 @@ from typing import Any
 from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
 
 START_S = 60.0
-"""Seconds that a fresh worker may take to become ready, and to load SymPy when it is first needed."""
+"""Seconds that a new worker may take to become ready, and to load SymPy on first use."""
 
 STARVED_FACTOR = 4.0
-"""On a busy machine a worker gets its full deadline in CPU time, within at most this many deadlines of wall clock."""
+"""On a busy machine a deadline counts CPU time, and is extended to at most this multiple in wall-clock time."""
 
 _PROGRAM = Path(__file__).with_name("worker.py")
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -39,7 +39,7 @@ class WorkerDiedError(Exception):
     """The worker ended by itself.
 
     Attributes:
-        returncode: As ``subprocess`` gives it: negative for a signal.
+        returncode: The return code as in ``subprocess``: negative for a signal.
     """
 
     def __init__(self, returncode: int | None) -> None:
@@ -48,7 +48,7 @@ class WorkerDiedError(Exception):
 
     @property
     def by_outside_kill(self) -> bool:
-        """Whether someone else (the kernel's OOM killer, an operator) sent SIGKILL; the text is not to blame."""
+        """Whether the worker was killed from outside, by the kernel's OOM killer or an operator, with SIGKILL."""
         return self.returncode == -signal.SIGKILL
 
 
@@ -103,7 +103,7 @@ class WorkerProcess:
         Raises:
             WorkerTimeoutError: No reply came in time; the worker is dead.
             WorkerDiedError: The worker ended; it is dead.
-            WireError: The request is too large (the worker lives), or the reply is malformed (the worker is dead).
+            WireError: The request is too large (the worker keeps running), or the reply is malformed (it is dead).
         """
         frame = encode(request)
         self.jobs += 1
@@ -121,19 +121,19 @@ class WorkerProcess:
         return reply
 
     def interrupt(self) -> None:
-        """Kill the worker from another thread; its own thread sees it die and collects it."""
+        """Kill the worker from another thread; the worker's own thread then collects it."""
         with contextlib.suppress(OSError):
             self._process.kill()
 
     def kill(self) -> None:
-        """End the worker at once and collect it. Doing so twice is harmless."""
+        """Kill the worker and collect it. Calling this twice is harmless."""
         if self._process.poll() is None:
             self.interrupt()
         self._close_pipes()
         self._process.wait()
 
     def disown(self) -> None:
-        """Release a worker that belongs to the process this one was forked from: close the pipes, kill nothing."""
+        """Release a worker of the parent process in a forked child: close the pipes, without killing the worker."""
         self._close_pipes()
         self._process.returncode = 0  # Popen would otherwise warn, and try to collect a child that is not ours
 
@@ -197,7 +197,7 @@ class WorkerProcess:
 
 
 class _Deadline:
-    """A wall-clock deadline that is extended by the CPU time that a busy machine withheld from the worker.
+    """A wall-clock deadline that is extended by the CPU time that the worker did not get on a busy machine.
 
     Without this, the same answer would be right on an idle machine and a timeout on a busy one.
     """
@@ -214,7 +214,7 @@ class _Deadline:
         return self._at - time.monotonic()
 
     def extend(self) -> bool:
-        """Move the deadline if the worker was starved; say whether it was."""
+        """Move the deadline if the worker got too little CPU time; return whether it did."""
         now = time.monotonic()
         used = cpu_seconds(self._pid)
         if self._cpu is None or used is None or now >= self._last:
@@ -227,7 +227,7 @@ class _Deadline:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU seconds that a process has used, or ``None`` if the system does not say."""
+    """Return the CPU seconds that a process has used; ``None`` if the system does not report them."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -237,7 +237,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _environment() -> dict[str, str]:
-    """The worker's environment variables: paths of modules and no secrets. A fixed hash seed makes verdicts repeat."""
+    """Return the worker's environment variables, without secrets. A fixed hash seed makes verdicts repeat."""
     environment = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONHASHSEED": "0",

@@ -1,7 +1,7 @@
-"""Frames between the library and its workers: four bytes of length, then JSON of bounded size.
+"""Messages between the library and its workers: four bytes with the length, then JSON of bounded size.
 
-Pickle is not used, so a worker that an adversarial text has compromised can send wrong values at worst, and the reader
-checks them. Not covered: which fields a message has (see ``worker`` and ``process``).
+Pickle is not used, so a worker that an adversarial text has compromised can at worst send wrong values, which the
+receiver checks. Not covered: the fields of a message (see ``worker`` and ``process``).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 def body_length(header: bytes) -> int:
-    """Read a frame's header.
+    """Read the length from a frame's header.
 
     Raises:
-        WireError: It announces more than ``MAX_BYTES``.
+        WireError: Its length is more than ``MAX_BYTES``.
     """
     (length,) = HEADER.unpack(header)
     if length > MAX_BYTES:
-        raise WireError(f"A frame announces {length} bytes; the limit is {MAX_BYTES}.")
+        raise WireError(f"A message has {length} bytes; the limit is {MAX_BYTES}.")
     return int(length)
 
 
