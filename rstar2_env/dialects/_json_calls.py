@@ -1,7 +1,7 @@
-"""Reads tool calls written as JSON between ``<tool_call>`` and ``</tool_call>``, well-formed or not.
+"""Read tool calls written as JSON between ``<tool_call>`` and ``</tool_call>``, well-formed or not.
 
-Covered: finding every call, strict JSON, messages that a model can act on, time linear in the length of the text. Not
-covered: whether the tool exists and whether the arguments fit it, which the tool chain checks.
+Covered: finding every call, strict JSON, messages that tell a model how to correct a call, time linear in the length of
+the text. Not covered: whether the tool exists and whether the arguments fit it, which the tool chain checks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""A fault this close to a window's end may be a word or escape split by the cut; ``-Infinity`` is the longest."""
+"""An error at most this many characters before a window's end may be due to a cut word, such as ``-Infinity``."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",
@@ -33,11 +33,11 @@ _HINTS = {
 
 
 def read_calls(turn: str) -> list[ToolCall]:
-    """Every call in the turn, in order.
+    """Return every call in the turn, in order.
 
-    A call ends where its JSON ends, so a program may contain the closing tag in a string. A call that does not parse
+    A call ends at the end of its JSON, so a program may contain the closing tag in a string. A call that does not parse
     ends at the next closing tag, or at the turn's end. A call that only lacks its closing tag does not include the
-    next one.
+    next call.
     """
     calls: list[ToolCall] = []
     at = turn.find(CALL_OPEN)
@@ -49,7 +49,7 @@ def read_calls(turn: str) -> list[ToolCall]:
 
 
 def outside_calls(turn: str) -> str:
-    """The turn without its calls, since an answer in a program is not an answer of the policy."""
+    """Return the turn without its calls, since an answer in a program is not an answer of the policy."""
     at = turn.find(CALL_OPEN)
     if at < 0:
         return turn
@@ -62,7 +62,7 @@ def outside_calls(turn: str) -> str:
 
 
 def _read_call(turn: str, start: int) -> tuple[ToolCall, int]:
-    """Read the call whose body starts at ``start``; return it and the position to continue at."""
+    """Read the call whose body starts at ``start``; return the call and the position after it."""
     body_at = _after_space(turn, start)
     try:
         body, end = _decode(turn, body_at)
@@ -105,11 +105,11 @@ def _explain(error: json.JSONDecodeError) -> str:
 
 
 def _decode(turn: str, start: int) -> tuple[Any, int]:
-    """Decode the JSON value at ``start``; return it and where it ends. An error's ``pos`` counts from ``start``.
+    """Decode the JSON value at ``start``; return the value and the position after it.
 
-    ``raw_decode`` on the whole turn would read all of it for each error (it counts lines from the start of the text),
-    so a turn with many broken calls would take quadratic time. It gets a window instead, which grows as long as a
-    fault may be due to the cut.
+    For each error, ``raw_decode`` counts lines from the start of its text, so a turn with many broken calls would take
+    quadratic time. It therefore gets a window of the turn, which grows as long as an error may be due to the cut. The
+    ``pos`` of an error counts from ``start``.
     """
     size = _WINDOW
     while True:
@@ -133,8 +133,7 @@ def _after_space(text: str, at: int) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        # JSON does not define which of them counts; running code that the model did not mean would be worse than a
-        # message.
+        # JSON does not define which value counts, and running the wrong code would be worse than a message.
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {twice[:40]!r} comes twice")
     return found

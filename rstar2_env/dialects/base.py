@@ -17,7 +17,7 @@ class Dialect(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the registry."""
+        """Name in the registry."""
         ...
 
     @property
@@ -31,35 +31,35 @@ class Dialect(Protocol):
         ...
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The system message; an empty string for none."""
+        """Return the system message; an empty string for none."""
         ...
 
     def user(self, question: str) -> str:
-        """The first user message."""
+        """Return the first user message."""
         ...
 
     def calls(self, turn: str) -> list[ToolCall]:
-        """Every call in a turn, well-formed or not, in order."""
+        """Return every call in a turn, well-formed or not, in order."""
         ...
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """The text that the policy is shown for the results of one turn's calls."""
+        """Return the text that shows the results of one turn's calls to the policy."""
         ...
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        """The last answer in the policy's own turns, or ``None``."""
+        """Return the last answer in the policy's turns; ``None`` if there is none."""
         ...
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """How often the policy marked an answer in its own turns; 0 if no mark is complete."""
+        """Return the number of marked answers in the policy's turns; 0 if no mark is complete."""
         ...
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """A well-formed call, for scripted agents and for traces."""
+        """Return a well-formed call, for scripted agents and for traces."""
         ...
 
     def format_answer(self, answer: str) -> str:
-        """A well-formed answer, for scripted agents and for traces."""
+        """Return a well-formed answer, for scripted agents and for traces."""
         ...
 
 
@@ -67,7 +67,7 @@ DIALECTS: Registry[Callable[..., Dialect]] = Registry("dialect", "rstar2_env.dia
 
 
 def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
-    """Return the dialect itself, or a new one of that name.
+    """Return a dialect unchanged, or create the dialect of a name.
 
     Args:
         dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"), which
@@ -81,7 +81,9 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     if isinstance(dialect, str):
         return make_part(DIALECTS, dialect, **options)
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
-        raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect, not {dialect!r}.")
+        raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect object, not {dialect!r}.")
     if options:
-        raise ConfigurationError(f"{', '.join(options)}: options go with a dialect's name, not with a Dialect.")
+        raise ConfigurationError(
+            f"The options {', '.join(options)} cannot be combined with a Dialect object, only with a name."
+        )
     return dialect

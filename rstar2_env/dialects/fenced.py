@@ -2,9 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. So has a fence of another kind at the end of a turn without an answer:
-a model that forgot the tag is told so instead of losing the episode. Not covered: tools that take anything other than a
-program.
+that cannot be run has the status ``malformed``. A fence of another kind at the end of a turn without an answer has the
+same status, so that a model that forgot the tag sees a message instead of losing the episode. Not covered: tools whose
+argument is not a program.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class FencedDialect:
         system: Replaces the system message; ``""`` means none.
         instruction: The user message; ``"%s"`` stands for the question.
         tool: Name of the tool that runs the programs.
-        stdin: Whether that tool has an argument ``input`` besides ``code``; it gets an empty one.
+        stdin: Whether that tool has an argument ``input`` in addition to ``code``; it is always empty.
     """
 
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first ends a turn after its program; the second ends it when a model begins to invent a result."""
+    """The first string ends a turn after its program; the second stops a model that begins to invent a result."""
 
     def __init__(
         self,
@@ -84,18 +84,18 @@ class FencedDialect:
         self._stdin = stdin
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """A description of the protocol, without the tools' schemas, which a model that writes fences does not need."""
+        """Return a description of the protocol, without the tools' schemas, which fences do not need."""
         return self._system
 
     def user(self, question: str) -> str:
-        """The question."""
+        """Return the question, in the instruction if there is one."""
         return self._instruction.replace("%s", question, 1)
 
     def calls(self, turn: str) -> list[ToolCall]:
-        """Every Python fence of the turn, in order.
+        """Return every Python fence of the turn as a call, in order.
 
-        A program ends at the first line that is a bare fence at least as long as the opening one; to print such a line,
-        a program must open with a longer fence. A fence without a closing one does not include the next.
+        A program ends at the first line that is a bare fence at least as long as the opening fence; to print such a
+        line, a program must open with a longer fence. An unclosed fence does not include the next fence.
         """
         blocks = _blocks(turn)
         calls = [self._call(block) for block in blocks if not block.output]
@@ -104,27 +104,27 @@ class FencedDialect:
         return calls
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """One ``output`` fence for each call, in the order of the calls."""
+        """Return one ``output`` fence for each call, in the order of the calls."""
         return "\n".join(_fenced("output", result.text.removesuffix("\n")) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        r"""The last ``\boxed{}`` outside Python and output fences; ``None`` if there is none."""
+        r"""Return the last ``\boxed{}`` outside Python and output fences; ``None`` if there is none."""
         from rstar2_env.verification import last_boxed
 
         boxes = (last_boxed(_own_text(turn)) for turn in reversed(turns))
         return next((box for box in boxes if box is not None), None)
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Number of complete boxes outside Python and output fences."""
+        """Return the number of complete boxes outside Python and output fences."""
         from rstar2_env.verification import extract_boxed
 
         return sum(len(extract_boxed(_own_text(turn))) for turn in turns)
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The program in its fence.
+        """Return the program in its fence.
 
         Raises:
-            ValueError: It is not a call of the tool that runs the fences, or it has an input.
+            ValueError: The call is for another tool than the one that runs the fences, or it has an input.
         """
         code = arguments.get("code")
         if name != self._tool or not isinstance(code, str) or arguments.get("input") or set(arguments) - _ARGUMENTS:
@@ -135,7 +135,7 @@ class FencedDialect:
         return _fenced("python", code)
 
     def format_answer(self, answer: str) -> str:
-        """The answer in its box."""
+        """Return the answer in its box."""
         return f"\\boxed{{{answer}}}"
 
     def _call(self, block: _Block) -> ToolCall:
@@ -148,7 +148,7 @@ _ARGUMENTS = {"code", "input"}
 
 
 def _blocks(turn: str) -> list[_Block]:
-    """Every Python and output fence, in order, in time linear in the length of the turn."""
+    """Return every Python and output fence, in order, in time linear in the length of the turn."""
     blocks: list[_Block] = []
     opening = _OPEN.search(turn)
     while opening is not None:
@@ -162,7 +162,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
     output = opening["tag"].lower() == "output"
     start = opening.start()
     if opening["line_end"] is None:
-        # Its end is the next fence, on this line or on a later one.
+        # It ends at the next fence, on this line or on a later one.
         close = turn.find("```", opening.end("tag"))
         return _Block(start, len(turn) if close < 0 else close + 3, output, None, _SAME_LINE)
     body = opening.end()
@@ -178,7 +178,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
 
 
 def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
-    """The fault of another kind of fence at the end of a turn without a program or an answer, if there is one."""
+    """Return the error of a fence of another kind at the end of a turn without an answer; ``None`` if there is none."""
     from rstar2_env.verification import last_boxed
 
     text = turn.rstrip()
@@ -191,7 +191,7 @@ def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
 
 
 def _own_text(turn: str) -> str:
-    """The turn without programs and results, since an answer in a program is not an answer of the policy."""
+    """Return the turn without programs and results, since an answer in a program is not an answer of the policy."""
     if "```" not in turn:
         return turn
     kept, done = [], 0

@@ -1,7 +1,7 @@
 """The dialect of rStar2-Agent (arXiv 2508.20722, section 2.1): JSON calls, results and answers in tags.
 
 Covered: several calls in a turn, all of which are run; a separate status for every kind of broken call. Not covered:
-the chat template around the turns, which the tokenizer has, and its pre-filled ``<reason>``.
+the chat template around the turns, which belongs to the tokenizer, and its pre-filled ``<reason>``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Rstar2Dialect:
     r"""Calls as JSON in ``<tool_call>``, results in ``<tool_response>``, the answer in ``\boxed{}`` in ``<answer>``.
 
     Args:
-        system: Replaces the system message; ``"%s"`` in it stands for the tools' schemas; ``""`` means none.
-        instruction: Replaces the user message; ``"%s"`` in it stands for the question.
+        system: Replaces the system message; ``"%s"`` in it is replaced with the tools' schemas; ``""`` means none.
+        instruction: Replaces the user message; ``"%s"`` in it is replaced with the question.
         boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.
     """
 
@@ -65,7 +65,7 @@ class Rstar2Dialect:
         self._boxed_anywhere = boxed_anywhere
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The instructions and the tools' schemas; without tools, only the instructions."""
+        """Return the instructions and the tools' schemas; without tools, only the instructions."""
         if self._system is None and not tools:
             return _SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
@@ -73,23 +73,23 @@ class Rstar2Dialect:
         return text.replace("%s", schemas, 1)
 
     def user(self, question: str) -> str:
-        """The instruction and the question."""
+        """Return the instruction and the question."""
         return self._instruction.replace("%s", question, 1)
 
     def calls(self, turn: str) -> list[ToolCall]:
-        """Every ``<tool_call>`` of the turn, in order.
+        """Return every ``<tool_call>`` of the turn, in order.
 
-        A call ends where its JSON ends, so a program may contain the closing tag in a string. A call that does not
+        A call ends at the end of its JSON, so a program may contain the closing tag in a string. A call that does not
         parse ends at the next closing tag, or at the turn's end.
         """
         return read_calls(turn)
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """One ``<tool_response>`` for each call, in the order of the calls."""
+        """Return one ``<tool_response>`` for each call, in the order of the calls."""
         return "\n".join(_response(result.text) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        """The last box of the last complete ``<answer>`` outside a call; ``None`` if there is none."""
+        """Return the last box of the last complete ``<answer>`` outside a call; ``None`` if there is none."""
         from rstar2_env.verification import last_boxed
 
         for turn in reversed(turns):
@@ -101,14 +101,14 @@ class Rstar2Dialect:
         return None
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Number of opening ``<answer>`` tags outside calls; 0 if none of them is closed."""
+        """Return the number of opening ``<answer>`` tags outside calls; 0 if none of them is closed."""
         own = [outside_calls(turn) for turn in turns if ANSWER_OPEN in turn]
         if not any(_COMPLETE_ANSWER.search(turn) for turn in own):
             return 0
         return sum(turn.count(ANSWER_OPEN) for turn in own)
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The call as JSON between its tags.
+        """Return the call as JSON between its tags.
 
         Raises:
             ValueError: The arguments contain values that JSON cannot represent, such as NaN.
@@ -117,7 +117,7 @@ class Rstar2Dialect:
         return f"{CALL_OPEN}{body}{CALL_CLOSE}"
 
     def format_answer(self, answer: str) -> str:
-        """The answer in its box and tags."""
+        """Return the answer in its box and tags."""
         return f"{ANSWER_OPEN}\\boxed{{{answer}}}{ANSWER_CLOSE}"
 
 

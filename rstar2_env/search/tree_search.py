@@ -58,8 +58,8 @@ class TreeSearch(CheckedOptions):
         """
         if self.leaf == "value" and not isinstance(guide, RatesStates):
             raise ConfigurationError(
-                f"leaf='value' asks the guide what a state is worth, and {type(guide).__name__} has no `value`: give "
-                "it one, or use leaf='play'."
+                f"leaf='value' needs a guide with a method `value`, which {type(guide).__name__} does not have. "
+                "Add the method, or use leaf='play'."
             )
         growth: Growth[S, A] = Growth(world, guide, depth=self.depth, discount=self.discount)
         with contextlib.suppress(BudgetSpentError):
@@ -74,7 +74,7 @@ class TreeSearch(CheckedOptions):
         return growth.found()
 
     def _descend(self, growth: Growth[S, A]) -> Node[S, A]:
-        """Descend by score to a node that was never visited, or that has no actions to try."""
+        """Return the node that descending by score reaches: one that was never visited, or that has no actions."""
         node = growth.root
         while node.visits:
             untried = growth.untried(node)

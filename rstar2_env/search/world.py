@@ -21,7 +21,7 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class WorldModel(Protocol[S, A_contra]):
-    """Returns the next state. A step may be random or call a model; a search takes each step once."""
+    """Defines the states. A step may be random or call a model; a search takes each step once."""
 
     def init_state(self) -> S:
         """Return the initial state."""

@@ -25,7 +25,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
     def schema(self) -> dict[str, Any]:
-        """The function schema in the form that chat templates take; a copy that the caller may change."""
+        """Return the function schema in the form of chat templates; a copy that the caller may change."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": _copied(self.parameters)},
@@ -33,7 +33,7 @@ class ToolSpec:
 
 
 def _copied(value: Any) -> Any:
-    """A deep copy as plain dicts and lists: callers may change ``info``, and environments share the schema."""
+    """Return a deep copy as dicts and lists: callers may change ``info``, and environments share the schema."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -48,7 +48,7 @@ class ToolCall:
     Attributes:
         name: Name of the tool; empty if the call did not parse.
         arguments: Its arguments.
-        problem: Status and message if the call did not parse, else ``None``; such a call is not passed to a tool.
+        problem: Status and message if the call did not parse, and so cannot be run; else ``None``.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ToolResult:
     session: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """The part of the result that an environment reports in ``info``: deterministic, without times."""
+        """Return the record for ``info``; it is deterministic and has no times."""
         record: dict[str, Any] = {
             "name": encodable(self.name),
             "status": str(self.status),
@@ -121,7 +121,7 @@ class Tool(Protocol):
         ...
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Run one call whose arguments fit the schema. Errors of the policy are reported as a status, never raised."""
+        """Run one call whose arguments fit the schema. The policy's errors are reported as a status, never raised."""
         ...
 
     def close(self) -> None:
@@ -134,5 +134,5 @@ class EpisodeTool(Tool, Protocol):
     """A tool that keeps state across the calls of one episode."""
 
     def end_episode(self) -> None:
-        """Drop the state: the episode is over, or another one begins. Calling this twice is harmless."""
+        """Drop the state of the episode. Calling this twice is harmless."""
         ...

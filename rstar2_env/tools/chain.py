@@ -33,7 +33,7 @@ class ToolChain:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if tool.spec.name in self._tools:
-                raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; give each tool a name of its own.")
+                raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; give each tool a different name.")
             self._tools[tool.spec.name] = tool
         self._episode_tools = [tool for tool in self._tools.values() if isinstance(tool, EpisodeTool)]
         self._middleware: list[Middleware] = []
@@ -49,7 +49,7 @@ class ToolChain:
         return tuple(self._tools.values())
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all present ones."""
+        """Add a middleware around all existing ones."""
         self._middleware.insert(0, middleware)
 
     def remove(self, middleware: Middleware) -> None:

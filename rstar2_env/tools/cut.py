@@ -27,11 +27,11 @@ class Tokenizer(Protocol):
 
 
 def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
-    """The tokenizer itself, or the one of a folder or a model on the Hub; each is loaded once per process.
+    """Return a tokenizer unchanged, or load it by the name of a folder or of a model on the Hub, once per process.
 
     Raises:
-        MissingExtraError: A name was given, and transformers is not installed.
-        ConfigurationError: There is no tokenizer of that name.
+        MissingExtraError: ``tokenizer`` is a name, and transformers is not installed.
+        ConfigurationError: No tokenizer has that name.
     """
     return _loaded(tokenizer) if isinstance(tokenizer, str) else tokenizer
 
@@ -49,16 +49,18 @@ def _loaded(name: str) -> Tokenizer:
         return found
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
-            raise ConfigurationError(f"There is no folder {name} that holds a tokenizer.") from error
+            raise ConfigurationError(f"The folder {name!r} does not exist or has no tokenizer.") from error
     from rstar2_env.core.net.hub import ask_hub  # imports an HTTP client, which nothing else here needs
 
     if (answer := ask_hub("models", name)) is not None:
-        raise ConfigurationError(f"{name!r} is not a tokenizer: there is no such folder, and {answer}.")
+        raise ConfigurationError(f"No tokenizer has the name {name!r}: there is no such folder, and {answer}.")
     try:
         found = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         line = str(error).strip().splitlines()[0]
-        raise ConfigurationError(f"The model {name!r} of the hub gives no tokenizer: {line}") from error
+        raise ConfigurationError(
+            f"The tokenizer of the model {name!r} cannot be loaded from the Hub: {line}"
+        ) from error
     return found
 
 

@@ -1,4 +1,4 @@
-"""``FunctionTool``: a typed function as a tool, with its schema read from its signature.
+"""``FunctionTool``: makes a typed function a tool, with a schema from its signature.
 
 Covered: arguments of JSON's types, lists of them, ``Literal``, ``| None``, defaults, descriptions through
 ``Annotated``. The function runs in this process, so it must limit its own work and validate its arguments. Not covered:
@@ -31,9 +31,9 @@ class FunctionTool:
     """A function that the policy may call. Its result is shown as text.
 
     An exception of the function counts as the policy's error (status ``exception``) and its message is shown, so raise
-    ``ValueError`` with a message that a model can act on. ``SandboxUnavailableError`` counts as a failure of the system
-    (``unavailable``). A parameter annotated ``CallContext`` is not part of the schema: it gets the position of the
-    call, with a seed for random numbers.
+    ``ValueError`` with a message that tells a model how to correct the call. ``SandboxUnavailableError`` counts as a
+    failure of the system (``unavailable``). A parameter annotated ``CallContext`` is not part of the schema: it gets
+    the position of the call, with a seed for random numbers.
 
     Args:
         function: Every parameter needs an annotation; the docstring's first paragraph describes it to the model.
@@ -49,19 +49,21 @@ class FunctionTool:
         shown = name or function.__name__
         description = inspect.getdoc(function)
         if not description:
-            raise ConfigurationError(f"The tool {shown!r} needs a docstring: it tells the model what the tool does.")
+            raise ConfigurationError(f"The tool {shown!r} needs a docstring, which describes the tool to the model.")
         properties: dict[str, Any] = {}
         required: list[str] = []
         hints = get_type_hints(function, include_extras=True)
         for parameter in inspect.signature(function).parameters.values():
             where = f"The parameter {parameter.name!r} of the tool {shown!r}"
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise ConfigurationError(f"{where} cannot be given by name, as a model gives its arguments.")
+                raise ConfigurationError(
+                    f"{where} must be a parameter that can be passed by name, since a model names its arguments."
+                )
             if hints.get(parameter.name) is CallContext:
                 self._context = parameter.name
                 continue
             if parameter.name not in hints:
-                raise ConfigurationError(f"{where} needs an annotation: it tells the model what to give.")
+                raise ConfigurationError(f"{where} needs an annotation, from which the schema for the model is made.")
             properties[parameter.name] = _schema(hints[parameter.name], where)
             if parameter.default is parameter.empty:
                 required.append(parameter.name)
@@ -95,7 +97,7 @@ class FunctionTool:
 
 
 def _schema(annotation: Any, where: str) -> dict[str, Any]:
-    """JSON schema of one annotation."""
+    """Return the JSON schema of one annotation."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         words = [extra for extra in arguments[1:] if isinstance(extra, str)]

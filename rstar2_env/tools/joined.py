@@ -1,4 +1,4 @@
-"""The tools of several environments, one of which plays at a time; middleware is added to all."""
+"""Join the tools of several environments of which one is active at a time; middleware is added to all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.tools.chain import Middleware
 
 
 class JoinedChains:
-    """Represents the tools of environments that take turns.
+    """The tools of several environments, of which one is active at a time.
 
     Args:
         owners: The environments, without wrappers; those without tools are ignored.
@@ -22,7 +22,7 @@ class JoinedChains:
 
     @property
     def specs(self) -> list[ToolSpec]:
-        """The tool schemas of the environment that plays the current episode."""
+        """The tool schemas of the environment of the current episode."""
         chain = self._chains[self.current]
         return [] if chain is None else list(chain.specs)
 

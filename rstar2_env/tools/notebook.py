@@ -26,8 +26,8 @@ _KEPT = "What it had done by then is kept, and so are the variables and imports 
 _GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
-# The cells themselves end the notebook, e.g. by a thread that exits: the sandbox says so, or the session is gone again
-# right after it was rebuilt.
+# The result if the cells themselves end the notebook, such as by a thread that exits: the sandbox reports it, or the
+# session ends again right after it was rebuilt.
 _ENDED_BY_ITSELF = Outcome(
     ToolStatus.EXCEPTION,
     error_type="SessionEnded",
@@ -49,10 +49,10 @@ class _Cell:
 class NotebookTool(SandboxTool):
     """Runs the policy's cells in one session of the sandbox, which ends with the episode.
 
-    An instance serves one environment. The error of a cell is its status, even if it ended the session (too much
-    memory, an exit); the policy is told, and the next cell starts in a fresh session. If the session is gone through no
-    fault of the policy (evicted, a restarted provider), and in a copy of an environment, the earlier cells are run
-    again in a new session. If that fails the call is ``unavailable``, unless the cells themselves end every session.
+    An instance serves one environment. If a cell ends the session (too much memory, an exit), the cell has the status
+    of its error and the policy sees a message; the next cell starts in a new session. If the session was lost through
+    no fault of the policy (eviction, a restarted provider), and in a copy of an environment, the earlier cells are run
+    again in a new session. If that fails, the call is ``unavailable``, unless the cells themselves end every session.
 
     The arguments are those of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
     memory, processes and files of the whole session.

@@ -1,7 +1,7 @@
-"""The common part of the tools that run Python: opening and releasing a sandbox, and results from outcomes.
+"""Common base of the tools that run Python: open and release a sandbox, convert outcomes to results.
 
-Not covered: the text of an outcome (``outcome_text``), and the job of a call (``python``: a fresh process for each
-call; ``notebook``: one session for each episode).
+Not covered: the text of an outcome (``outcome_text``), and the job of a call (``python``: a new process for each call;
+``notebook``: one session for each episode).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class SandboxTool(ABC):
 
     Args:
         sandbox: Where the programs run: a ``Sandbox``, the name of a provider ("local"), or a provider's options with
-            its name under ``"provider"``. A name or options mean the sandbox that the process shares; it is started
-            at the first call and released by ``close``.
+            its name under ``"provider"``. With a name or options, the tool uses a sandbox that the process shares; it
+            is started at the first call and released by ``close``.
         limits: Resource limits of each program.
         max_output: Maximum length of the output that the policy is shown, in characters; more is cut in the middle.
         tokenizer: Count ``max_output`` in its tokens instead of in characters; a tokenizer, or the folder or Hub name
@@ -81,7 +81,7 @@ class SandboxTool(ABC):
         """Run one call whose arguments fit the schema."""
 
     def close(self) -> None:
-        """Release a shared sandbox; one that was passed as an object stays open."""
+        """Release a shared sandbox; a sandbox that was passed as an object stays open."""
         if self._sandbox is not None and self._sandbox is not self._choice:
             self._sandbox.close()
         self._sandbox = None
@@ -123,12 +123,12 @@ class SandboxTool(ABC):
 
 
 def call_seed(context: CallContext) -> int:
-    """The seed of a call's random states: different for every call, and equal when a call is replayed."""
+    """Return the seed of a call's random states: different for every call, equal if the call is replayed."""
     return int(np.random.SeedSequence([context.seed, context.number]).generate_state(1, np.uint64)[0])
 
 
 def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
-    """Return the sentence about installed packages for the policy, from the packages known to the sandbox."""
+    """Return the sentence for the policy that lists the installed packages, as declared by the sandbox."""
     names = declared(choice)
     if names is None:
         return "NumPy and SymPy are installed."

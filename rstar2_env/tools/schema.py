@@ -1,4 +1,4 @@
-"""Checks the arguments of a call against a tool's JSON schema.
+"""Check the arguments of a call against a tool's JSON schema.
 
 Covered: ``type``, ``properties``, ``required``, ``additionalProperties: false``, ``enum``, ``items``, as used by
 function schemas of chat models. Not covered: the rest of JSON Schema.
@@ -22,7 +22,7 @@ _LONGEST_NAME = 80
 
 
 def invalid_argument(schema: Mapping[str, Any], value: Any, where: str = "arguments") -> str | None:
-    """Say what is wrong with ``value``, or return ``None`` if it fits ``schema``.
+    """Return the reason why ``value`` does not fit ``schema``, or ``None`` if it does.
 
     Args:
         schema: A JSON schema, with the keywords named above.

@@ -1,4 +1,4 @@
-"""The common base of the wrappers: typed steps, access to the tool chain, seeds that restart an episode."""
+"""Common base of the wrappers: typed steps, access to the tool chain, seeds with which an episode can be restarted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.tools.chain import Middleware
 
 
 class SupportsToolUse(Protocol):
-    """The part of a ``ToolChain`` that wrappers need."""
+    """The method of a ``ToolChain`` that wrappers call."""
 
     def use(self, middleware: Middleware) -> None:
         """Add a middleware around all existing ones."""
@@ -26,7 +26,7 @@ class TextWrapper(gym.Wrapper[str, str, str, str]):
     """A wrapper of a text environment; ``take`` calls the wrapped environment's ``step`` with a ``float`` reward."""
 
     def take(self, action: str) -> StepReturn:
-        """Take one step of the wrapped environment."""
+        """Take one step in the wrapped environment."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return text, float(reward), terminated, truncated, info
 
@@ -45,8 +45,8 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
     chain: SupportsToolUse | None = getattr(env.unwrapped, "tools", None)
     if chain is None or not callable(getattr(chain, "use", None)):
         raise ConfigurationError(
-            f"{wrapper} acts where tools are called and expects a ToolChain as env.unwrapped.tools; "
-            f"{type(env.unwrapped).__name__} has none. Build the environment on rstar2_env.env.tool_env.ToolEnv."
+            f"{wrapper} acts on tool calls and needs a ToolChain as env.unwrapped.tools, which "
+            f"{type(env.unwrapped).__name__} lacks. Derive the environment from rstar2_env.env.tool_env.ToolEnv."
         )
     chain.use(middleware)
 
@@ -69,9 +69,9 @@ class EpisodeSeeds:
 
 
 def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
-    """Record the components of a reward in ``info``; those of the wrapped environment become ``task/<name>``.
+    """Record the components of a reward in ``info``; components of the wrapped environment become ``task/<name>``.
 
-    The components without a slash add up to the reward.
+    The components without a slash in their name add up to the reward.
     """
     inner = info.get("reward_components") or {}
     info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}

@@ -1,7 +1,7 @@
 """``FaultInjection``: seeded and labelled faults in tool calls, to train and test with environment noise.
 
 Covered: timeouts, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
-hit and whether the fault took effect. Not covered: faults while a program runs (such as a disk that fills up).
+hit and whether the fault changed its result. Not covered: faults while a program runs (such as a full disk).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Hit:
 
     Attributes:
         fault: The fault drawn for the call.
-        landed: Whether the fault changed the result. A fault does not change a call that failed by itself: the
-            policy's own error is never hidden.
+        landed: Whether the fault changed the result. A fault never changes the result of a call that failed by itself,
+            so the policy's own errors stay visible.
         own_status: The status of the call without the fault.
     """
 
@@ -65,11 +65,11 @@ class Hit:
 class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
     """Injects faults into tool calls; the same seeds produce the same faults.
 
-    Whether a call is hit depends only on ``seed``, the episode's seed and the call's number in the episode. An episode
-    therefore replays exactly, and all episodes of a group meet the same noise at the same call. A call that is hit has
-    ``fault`` (``kind``, ``landed``, ``own_status``) in its record in ``info["tool_calls"]``. If the fault landed, the
-    record also has ``injected: true``, and the environment counts the call neither as a call nor as an error of the
-    policy. At the end, ``info["faults"]`` counts the landed faults by kind.
+    Whether a call is hit depends only on ``seed``, the episode's seed and the call's number in the episode. Therefore
+    an episode can be replayed exactly, and all episodes of a group have the same faults at the same calls. A call that
+    is hit has ``fault`` (``kind``, ``landed``, ``own_status``) in its record in ``info["tool_calls"]``. If the fault
+    landed, the record also has ``injected: true``, and the environment counts the call neither as a call nor as an
+    error of the policy. At the end, ``info["faults"]`` counts the landed faults by kind.
 
     Args:
         env: An environment with tools.
@@ -101,7 +101,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         use_middleware(env, self._faults, "FaultInjection")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode with no hits."""
+        """Start an episode."""
         self._faults.start()
         self._landed = {}
         return self.env.reset(seed=seed, options=options)
@@ -143,7 +143,7 @@ class _Faults:
         own = handler(call, context)
         fault = self._draw(context)
         shown = own
-        # A call that failed by itself, or through our fault, keeps its status: errors must not be hidden.
+        # A call that failed by itself keeps its status, so that errors stay visible.
         if fault is not None and own.status in (ToolStatus.OK, ToolStatus.EMPTY):
             shown = self._spoil(fault, own)
         if fault is not None:
@@ -192,16 +192,18 @@ def _failed(own: ToolResult, status: ToolStatus, text: str) -> ToolResult:
 def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> dict[Fault, float]:
     if isinstance(rate, Mapping):
         if kinds is not None:
-            raise ConfigurationError("kinds= needs a single rate; here, rate already names the kinds.")
+            raise ConfigurationError(
+                "`kinds` needs a single `rate`; this `rate` is a mapping that already names kinds."
+            )
         chances = {_kind(kind): float(chance) for kind, chance in rate.items()}
     else:
         chosen = list(Fault) if kinds is None else [_kind(kind) for kind in kinds]
         if not chosen:
-            raise ConfigurationError("FaultInjection needs at least one kind of fault.")
+            raise ConfigurationError("`kinds` of FaultInjection must name at least one kind of fault.")
         chances = {kind: float(rate) / len(chosen) for kind in chosen}
     # The sum of a few floats may exceed 1 by rounding alone.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
-        raise ConfigurationError(f"Fault rates are probabilities from 0 to 1 that add up to at most 1, not {rate!r}.")
+        raise ConfigurationError(f"`rate` must be probabilities from 0 to 1 whose sum is at most 1, not {rate!r}.")
     return chances
 
 

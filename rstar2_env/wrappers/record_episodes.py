@@ -1,4 +1,4 @@
-"""``RecordEpisodes``: writes every finished episode as one line of JSON; compressed if the name says so, resumable.
+"""``RecordEpisodes``: writes every finished episode as one line of JSON; compressed for ``.gz``, resumable.
 
 Covered: a file truncated by a crash, files of several runs, several environments of one process that share a file. Not
 covered: episodes that were abandoned before their end; several processes that write one file (use one file each).
@@ -103,8 +103,8 @@ class _File:
         self._lock = threading.Lock()
         if path.exists() and path.stat().st_size and not (resume or overwrite):
             raise ConfigurationError(
-                f"{path} exists already: pass resume=True or overwrite=True, or another path. (With shared=True "
-                "several environments of one process write one file.)"
+                f"{path} already exists. Pass resume=True or overwrite=True, or choose another path. (With shared=True "
+                "several environments of one process can write to one file.)"
             )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,12 +132,14 @@ class _File:
                 self.played.append((record["seed"], record["problem_id"]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigurationError(
-                    f"{self.path}: line {len(self.played) + 1} is not an episode ({error!r}); choose another file."
+                    f"{self.path}: line {len(self.played) + 1} is not an episode ({error!r}). Choose another file."
                 ) from error
             kept = end
         if kept < len(data):
             if not self.played:
-                raise ConfigurationError(f"{self.path} holds no complete episode, so it may not be a file of episodes.")
+                raise ConfigurationError(
+                    f"{self.path} does not contain a complete episode. Choose another file, or pass overwrite=True."
+                )
             with self.path.open("r+b") as file:
                 file.truncate(kept)
 

@@ -30,7 +30,7 @@ WRAPPERS: Registry[Wrap] = Registry(
 
 
 def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
-    """Read wrappers from a configuration and check names and options; a single text is one wrapper.
+    """Read wrappers from a configuration and check their names and options; a string is a single wrapper.
 
     Raises:
         UnknownNameError: No wrapper has one of the names.
@@ -40,7 +40,7 @@ def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
     if isinstance(wrappers, str):
         wrappers = [wrappers]
     if not isinstance(wrappers, Sequence):
-        raise ConfigurationError(f"wrappers must be a list, the innermost one first, not {wrappers!r}.")
+        raise ConfigurationError(f"wrappers must be a list with the innermost wrapper first, not {wrappers!r}.")
     parts = [read_part(written, WRAPPERS.kind) for written in wrappers]
     found = []
     for part in parts:

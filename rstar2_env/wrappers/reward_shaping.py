@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Replaces the reward with the weighted sum of the environment's own reward and further components.
+    """Replaces the reward with the weighted sum of the environment's own reward and other components.
 
     At every step with a reward, and at the end, ``info["reward_components"]`` has each component's weighted value; the
     reward is their sum, clipped. Components that the environment itself logged appear as ``task/<name>``; they are
@@ -38,8 +38,9 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        components: The further components, with distinct names; each a ``Component`` or a value that
-            ``make_component`` accepts, or all in one text ("(tool_use:each=0.05,gate=correct)+answer_format").
+        components: The other components, with distinct names; each is a ``Component`` or a value that
+            ``make_component`` accepts. Or all of them in one string
+            ("(tool_use:each=0.05,gate=correct)+answer_format").
         task_weight: Factor on the environment's own reward.
         clip: Minimum and maximum reward of one step.
 
@@ -70,11 +71,11 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         super().__init__(env)
         names = ["task", *(component.name for component in made)]
         if len(set(names)) < len(names):
-            raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
+            raise ConfigurationError(f"Reward components need distinct names other than 'task', not {names[1:]}.")
         source = getattr(env.unwrapped, "problems", None)
         self._problems = source if isinstance(source, ProblemSource) else None
         lacking: dict[Need, str] = dict.fromkeys(ALL - PLACES["wrapper"], _ELSEWHERE)
-        lacking["judge"] = f"which a wrapper has not got of itself: {OWN_JUDGE}"
+        lacking["judge"] = f"which a wrapper does not provide: {OWN_JUDGE}"
         if self._problems is None:
             lacking["problem"] = _NO_SOURCE
         for component in made:
@@ -141,9 +142,9 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 _ELSEWHERE = (
-    "which a wrapper of one environment does not have; name it among the rewards of a trainer, or the scores of an "
-    "evaluation, instead."
+    "which a wrapper of one environment does not have. Use the component in the rewards of a trainer, or in the scores "
+    "of an evaluation, instead."
 )
-_NO_SOURCE = "which this environment has no source of: wrap one that has, such as rstar2/MathTool-v0."
+_NO_SOURCE = "but this environment has no source of problems. Wrap one that has, such as rstar2/MathTool-v0."
 
 WRAPPERS.register("reward_shaping", RewardShaping)

@@ -2,8 +2,8 @@
 
 Covered: every environment that is deterministic given its seed and actions, as the contract requires. A state consists
 of the seed and the turns so far. Restoring it replays the turns, including tool calls and notebook cells, which run
-again in a new session. Not covered: environments that return clock times; restoring them fails because the replay
-differs.
+again in a new session. Not covered: environments that return clock times, whose replays differ, so that ``restore``
+fails.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SavedState:
 
 
 class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Adds ``save`` and ``restore``. Apply it last: wrappers inside it are replayed too.
+    """Adds ``save`` and ``restore``. Apply it as the outermost wrapper: wrappers inside it are replayed too.
 
     Example::
 
@@ -114,7 +114,7 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, info
 
 
-_ADVICE = "restore into an environment with the same options, whose tools do not print clock times or addresses."
+_ADVICE = "restore it in an environment with the same options whose tools do not print clock times or addresses."
 
 
 def _digest(before: str, text: str, reward: float) -> str:

@@ -22,7 +22,7 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
     """Blocks tool calls beyond a budget; the episode continues, and the policy is shown why nothing ran.
 
     Every call counts, including calls that did not parse. A blocked call has the status ``blocked`` with the error type
-    ``budget``. It counts as the policy's error, because the policy was shown that the budget is exhausted.
+    ``budget``. It counts as the policy's error, because the policy has seen that the budget is exhausted.
     ``info["tool_calls_left"]`` is the remaining budget of the episode.
 
     Args:
@@ -40,7 +40,7 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
         gym.utils.RecordConstructorArgs.__init__(self, calls=calls, per_turn=per_turn)
         super().__init__(env)
         if calls is None and per_turn is None:
-            raise ConfigurationError("ToolBudget needs calls= (in an episode), per_turn=, or both.")
+            raise ConfigurationError("ToolBudget needs `calls` (per episode), `per_turn`, or both.")
         self._budget = _Budget(calls, per_turn)
         use_middleware(env, self._budget, "ToolBudget")
 

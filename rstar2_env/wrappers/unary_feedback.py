@@ -1,4 +1,4 @@
-"""``UnaryFeedback``: "try again" turns from any world that grades one answer (UFO, arXiv 2507.14295).
+"""``UnaryFeedback``: adds "try again" turns to an environment that grades one answer (UFO, arXiv 2507.14295).
 
 Covered: decaying rewards, the penalty on repeated answers, a limit on attempts. Not covered: hints; the feedback only
 states that the answer is wrong.
@@ -61,7 +61,7 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         self._start()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode with all attempts still available."""
+        """Start an episode with all attempts."""
         self._start()
         self._seed, self._options = self._seeds.next(seed), copied(options)
         return self.env.reset(seed=self._seed, options=copied(options))

@@ -269,7 +269,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["no/such-model"], "is not a tokenizer"),
+            (["no/such-model"], "no/such-model"),
             (["RUN", "--step", "9"], "has no step 9"),
             (["no", "--step", "1"], "a run"),
             ([], "Name the folder of a run or a model"),

@@ -145,7 +145,7 @@ class TestATokenizerByName:
 
     def test_a_folder_without_one_is_refused(self, tmp_path):
         pytest.importorskip("transformers", reason="transformers comes with the extra 'train'")
-        with pytest.raises(ConfigurationError, match=r"There is no folder .*absent that holds a tokenizer"):
+        with pytest.raises(ConfigurationError, match=r"folder .*absent"):
             make_tokenizer(str(tmp_path / "absent"))
 
     def test_a_name_that_the_hub_does_not_know_is_asked_for_once(self, monkeypatch):

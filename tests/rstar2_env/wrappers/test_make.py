@@ -138,6 +138,6 @@ class TestMistakes:
             def close(self):
                 closed.append(True)
 
-        with pytest.raises(ConfigurationError, match="FaultInjection acts where tools are called"):
+        with pytest.raises(ConfigurationError, match="FaultInjection .* ToolChain"):
             make_env(Closing, wrappers=["fault_injection"])
         assert closed == [True]
