@@ -2,8 +2,8 @@
 
 if __name__ != "rstar2_env.agents":
     raise ImportError(
-        f"This folder is the package rstar2_env.agents and was imported as {__name__!r}, which would make a second "
-        "copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
+        f"This folder is the package rstar2_env.agents; importing it as {__name__!r} would create a second copy of its "
+        "registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
     )
 
 from ._autorace import write_criteria

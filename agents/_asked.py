@@ -1,11 +1,11 @@
-"""Inner agents: an outer agent requests further turns or answers to its own prompts, and their tokens are counted.
+"""Inner agents: an outer agent requests candidate turns, or answers to its own prompts; all tokens are counted.
 
-All token counts of composed agents are made here: every text that the inner agent writes (discarded turns, votes,
-values, judgements) passes through ``Asked``. The tokens are those of the inner agent's ``usage``. If it counts none,
-the number of words is used as an estimate, and ``usage`` reports it as ``estimated_tokens``.
+Every text that an inner agent writes (discarded turns, votes, values, judgements) passes through ``Asked``, which
+counts its tokens. The counts come from the inner agent's ``usage``. If it does not count tokens, the number of words is
+an estimate, and ``usage`` reports it as ``estimated_tokens`` too.
 
-Covered: making the inner agent, its seeds, several turns for one state of an episode, questions outside the episode,
-budgets. Not covered: the choice among turns and the prompts, which are the outer agents'.
+Covered: creating the inner agent, its seeds, several turns in one state of an episode, questions outside the episode,
+budgets. Not covered: the choice among turns and the prompts, which the outer agents define.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .base import AGENTS
 
 
 def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
-    """Make the inner agent of another agent.
+    """Create the inner agent of another agent.
 
     Args:
-        written: Its name with options, in round brackets or not; a class or function that makes an agent; or an agent,
+        written: A name with options, in round brackets or not; a class or function that creates an agent; or an agent,
             which is copied.
         dialect: The environment's dialect, for an agent that accepts a dialect.
 
     Raises:
-        UnknownNameError: There is no agent of that name.
-        ConfigurationError: It does not accept its options, needs the terminal, or receives the gold answer.
+        UnknownNameError: No agent has that name.
+        ConfigurationError: The agent does not accept its options, needs the terminal, or receives the gold answer.
     """
     if hasattr(written, "act") and not isinstance(written, type):
         agent: Any = copy.deepcopy(written)
@@ -49,12 +49,13 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     name = type(agent).__name__
     if getattr(agent, "needs_problem", False):
         raise ConfigurationError(
-            f"{name} receives the gold answer, so it cannot be used inside another agent: name an agent that does not.",
+            f"{name} receives the gold answer, so it cannot be an inner agent; choose an agent that does not.",
             option="agent",
         )
     if getattr(agent, "interactive", False):
         raise ConfigurationError(
-            f"{name} needs the terminal and cannot be asked several times: name another agent.", option="agent"
+            f"{name} needs the terminal, so it cannot be an inner agent; choose another agent.",
+            option="agent",
         )
     return cast(Agent, agent)
 
@@ -78,9 +79,9 @@ class _Book:
 
     Attributes:
         most: Token budget, after which no further request is made; 0 for no limit.
-        usage: Usage so far.
+        usage: Usage in this episode so far, by name.
         seed: Seed of the episode.
-        draws: Number of seeds derived from it so far.
+        draws: Number of seeds derived from ``seed`` so far.
     """
 
     most: int
@@ -90,7 +91,7 @@ class _Book:
 
 
 class Asked:
-    """Make requests to an inner agent, and count its tokens.
+    """Makes requests to an inner agent, and counts its tokens.
 
     Args:
         agent: The inner agent, as in ``inner_agent``.
@@ -134,12 +135,12 @@ class Asked:
 
     @property
     def determinism(self) -> str:
-        """The agent's statement about its reproducibility for equal seeds."""
+        """The agent's note on its reproducibility with equal seeds; empty if it has none."""
         return str(getattr(self._first, "determinism", ""))
 
     @property
     def usage(self) -> dict[str, float]:
-        """Usage in this episode, in the format of agents; always with ``requests`` and ``completion_tokens``."""
+        """Usage in this episode by name; ``requests`` and ``completion_tokens`` are always present."""
         return self._book.usage
 
     @property
@@ -153,11 +154,11 @@ class Asked:
         return 0 < self._book.most <= self.tokens
 
     def tries(self, observation: str, info: Mapping[str, Any], most: int) -> Iterator[Try]:
-        """Yield candidate turns, each requested when the iterator advances.
+        """Yield candidate turns; each is requested when the iterator advances.
 
-        At the first turn, each candidate comes from an agent with its own seed. At later turns, each comes from a copy
-        of the agent whose turn was kept; an agent without ``reseed(seed)`` would repeat itself, so it makes only one
-        candidate. An unusable reply is skipped, unless there is no other.
+        At the first turn, each candidate comes from an agent with a different seed. At later turns, each comes from a
+        copy of the agent whose turn was kept; an agent without ``reseed(seed)`` would repeat itself, so only one
+        candidate is requested. Unusable replies are skipped.
 
         Args:
             observation: The last observation of the environment.
@@ -185,7 +186,7 @@ class Asked:
             raise unusable
 
     def keep(self, one: Try) -> str:
-        """Choose the turn to play, continue with the agent that made it, and return the turn."""
+        """Choose the turn to play, continue the episode with the agent that wrote it, and return the turn."""
         self._leader = one.agent
         return one.turn
 
@@ -266,18 +267,18 @@ class Asked:
 
 
 class Asking:
-    """Base class of agents with an inner agent: ``reset`` and ``usage`` are those of ``Asked``."""
+    """Base class of agents with an inner agent; passes ``reset``, ``usage`` and ``determinism`` on to ``Asked``."""
 
     _asked: Asked
 
     @property
     def usage(self) -> dict[str, float]:
-        """Usage in this episode, also if the episode failed."""
+        """Usage in this episode so far, by name."""
         return self._asked.usage
 
     @property
     def determinism(self) -> str:
-        """The inner agent's statement about its reproducibility for equal seeds."""
+        """The inner agent's note on its reproducibility with equal seeds."""
         return self._asked.determinism
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:

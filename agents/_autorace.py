@@ -22,7 +22,7 @@ CRITERIA = (
     "Every calculation is right.",
     "The answer is what the question asks for.",
 )
-"""General criteria for any chain; ``write_criteria`` makes the criteria of a task."""
+"""General criteria for any chain; ``write_criteria`` returns criteria for a task."""
 GRADE = (
     "{question}\n\nProposed solution:\n{chain}\n\nCriteria:\n{criteria}\n\nDoes the solution meet them? Write one line "
     "for each criterion: its number, and Yes or No."
@@ -50,7 +50,7 @@ class AutoRace:
         self.criteria = tuple(criteria)
 
     def __call__(self, asked: Asked, question: str, chain: str) -> float:
-        """Return the share of criteria that the chain meets; a criterion that is missing in the reply is not met."""
+        """Return the share of criteria that the chain meets; a criterion without a line in the reply is not met."""
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(self.criteria, 1))
         reply = asked.ask(GRADE.format(question=question, chain=chain, criteria=listed))
         met = {int(number[:9]) for number, said in _LINE.findall(reply) if re.match(r"\W*yes\b", said, re.IGNORECASE)}
@@ -60,11 +60,11 @@ class AutoRace:
 def write_criteria(
     agent: Any, wrong: Sequence[tuple[str, str, str]], *, dialect: Dialect | str = "rstar2", seed: int = 0
 ) -> tuple[str, ...]:
-    """Have a model write criteria.
+    """Let a model write criteria.
 
     Args:
-        agent: The agent that writes the criteria: its name with options, or your own.
-        wrong: Question, wrong chain and reference solution of some problems.
+        agent: The agent that writes the criteria: its name with options, or your own agent.
+        wrong: Some problems, each with its question, a wrong chain and a reference solution.
         dialect: The dialect of the agent.
         seed: Seed of the requests.
 

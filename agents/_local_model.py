@@ -1,7 +1,7 @@
 """A transformers model in this process, for agents: token ids in, token ids out, one episode at a time.
 
 The conversation is kept as token ids, as in training: generated text is never tokenized again. A model is loaded once
-for all agents of the process that name it, and torch and transformers are imported at that time. Not covered: many
+for all agents of the process that name it; torch and transformers are imported when it is loaded. Not covered: many
 episodes at once, for which an engine is faster (``rstar2 eval --model``).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
 
 Processor = Callable[[], Any]
-"""Makes a ``LogitsProcessor`` for one turn."""
+"""Returns a ``LogitsProcessor`` for one turn."""
 
 _models: dict[tuple[str, str | None], LocalModel] = {}
 _lock = threading.RLock()
@@ -25,7 +25,7 @@ class LocalModel:
 
     Args:
         path: Folder or hub name.
-        chat_template: As ``ChatCodec`` takes it.
+        chat_template: See ``ChatCodec``.
 
     Attributes:
         model: The model.
@@ -102,7 +102,7 @@ def local_model(path: str, chat_template: str | None = None) -> LocalModel:
 
     Args:
         path: Folder or hub name.
-        chat_template: As ``ChatCodec`` takes it.
+        chat_template: See ``ChatCodec``.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.
@@ -185,7 +185,9 @@ class LocalTurns:
         asked = [*self._ids, *begun]
         most = getattr(self._model.model.config, "max_position_embeddings", None)
         if most is not None and len(asked) + 1 > most:
-            raise UnusableReplyError("cut", f"The conversation has {len(asked)} tokens, and the model reads {most}.")
+            raise UnusableReplyError(
+                "cut", f"The conversation has {len(asked)} tokens; the model's context has {most}."
+            )
         # Every turn of an episode has its own seed.
         seed = (self._seed + 7919 * self._spoken) % (1 << 31)
         said = self._model.generate(asked, seed=seed, processor=self.processor(), **self._sampling)

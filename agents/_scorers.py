@@ -35,8 +35,8 @@ def make_scorer(written: Any) -> Scorer:
     """Return the scorer of a name, or the user's own; a function is returned unchanged.
 
     Raises:
-        UnknownNameError: There is no scorer of that name.
-        ConfigurationError: It does not accept its options.
+        UnknownNameError: No scorer has that name.
+        ConfigurationError: The scorer does not accept its options.
     """
     if callable(written) and not isinstance(written, type):
         return written  # type: ignore[no-any-return] # a user's function has the user's types
@@ -49,7 +49,7 @@ def make_scorer(written: Any) -> Scorer:
 
 
 def share_of_yes(asked: Asked, prompt: str, votes: int) -> float:
-    """Share of replies that say Yes before they say No, in [0, 1]."""
+    """Return the share of replies in which "yes" occurs before any "no", in [0, 1]."""
     replies = [_YES.search(asked.ask(prompt)) for _ in range(votes)]
     return sum(reply is not None and reply[1] is not None for reply in replies) / votes
 

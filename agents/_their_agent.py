@@ -23,14 +23,14 @@ class TheirAgent(LoopAgent):
     """Plays with an agent of another framework.
 
     Args:
-        factory: Makes the agent for an episode: ``./file.py:function`` or ``module:function``, or the function. It
-            receives the episode; the adapter's ``env_tools`` and ``system`` read the agent's tools and system message
-            from it. Without it, a plain agent plays with the endpoint of the next options.
+        factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
+            function itself. Its argument is the episode, from which the adapter's ``env_tools`` and ``system`` read the
+            agent's tools and system message. Without a factory, a plain agent uses the endpoint of the next options.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: The name under which it serves the model.
-        api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
-        tools: ``"native"``: the agent receives the environment's tools as its own. ``"text"``: it receives none, and
-            its final output is played unchanged, with calls in the environment's dialect.
+        api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
+        tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: it
+            receives no tools, and its final output is played unchanged, with calls in the environment's dialect.
         dialect: The environment's dialect.
 
     Raises:
@@ -42,7 +42,7 @@ class TheirAgent(LoopAgent):
     framework: ClassVar[str]
     """Name of its adapter in ``rstar2_env.adapters``."""
     incidental = frozenset({"api_key_env"})
-    determinism = "The endpoint is sent the episode's seed; few endpoints reply the same to it."
+    determinism = "Requests contain the episode's seed; few endpoints give equal replies for equal seeds."
 
     @checked
     def __init__(
@@ -58,12 +58,12 @@ class TheirAgent(LoopAgent):
         make: Callable[..., Any]
         if factory is not None:
             if base_url is not None or model is not None:
-                raise ConfigurationError("base_url and model are of the plain agent: give them, or factory, not both.")
+                raise ConfigurationError("base_url and model belong to the plain agent. Give either both or factory.")
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs factory=./file.py:function, which makes yours, or base_url and "
-                "model of an endpoint for a plain one."
+                f"The agent {self.framework!r} needs either factory=./file.py:function, which creates your agent, or "
+                "base_url and model of an endpoint for a plain agent."
             )
         else:
             key = os.environ.get(api_key_env)

@@ -21,15 +21,15 @@ AGENTS: Registry[Callable[..., AnyAgent]] = Registry(
 
 
 def make(agent: PartSpec, /, **options: Any) -> AnyAgent:
-    """Return a new agent.
+    """Create an agent.
 
     Args:
-        agent: One of ``AGENTS.names()``, or code of your own as ``module:Name`` or ``./file.py:Name``; alone or with
+        agent: One of ``AGENTS.names()``, or your own code as ``module:Name`` or ``./file.py:Name``; alone or with
             options ("random_text:length=5"), which override the arguments of the same name.
         **options: Options of the agent.
 
     Raises:
         UnknownNameError: No agent has that name; the message suggests the closest one.
-        ConfigurationError: The agent has no such option or refuses its value, or the code cannot be found.
+        ConfigurationError: The agent does not have an option or refuses its value, or the code cannot be found.
     """
     return make_part(AGENTS, agent, **options)

@@ -15,7 +15,7 @@ from .base import AGENTS
 
 
 class BestOfK(Asking):
-    """Asks an agent k times at every turn and plays the turn with the highest score.
+    """Requests k turns from an agent at every turn and plays the turn with the highest score.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
@@ -46,7 +46,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the turn with the highest score; the first one of a tie."""
+        """Return the turn with the highest score; the first of equal turns."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:

@@ -1,8 +1,8 @@
 """``budget_forcing``: sets a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
 
 If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. If the
-thought is longer than ``most``, it is cut there and the agent must answer. The paper's marks are "Wait" and the end of
-thinking followed by "Final Answer:"; it appends "Wait" two to six times.
+thought is longer than ``most`` tokens, it is cut there and the agent must answer. The paper appends "Wait" two to six
+times, and ends a cut thought with the end-of-thinking mark and "Final Answer:".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Least = Annotated[int, Rule(least=0)]
 
 
 class BudgetForcing(Asking):
-    """Makes an agent think longer with "Wait" when it would stop early, and answer when it thinks too long.
+    """Makes an agent think longer with "Wait" if it stops early, and answer if it thinks too long.
 
     An agent that can continue its own text (``policy``) does so; any other agent receives its thoughts in the prompt.
 
@@ -54,7 +54,7 @@ class BudgetForcing(Asking):
         dialect: Dialect | str = "rstar2",
     ) -> None:
         if most and least > most:
-            raise ConfigurationError(f"least must be at most most={most}, not {least}.")
+            raise ConfigurationError(f"`least` must not exceed `most` ({most}); got {least}.")
         self._asked = Asked(agent, dialect)
         self._least, self._most, self._waits = least, most, waits
         self._wait, self._end, self._final = wait, end, final

@@ -1,7 +1,7 @@
-"""Solves problems with worked calculations (such as GSM8K): runs each calculation in the tool, then answers.
+"""``calculations``: runs each worked calculation of a problem (such as GSM8K's) in the tool, then answers.
 
-A reference player, which receives the problem with its gold answer. It tests that an environment, its tool and its
-verifier agree with a data set, and with ``corrupt`` that they reject wrong answers.
+A reference player, which receives the problem with its gold answer. It tests whether an environment, its tool and its
+verifier agree with a data set, and with ``corrupt`` whether they reject wrong answers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    A problem without calculations is answered at once, as is any problem in an environment without tools. The
-    tool's results are not compared with the results in the data set.
+    It answers at once if the problem has no calculations or the environment has no tools. The tool's results are not
+    compared with those in the data set.
 
     Args:
         corrupt: Give a wrong answer instead of the right one.

@@ -1,4 +1,4 @@
-"""A person at the terminal, who sees what a policy would see and types its turns."""
+"""``human``: a person at the terminal, who reads the policy's observations and types its turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HELP = "Your turn. End it with a line that contains only a full stop; Ctrl-D gi
 
 
 class Human:
-    """Shows the environment's texts, and reads a turn: all lines up to one that is a single full stop.
+    """Shows the environment's texts and reads turns; a line with a single full stop ends a turn.
 
     Args:
         stdin: Stream from which turns are read; ``None`` means standard input.

@@ -1,4 +1,4 @@
-"""Plays with a graph of LangGraph; see ``rstar2_env.adapters.langgraph`` for its limits."""
+"""``langgraph``: plays with a graph of LangGraph; see ``rstar2_env.adapters.langgraph`` for its limits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """``logit_transfer``: adds the logit change of a small model under RL to a large model. RAST (arXiv 2506.15710).
 
 ``z = z_large + lambda (z_small_trained - z_small_base)`` at every token, lambda = 1, over one vocabulary; temperature
-and nucleus come after. z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the output is that of the large
-model, token for token. Sampled tokens count as written; each costs a step of three models.
+and nucleus sampling are applied after it. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the
+output equals that of the large model, token for token. ``usage`` counts the sampled tokens; each of them takes a
+forward pass of all three models.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ class LogitTransfer(LocalTurns):
 
     Args:
         model: Folder or hub name of the large model.
-        trained: The small model after reinforcement learning.
-        base: The small model before.
-        strength: lambda, the factor of the added difference; 0 is the large model alone.
+        trained: Folder or hub name of the small model after reinforcement learning.
+        base: Folder or hub name of the small model before it.
+        strength: lambda, the factor of the added difference; 0 uses only the large model.
         max_tokens: Maximum number of tokens of one turn.
         temperature: Sampling temperature; 0 is greedy.
         top_p: Probability mass of nucleus sampling.
@@ -103,7 +104,7 @@ def _require_the_same(name: str, large: LocalModel, other_name: str, small: Loca
     differing = sorted(token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
     raise ConfigurationError(
         f"The models {name!r} and {other_name!r} have different vocabularies ({len(one)} and {len(other)} tokens; "
-        f"{len(differing)} differ, such as {differing[0]!r}): their logits cannot be added. Take models of one family."
+        f"{len(differing)} differ, such as {differing[0]!r}), so their logits cannot be added. Use one family."
     )
 
 

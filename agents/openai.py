@@ -1,8 +1,8 @@
-"""Plays with the model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
+"""``openai``: plays with a model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
-Covered: everything that an evaluation needs: native tool calls or the dialect's text, unusable replies, retries, rate
-limits, budgets of tokens and money, a cache on disk, a key from the environment. Not covered: training (an
-endpoint gives no token ids: use the engine ``vllm-server``), streaming.
+Covered: native tool calls or the dialect's text, unusable replies, retries, rate limits, budgets of tokens and money, a
+cache on disk, an API key in an environment variable. Not covered: training, which needs token ids, which an endpoint
+does not return (use the engine ``vllm-server``); streaming.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class OpenAIChat:
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: calls are written in the environment's dialect, as in training. ``"native"``: the
             environment's tools are sent as the endpoint's own, and its calls and their results are translated.
-        temperature: Sampling temperature; ``None`` leaves it to the endpoint, as for the next two options.
+        temperature: Sampling temperature; ``None`` here and in the next two options uses the endpoint's default.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.
         seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
-        extra: Further fields of the request, such as ``{"reasoning_effort": "low"}``.
-        cut: Treatment of a reply that was cut at its token limit: ``"drop"`` ends the episode, which then does not
-            count; ``"play"`` plays the partial reply.
+        extra: Additional fields of the request, such as ``{"reasoning_effort": "low"}``.
+        cut: How to treat a reply that was cut at its token limit: ``"drop"`` ends the episode, which is then not
+            counted; ``"play"`` plays the partial reply.
         timeout_s: Maximum time for one turn, in seconds.
-        retries: Number of further attempts for one turn.
+        retries: Number of additional attempts for one turn.
         limits: Rates and budgets of all agents of the process at this endpoint together; see ``ChatLimits``.
-        cache: SQLite file that keeps replies: a request that was answered before is not sent again.
+        cache: SQLite file that stores replies; a repeated request is not sent again.
         dialect: The environment's dialect.
 
     Raises:
@@ -52,7 +52,7 @@ class OpenAIChat:
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
     """Options that change no turn: an evaluation may be resumed with other values."""
-    determinism = "The endpoint is sent a seed for each turn, unless seeded=false; few endpoints reply the same to it."
+    determinism = "Requests contain a seed, unless seeded=false; few endpoints give equal replies for equal seeds."
 
     @checked
     def __init__(
@@ -95,7 +95,7 @@ class OpenAIChat:
         self.usage: dict[str, float] = {}
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Begin a conversation with the system message, if there is one.
+        """Start a conversation, with the system message if there is one.
 
         Args:
             observation: The text of the environment's ``reset``.
@@ -106,7 +106,7 @@ class OpenAIChat:
         self._seed, self._spoken, self.usage = seed, 0, {}
 
     def reseed(self, seed: int) -> None:
-        """Change the seed of all further turns, for agents that request several turns in one state of an episode."""
+        """Change the seed of all later turns, so that several turns can be requested in one state of an episode."""
         self._seed = seed
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:

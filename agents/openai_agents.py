@@ -1,4 +1,4 @@
-"""Plays with an agent of the OpenAI Agents SDK; see ``rstar2_env.adapters.openai_agents`` for its limits."""
+"""``openai_agents``: plays with an agent of the OpenAI Agents SDK; see ``rstar2_env.adapters.openai_agents``."""
 
 from __future__ import annotations
 

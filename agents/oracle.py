@@ -1,4 +1,4 @@
-"""Plays the gold answer or the environment's own reference player, to measure the reward of a perfect policy."""
+"""``oracle``: plays the gold answer or the environment's reference player, which measures a perfect policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Oracle:
         dialect: The dialect of calls and answers.
 
     Raises:
-        UnknownNameError: There is no dialect of that name.
+        UnknownNameError: No dialect has that name.
     """
 
     needs_problem: Literal[True] = True
@@ -79,7 +79,7 @@ class Oracle:
             return self._dialect.format_answer(_NONSENSE) if self._corrupt else self._reference()
         if not self._turns:
             raise ConfigurationError(
-                "The oracle has given its answer, but the episode continues and the environment has no oracle_turn(). "
+                "The agent `oracle` has answered, but the episode continues and the environment has no oracle_turn(). "
                 "Choose another agent; `rstar2 agents` lists them."
             )
         return self._turns.pop()

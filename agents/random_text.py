@@ -1,4 +1,4 @@
-"""Random text: the baseline that every policy must beat, and adversarial input for environments."""
+"""``random_text``: random text, a baseline for policies and adversarial input for environments."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _SCRAPS = (
 
 
 class RandomText:
-    """Joins random characters, fragments of mark-up, and now and then a call or an answer.
+    """Plays random characters, fragments of mark-up, and sometimes a call or an answer.
 
     Args:
         length: Maximum number of pieces in a turn.
-        answers: Probability that a piece is a well-formed answer, a whole number from 0 to 99.
-        calls: Probability that a piece is a well-formed call of a tool of the environment, with noise as its program
-            or its arguments.
+        answers: Probability that a piece is a well-formed answer: a whole number from 0 to 99.
+        calls: Probability that a piece is a well-formed call of a tool of the environment, with random characters as
+            its arguments.
         dialect: The dialect of calls and answers.
 
     Raises:
         ConfigurationError: An option is out of range.
-        UnknownNameError: There is no dialect of that name.
+        UnknownNameError: No dialect has that name.
     """
 
     @checked
@@ -51,9 +51,7 @@ class RandomText:
         dialect: Dialect | str = "rstar2",
     ) -> None:
         if answers + calls > 1:
-            raise ConfigurationError(
-                f"answers and calls are probabilities of at most 1 together, not {answers} and {calls}."
-            )
+            raise ConfigurationError(f"The sum of `answers` and `calls` must be at most 1; got {answers} and {calls}.")
         self._length = length
         self._chances = (answers, answers + calls, answers + calls + (1 - answers - calls) / 4)
         self._dialect = make_dialect(dialect)

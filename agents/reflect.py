@@ -1,4 +1,4 @@
-"""``reflect``: try, receive criticism, try again. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
+"""``reflect``: retries each turn with a critic's feedback. Self-Refine (2303.17651), Reflexion (arXiv 2303.11366)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RIGHT = re.compile(r"\s*RIGHT\b")
 
 
 class Reflect(Asking):
-    """Lets a critic review every turn, and tries again with its feedback, until the critic finds no error.
+    """Lets a critic review every turn and retries with its feedback, until the critic finds no error.
 
-    The feedback comes from the critic, never from the environment, which would end the episode at the first answer.
+    The feedback comes from the critic and not from the environment, in which the first answer would end the episode.
     The turn of the last try is played without a review.
 
     Args:

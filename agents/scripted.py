@@ -1,4 +1,4 @@
-"""Plays given turns, in order."""
+"""``scripted``: plays given turns, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scripted:
         self._next = 0
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Go back to the first turn.
+        """Continue with the first turn.
 
         Args:
             observation: The text of the environment's ``reset``.
@@ -44,8 +44,8 @@ class Scripted:
         """
         if self._next == len(self._turns):
             raise ConfigurationError(
-                f"The script has {len(self._turns)} turns, but the episode is not over: end the script with a turn "
-                "without a call, or add turns."
+                f"The script has only {len(self._turns)} turns, but the episode is not over. Add turns, or end it "
+                "with a turn without a call."
             )
         self._next += 1
         return self._turns[self._next - 1]

@@ -1,7 +1,7 @@
 """``self_consistency``: the most frequent answer of several turns. Wang et al. (arXiv 2203.11171).
 
 ``answer = argmax_a sum_i [a_i = a]`` over k samples; sampling stops as soon as the remaining samples cannot change the
-winner, which gives the same answer for fewer tokens. A turn that calls a tool votes for continuing.
+winner, which gives the same answer for fewer tokens. A turn that calls a tool is a vote to continue the episode.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _GOES_ON = "\0"
 
 
 class SelfConsistency(Asking):
-    """Asks an agent k times at every turn and plays the most frequent answer.
+    """Requests k turns from an agent at every turn and plays the most frequent answer.
 
-    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. The first answer
-    wins a tie. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
+    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. Of equally
+    frequent answers the first one wins. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
@@ -46,7 +46,7 @@ class SelfConsistency(Asking):
         self._k, self._early = k, early_stop
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the first turn with the most frequent answer, or the first turn if none has an answer."""
+        """Return the first turn with the most frequent answer; the first turn if no turn has an answer."""
         tries, votes = [], list[str | None]()
         for one in self._asked.tries(observation, info, self._k):
             tries.append(one)
@@ -64,7 +64,7 @@ class SelfConsistency(Asking):
 
 
 def winner(votes: list[str | None]) -> str | None:
-    """Return the most frequent vote, the first one of a tie; ``None`` if there is no vote."""
+    """Return the most frequent vote, the first of equally frequent votes; ``None`` if there is no vote."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: counts[vote], default=None)
 

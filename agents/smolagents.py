@@ -1,4 +1,4 @@
-"""Plays with an agent of smolagents; see ``rstar2_env.adapters.smolagents`` for its limits."""
+"""``smolagents``: plays with an agent of smolagents; see ``rstar2_env.adapters.smolagents`` for its limits."""
 
 from __future__ import annotations
 

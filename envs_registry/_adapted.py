@@ -17,7 +17,7 @@ from rstar2_env.tools import Tool
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The other project's grade of a turn.
+    """The grade of a turn by the other project's code.
 
     Attributes:
         answer: The answer as the other project read it, or ``None``.
@@ -47,7 +47,7 @@ class AdaptedEnv(ToolEnv):
         """Grade the turn that ended the episode. The other project's code may raise any exception."""
 
     def answer_turn(self, turn: str) -> Ended:
-        """Let the other project grade the turn; if its verifier raises an exception, the answer is wrong."""
+        """Grade the turn with the other project's code; if that raises an exception, the answer is wrong."""
         failure: str | None = None
         try:
             grade = self.grade(turn)

@@ -1,4 +1,4 @@
-"""The default of ``rstar2/Bootcamp-v0``, with InternBootcamp's protocol: solve ``a x = b mod m``."""
+"""The default task of ``rstar2/Bootcamp-v0``, with InternBootcamp's protocol: solve ``a x = b mod m``."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ class Congruence:
         self._largest = largest
 
     def case_generator(self, seed: int) -> dict[str, int]:
-        """The instance of a seed."""
+        """Return the instance of a seed."""
         rng = random.Random(seed)
         m = rng.randint(2, self._largest)
         a, x = rng.randrange(1, m), rng.randrange(m)
         return {"a": a, "b": a * x % m, "m": m}
 
     def prompt_func(self, identity: Mapping[str, Any]) -> str:
-        """The prompt."""
+        """Return the prompt of an instance."""
         return _PROMPT.format(**identity)
 
     def reference(self, identity: Mapping[str, Any]) -> str:
-        """A right answer; not part of InternBootcamp's protocol, but useful for tests."""
+        """Return a right answer; not part of InternBootcamp's protocol, but useful for tests."""
         return str(next(x for x in range(identity["m"]) if self.verify(x, identity)))
 
     @staticmethod
     def guess(identity: Mapping[str, Any], seed: int) -> str:
-        """A random number below the modulus; not part of the protocol, and the player of the random baseline."""
+        """Return a random number below the modulus, for the random baseline; not part of InternBootcamp's protocol."""
         return str(random.Random(seed).randrange(identity["m"]))
 
     @staticmethod
     def extract_output(text: str) -> int | None:
-        """The whole number in the last box, or ``None``."""
+        """Return the whole number in the last box, or ``None``."""
         from rstar2_env.verification import last_boxed
 
         box = (last_boxed(text) or "").strip()
@@ -53,7 +53,7 @@ class Congruence:
 
     @staticmethod
     def verify(answer: int | None, identity: Mapping[str, Any]) -> bool:
-        """Whether the answer solves the congruence."""
+        """Return whether the answer solves the congruence."""
         if answer is None or not 0 <= answer < identity["m"]:
             return False
         return bool(identity["a"] * answer % identity["m"] == identity["b"])

@@ -1,4 +1,4 @@
-"""``rstar2/Alphametic-v0``: which digit is which letter, from a sum in words."""
+"""``rstar2/Alphametic-v0``: find the digit of each letter in a sum of words."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Alphametic(Puzzle):
     pairs.
 
     ## Difficulty
-    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). If
-    solutions are rarely unique an instance takes long: use a length of 6 for 8 letters, and of 7 for 10.
+    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). Generating an
+    instance is slow if few sums have a unique solution: use a length of 6 for 8 letters, and of 7 for 10.
 
     ## Random baseline
     0.0: random different digits without a leading zero; about 8 in a million are right.
@@ -61,12 +61,12 @@ class Alphametic(Puzzle):
         return None
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the letters' digits make the sum right."""
+        """Return whether the sum is right with the answer's digits."""
         digits = alphametic.read_digits(answer, meta["addends"], meta["total"])
         return alphametic.holds(meta["addends"], meta["total"], digits)
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """Random different digits, without a leading zero."""
+        """Return random different digits, without a leading zero."""
         return alphametic.written(alphametic.random_digits(meta["addends"], meta["total"], rng))
 
 

@@ -42,8 +42,8 @@ class BootcampEnv(AdaptedEnv):
     As in ``rstar2/MathTool-v0``; at the end also ``verifier_error`` (an exception's class), if there was one.
 
     ## Difficulty
-    That of the bootcamp. The bundled default has linear congruences modulo at most ``largest=100``
-    (``bootcamp_options``); an exhaustive search earns 1.0.
+    The bootcamp defines the difficulty. The bundled default has linear congruences with a modulus of at most
+    ``largest=100`` (in ``bootcamp_options``); an exhaustive search earns 1.0.
 
     ## Random baseline
     0.08: for the bundled default, a random number below the modulus.
@@ -52,8 +52,9 @@ class BootcampEnv(AdaptedEnv):
     v0: first version.
 
     Args:
-        bootcamp: The object, or its place as ``"package.module:name"``; a class is called with ``bootcamp_options``.
-        bootcamp_options: Arguments of a class given by name.
+        bootcamp: The object, or its import path ``"package.module:name"``; a class is called with
+            ``bootcamp_options``.
+        bootcamp_options: Arguments of a class that is named by its import path.
         split: "train", "validation" or "test"; a hash of the instance decides.
         tools: Tools that the policy may call before it answers.
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
@@ -81,7 +82,7 @@ class BootcampEnv(AdaptedEnv):
         super().__init__(source, tools=tools, options=options)
 
     def grade(self, turn: str) -> Grade:
-        """Let the bootcamp read and grade the turn."""
+        """Read and grade the turn with the bootcamp's methods."""
         identity = self.problem.meta.get("identity")
         answer = self.bootcamp.extract_output(turn)
         if answer is None:
@@ -92,7 +93,7 @@ class BootcampEnv(AdaptedEnv):
         return Grade(str(answer), score, correct)
 
     def random_turn(self, rng: np.random.Generator) -> str:
-        """A turn with a random answer: the bootcamp's own ``guess(identity, seed)``, or a number from 0 to 99."""
+        """Return a random answer: the bootcamp's ``guess(identity, seed)``, or a number from 0 to 99."""
         guess = getattr(self.bootcamp, "guess", None)
         seed = int(rng.integers(2**31))
         return self.dialect.format_answer(

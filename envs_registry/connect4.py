@@ -18,7 +18,7 @@ with column numbers separated by commas, or with the word none:
 Then give the number of a column that is not full as your move."""
 
 _TRIES = 200
-"""Number of random lines tried to find a winning one; most matches need fewer than ten."""
+"""Number of random sequences of moves tried to find one that wins; most matches need fewer than ten."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,12 @@ class Connect4(Game):
     with which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a
     loss.
 
-    ## Difficulty
-    ``strength=0.8`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
-    the opponent earns 1.0: matches without a known winning line are not drawn. At 0.5 a player who always takes the
-    last column wins 0.38 of the matches, at 0.8 0.18.
+    ## Difficulty ``strength=0.8`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A
+    player who knows the opponent earns 1.0: matches without a known winning sequence of moves are not used. A player
+    who always takes the last column wins 0.38 of the matches at strength 0.5, and 0.18 at 0.8.
 
     ## Random baseline
-    0.06: random legal moves, no intermediate answers; 0.07 of the matches are won. Over 300 matches.
+    0.06: random legal moves, no intermediate answers; 0.07 of the matches are won. Measured over 300 matches.
     """
 
     name = "connect4"
@@ -46,7 +45,7 @@ class Connect4(Game):
     strength: float = knob(0.8, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """The match of that seed; ``None`` if no winning line was found."""
+        """Return the match of a seed; ``None`` if no winning sequence of moves was found."""
         match = BoardMatch(Board(6, 7, 4, drop=True), seed, self.strength, search=_TRIES)
         return match if match.winnable() else None
 

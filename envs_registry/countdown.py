@@ -57,12 +57,12 @@ class Countdown(Puzzle):
         return Draft(question, answer, f"{target} from {sorted(given)}", {"numbers": given, "target": target})
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the expression has the target's value and uses no number that is not given."""
+        """Return whether the expression has the target's value and uses only given numbers."""
         reading = read_expression(answer, meta["target"])
         return uses_each_at_most_once(reading.numbers, meta["numbers"]) and reading.value() == meta["target"]
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """A random expression over two or more of the numbers."""
+        """Return a random expression with two or more of the numbers."""
         count = int(rng.integers(2, len(meta["numbers"]) + 1))
         return random_expression(shuffled(rng, meta["numbers"])[:count], rng)
 

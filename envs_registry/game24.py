@@ -1,4 +1,4 @@
-"""``rstar2/Game24-v0``: make 24 of four numbers, each used exactly once."""
+"""``rstar2/Game24-v0``: make 24 from four numbers, each used exactly once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ numbers exactly once and no other number. Division is exact. Answer with the exp
 
 @dataclass(frozen=True)
 class Game24(Puzzle):
-    r"""Make 24 of four numbers with + - * / and parentheses, each used exactly once.
+    r"""Make 24 from four numbers with + - * / and parentheses, each used exactly once.
 
-    ## Puzzle
-    ``numbers`` numbers from 1 to ``largest``, such that an exhaustive solver over exact rationals finds a
-    solution. By default these are the 1,362 solvable ones of all 1,820 sets of four numbers, so sets are soon repeated,
-    in any order of their numbers; all orders of a set belong to the same split.
+    ## Puzzle ``numbers`` numbers from 1 to ``largest`` for which an exhaustive solver over exact rationals finds a
+    solution. At the defaults, 1,362 of the 1,820 sets of four numbers are solvable, so sets are soon repeated, with
+    their numbers in another order; all orders of a set belong to the same split.
 
     ## Answer
     An expression: whole numbers, ``+ - * /``, parentheses; also ``×``, ``÷``, ``\times``, ``\cdot``, ``\div``,
@@ -51,12 +50,12 @@ class Game24(Puzzle):
         return Draft(question, answer, key, {"numbers": numbers, "target": self.target})
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the expression has the target's value and uses each number once."""
+        """Return whether the expression has the target's value and uses each number once."""
         reading = read_expression(answer, meta["target"])
         return uses_each_once(reading.numbers, meta["numbers"]) and reading.value() == meta["target"]
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """A random expression over all the numbers."""
+        """Return a random expression with all the numbers."""
         return random_expression(meta["numbers"], rng)
 
 

@@ -1,4 +1,4 @@
-"""``rstar2/KnightsKnaves-v0``: who tells the truth and who lies, from what they say of each other."""
+"""``rstar2/KnightsKnaves-v0``: find out who tells the truth and who lies, from their statements about each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Who is what? Answer with each name and its kind, like this: {example}."""
 
 @dataclass(frozen=True)
 class KnightsKnaves(Puzzle):
-    r"""Find out who is a knight (always truthful) and who a knave (always lying) from what they say.
+    r"""Find out who is a knight (always truthful) and who is a knave (always lying) from their statements.
 
     ## Puzzle
     Each of ``people`` makes one statement about who is a knight or a knave, joined by "not", "and", "or", "if" and "if
@@ -30,8 +30,7 @@ class KnightsKnaves(Puzzle):
     are ignored; anything else makes the answer wrong.
 
     ## Difficulty
-    ``people=3`` (2 to 8), ``depth=2`` (2 to 4; with simple statements alone, the opposite of every solution is a
-    solution too).
+    ``people=3`` (2 to 8), ``depth=2`` (2 to 4; at depth 1, the opposite of every solution would be a solution too).
 
     ## Random baseline
     0.125: a random kind for each of three; 2^-people in general.
@@ -56,11 +55,11 @@ class KnightsKnaves(Puzzle):
         return Draft(_QUESTION.format(who=who, said=said, example=example), knights.written(names, found[0]), key, meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the kinds are a solution of the statements."""
+        """Return whether the kinds are a solution of the statements."""
         return knights.read_kinds(answer, meta["names"]) in knights.solutions(meta["statements"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """A random kind for each."""
+        """Return a random kind for each person."""
         return knights.written(meta["names"], [bool(bit) for bit in rng.integers(2, size=len(meta["names"]))])
 
 

@@ -44,8 +44,8 @@ class MathToolEnv(ToolEnv):
     (the system message), ``stop`` (strings after which an engine should stop). On ``step``: ``role`` of the returned
     text, ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated``, ``injected``)
     and ``answer_tags`` so far; at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and
-    ``tool_calls_total`` (both without ``unavailable`` and injected ones), and where an answer was graded ``verdict``
-    (``reason``, a word of ``rstar2_env.verification.Reason``, and ``method``, the layer that decided).
+    ``tool_calls_total`` (both without ``unavailable`` and injected calls), and if an answer was graded ``verdict``
+    (``reason``, a value of ``rstar2_env.verification.Reason``, and ``method``, the layer that decided).
 
     ## Version history
     v0: first version.

@@ -47,7 +47,7 @@ class Source:
 
 
 class MixtureEnv(gym.Env[str, str]):
-    """Several environments as one: every episode is of one source, drawn by weight.
+    """Several environments as one: every episode comes from one source, drawn by weight.
 
     ## Action space
     Any string, read by the environment of the episode's source.
@@ -55,9 +55,8 @@ class MixtureEnv(gym.Env[str, str]):
     ## Observation space
     Any string, as returned by that environment.
 
-    ## Reward
-    That of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown source is
-    an error, never a reward of 0.
+    ## Reward The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An
+    unknown source raises an error; it never gives a reward of 0.
 
     ## Episode end
     As in the source's environment.
@@ -70,8 +69,8 @@ class MixtureEnv(gym.Env[str, str]):
     whose ``source`` names the source if the option does not; other options are passed to the source's environment.
 
     ## Difficulty
-    That of the sources. The default mixture has ``rstar2/MathTool-v0`` (two fifths), ``rstar2/Bootcamp-v0``,
-    ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
+    The sources define the difficulty. The default mixture has ``rstar2/MathTool-v0`` (two fifths),
+    ``rstar2/Bootcamp-v0``, ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
 
     ## Random baseline
     0.13: the weighted mean of the default sources' baselines.
@@ -80,7 +79,7 @@ class MixtureEnv(gym.Env[str, str]):
     v0: first version.
 
     Attributes:
-        problems: The problems of all sources, by weight, with ids as above; ``None`` if a source has none.
+        problems: The problems of all sources, by weight, with ids as above; ``None`` if a source has no problems.
 
     Args:
         sources: A mapping from names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``,
@@ -107,14 +106,14 @@ class MixtureEnv(gym.Env[str, str]):
         if not isinstance(written, Mapping):
             raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
         if not written:
-            raise ConfigurationError("A mixture needs at least one source.")
+            raise ConfigurationError("`sources` must name at least one environment.")
         for name, spec in written.items():
             if not isinstance(spec, Mapping):
                 raise ConfigurationError(
-                    f"Source {name!r} must be the fields of a Source, with its 'id', as in {example}, not {spec!r}."
+                    f"Source {name!r} must be a mapping with the key 'id', as in {example}, not {spec!r}."
                 )
         if not isinstance(options, Mapping | None):
-            raise ConfigurationError(f"options must map option names of gym.make to values, not {options!r}.")
+            raise ConfigurationError(f"`options` must map names of gym.make's options to values, not {options!r}.")
         self.sources = {
             name: call_with_options(f"source {name!r}", Source, spec, prefix=f"sources.{name}.")
             for name, spec in written.items()
@@ -174,7 +173,7 @@ class MixtureEnv(gym.Env[str, str]):
         """
         super().reset(seed=seed)
         self._over = True
-        # Both are drawn whatever the options are, so that an option changes only what it names.
+        # Both are always drawn, so that an option does not change the other draws.
         drawn = int(self.np_random.choice(len(self._chances), p=self._chances))
         own_seed = int(self.np_random.integers(2**31))
         name, rest = self._route(dict(options or {}))
@@ -208,7 +207,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """The turn of a player who knows the answer, in the environment of the episode's source; only for tests."""
+        """Return the turn of a player that knows the answer, in the environment of the episode's source; for tests."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 
@@ -223,7 +222,7 @@ class MixtureEnv(gym.Env[str, str]):
             for name, source in own.items()
             if isinstance(source, ProblemSource)
         ]
-        # Without the problems of one source it would be a different mixture.
+        # Without the problems of one source, the mixture would be different.
         return MixtureSource(parts, name="mixture", separator=":") if len(parts) == len(own) else None
 
     def _route(self, options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -231,9 +230,11 @@ class MixtureEnv(gym.Env[str, str]):
         if "problem_id" in options:
             written, colon, inner = str(options["problem_id"]).partition(":")
             if not colon:
-                raise ConfigurationError(f'problem_id of a mixture is "<source>:<id>", not {options["problem_id"]!r}.')
+                raise ConfigurationError(
+                    f'The problem_id of a mixture must be "<source>:<id>", not {options["problem_id"]!r}.'
+                )
             if name not in (None, written):
-                raise ConfigurationError(f"options name two sources, {name!r} and {written!r}.")
+                raise ConfigurationError(f"`options` must name one source; got {name!r} and {written!r}.")
             name, options["problem_id"] = written, inner
         elif "problem" in options:
             problem = options["problem"]

@@ -36,7 +36,8 @@ class Negotiate(Game):
     intermediate question. A player who knows what the opponent will accept earns 1.0.
 
     ## Random baseline
-    0.31: random possible proposals, no intermediate answers; 0.09 of them are ``correct``. Over 300 matches.
+    0.31: random possible proposals, no intermediate answers; 0.09 of the episodes are ``correct``. Measured over 300
+    matches.
     """
 
     name = "negotiate"
@@ -51,11 +52,11 @@ class Negotiate(Game):
 
     @property
     def turns(self) -> int:
-        """One turn for each round, and five for mistakes."""
+        """Number of turns: one for each round, and five for mistakes."""
         return self.rounds + 5
 
     def start(self, seed: int) -> Negotiation:
-        """The negotiation of that seed: 8 to 12 items, worth 30 to each side."""
+        """Return the negotiation of a seed: 8 to 12 items, worth 30 to each side."""
         return negotiation(seed, self.rounds, self.reveal)
 
 

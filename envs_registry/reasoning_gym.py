@@ -34,7 +34,7 @@ class _Draw:
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
 
     def item(self, seed: int) -> tuple[Any, dict[str, Any]]:
-        """The data set of one item, and the item."""
+        """Return the data set of one item, and the item."""
         create = _package().create_dataset
         try:
             dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))
@@ -55,10 +55,9 @@ class ReasoningGymEnv(AdaptedEnv):
     ## Observation space
     Any string: the question.
 
-    ## Reward
-    1 for the full score of reasoning-gym's own ``score_answer``, which is what ``correct`` means, else 0. With
-    ``partial_scores=True`` that score itself, from 0 to 1: many generators pay a share for any text that holds the
-    right answer, wrong answers and lists included. If the scorer raises an exception the reward is 0, and
+    ## Reward 1 if reasoning-gym's ``score_answer`` gives the full score (``correct`` is then true), else 0. With
+    ``partial_scores=True`` the score itself, from 0 to 1; many generators give a partial score to any text that
+    contains the right answer, even among wrong ones. If the scorer raises an exception the reward is 0, and
     ``verifier_error`` names the exception.
 
     ## Episode end
@@ -68,9 +67,9 @@ class ReasoningGymEnv(AdaptedEnv):
     As in ``rstar2/Bootcamp-v0``.
 
     ## Difficulty
-    That of the generator and its ``config``. Of the 106 generators of reasoning-gym 0.1.25, the reference answers of
-    100 earn 1.0; five have none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``),
-    and ``composite`` needs a ``config``.
+    The generator and its ``config`` define the difficulty. Of the 106 generators of reasoning-gym 0.1.25, 100 have
+    reference answers that earn 1.0; five have no reference answers (``boxnet``, ``graph_color``,
+    ``propositional_logic``, ``rubiks_cube``, ``rush_hour``), and ``composite`` needs a ``config``.
 
     ## Version history
     v0: first version.
@@ -78,7 +77,7 @@ class ReasoningGymEnv(AdaptedEnv):
     Args:
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
         config: Its options, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
-        partial_scores: Pay reasoning-gym's partial scores too.
+        partial_scores: Use reasoning-gym's partial scores as the reward.
         split: "train", "validation" or "test"; a hash of the question decides.
         tools: Tools that the policy may call before it answers.
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
@@ -115,7 +114,7 @@ class ReasoningGymEnv(AdaptedEnv):
         super().__init__(ProceduralSource(name, self._draw, split), tools=tools, options=options)
 
     def grade(self, turn: str) -> Grade:
-        """Let reasoning-gym score the answer."""
+        """Score the answer with reasoning-gym."""
         answer = self.dialect.answer([turn])
         if answer is None and (close := turn.rfind("</answer>")) >= 0:
             start = turn.rfind("<answer>", 0, close)

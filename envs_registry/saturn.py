@@ -60,11 +60,11 @@ class Saturn(Puzzle):
         return Draft(question, "".join(map(str, bits)), f"{self.variables} {formula}", meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether every clause holds; any satisfying assignment counts."""
+        """Return whether every clause holds; any satisfying assignment counts."""
         return cnf.satisfies(meta["clauses"], cnf.read_values(answer, meta["variables"]))
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """Random bits."""
+        """Return random bits."""
         return "".join(str(int(bit)) for bit in rng.integers(2, size=(meta["variables"],)))
 
 

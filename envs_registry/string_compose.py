@@ -37,11 +37,11 @@ class StringCompose(Puzzle):
 
     ## Difficulty
     ``level=2`` (1 to 8), ``show_source=True``, ``functions="split"`` ("train", "eval", "all"), ``longest=100``. The
-    first stage of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123) is ``level=1, functions="all"``; its second
-    ``show_source=False``, which shows only names.
+    first stage of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123) is ``level=1, functions="all"``; the second stage
+    is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the unchanged input; 0.026 in the split test. At level 1 0.10 and 0.14, at level 4 below 0.001.
+    0.017: the unchanged input; 0.026 in the split test. At level 1 these are 0.10 and 0.14, at level 4 below 0.001.
     """
 
     name = "string_compose"
@@ -66,7 +66,7 @@ class StringCompose(Puzzle):
         return Draft(question, made.value, f"{made.expression} of {text}", meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the answer is exactly the string that the program returns."""
+        """Return whether the answer is exactly the string that the program returns."""
         text = plain(answer)
         if not text.startswith("{"):
             return bool(meta["output"] in (text, unquoted(text)))
@@ -75,7 +75,7 @@ class StringCompose(Puzzle):
         return bool(told == meta["output"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """The unchanged input: an answer without any knowledge of the functions."""
+        """Return the unchanged input: an answer without any knowledge of the functions."""
         return str(meta["input"])
 
 

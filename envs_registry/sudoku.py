@@ -34,7 +34,8 @@ class Sudoku(Puzzle):
     other character makes the answer wrong.
 
     ## Difficulty
-    ``size=4`` (6, 9), ``holes=0`` for the default of the size (8, 18, 40); at most 11, 24, 52.
+    ``size=4`` (4, 6 or 9), ``holes=0``, the number of empty cells; 0 means 8, 18 or 40, depending on the size. The
+    maximum is 11, 24 or 52.
 
     ## Random baseline
     0.15: in every empty cell a random digit among those that the givens of its row, column and box allow; 0.0005 at
@@ -66,11 +67,11 @@ class Sudoku(Puzzle):
         return Draft(question, written(solution, size), key if size > 4 else pattern(grid, size), meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the grid is full, keeps the givens and obeys the rules."""
+        """Return whether the grid is full, keeps the givens and obeys the rules."""
         return obeys(read_grid(answer, meta["size"]), meta["grid"], meta["size"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """In every empty cell a random digit among those that its row, column and box allow."""
+        """Return a grid with random digits in the empty cells, among those that row, column and box allow."""
         return written(filled_at_random(meta["grid"], meta["size"], rng), meta["size"])
 
 

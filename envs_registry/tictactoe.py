@@ -27,10 +27,10 @@ class TicTacToe(Game):
 
     ## Difficulty
     ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
-    the opponent earns 1.0: matches that cannot be won are not drawn.
+    the opponent earns 1.0: matches that cannot be won are not used.
 
     ## Random baseline
-    0.24: random legal moves, no intermediate answers; 0.21 of the matches are won. Over 300 matches.
+    0.24: random legal moves, no intermediate answers; 0.21 of the matches are won. Measured over 300 matches.
     """
 
     name = "tictactoe"
@@ -40,7 +40,7 @@ class TicTacToe(Game):
     strength: float = knob(0.5, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """The match of that seed; ``None`` if the opponent cannot be beaten."""
+        """Return the match of a seed; ``None`` if the opponent cannot be beaten."""
         match = BoardMatch(Board(3, 3, 3, drop=False), seed, self.strength)
         return match if match.winnable() else None
 

@@ -1,4 +1,4 @@
-"""Agents that search before they answer, over the trees of ``rstar2_env.search``; one per file, found by name."""
+"""Agents that search before they answer, with the algorithms of ``rstar2_env.search``; one agent per file."""
 
 from rstar2_env.core.options.registry import import_modules
 

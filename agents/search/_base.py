@@ -1,8 +1,8 @@
 """Base class of agents that think before they answer: the conversation becomes one question, the answer one turn.
 
-A turn is the answer to one question, and the thinking happens in requests outside the episode. Therefore the
-environment's tools are not called (except by ``tactic_router``), and in an environment of several turns the thinking
-starts again at each turn, with the whole conversation so far.
+A turn contains only the answer to one question; the agent thinks in requests outside the episode. Therefore the
+environment's tools are not called (except by ``tactic_router``), and in an environment with several turns the agent
+starts to think again at each turn, with the whole conversation so far as the question.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Thinker(Asking):
         return None if match is None else match[1].strip()
 
     def conclude(self, prompt: str) -> str:
-        """Ask for an answer, whatever the budget; if the reply marks none, its last line is the answer."""
+        """Ask for an answer, even if the budget is used up; without a marked answer, return the reply's last line."""
         reply = self._asked.ask(prompt, always=True)
         found = self.read(reply)
         if found is not None:

@@ -59,9 +59,9 @@ class ChainWorld:
         thinker: The agent that makes requests and parses answers.
         question: The question to answer.
         width: Number of proposals requested in each state; equal proposals are one action.
-        votes: Number of requests for everything else.
-        predicts: Whether the outcome of a step is requested too (RAP's world model); the most frequent prediction is
-            then appended to the step. If not, the step contains its own outcome.
+        votes: Number of requests for each other question.
+        predicts: Request the outcome of a step too (RAP's world model), and append the most frequent prediction to
+            the step; ``False`` expects that the step itself contains its outcome.
         hint: Text added to each request for a step.
     """
 
@@ -133,7 +133,7 @@ def promise(reply: str) -> float:
 
 
 def ends(found: Found[ThoughtChain, str]) -> list[tuple[ThoughtChain, float]]:
-    """Return every chain with an answer that a search has found, with the rewards of its steps."""
+    """Return every chain with an answer in the tree of a search, with the sum of the rewards of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))
         for node in found.root.walk()

@@ -63,7 +63,7 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
     """Read weights that ``save`` wrote.
 
     Raises:
-        ConfigurationError: The file cannot be read, or holds other weights.
+        ConfigurationError: The file cannot be read, or contains other weights.
     """
     try:
         with np.load(file, allow_pickle=False) as stored:
@@ -73,8 +73,8 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
     shapes = {name: value.shape for name, value in found.items()}
     if shapes != dict(SHAPES):
         raise ConfigurationError(
-            f"weights: {file} does not hold a navigator's weights: expected {dict(SHAPES)}, not {shapes}. "
-            "train_navigator makes them.",
+            f"weights: {file} does not contain a navigator's weights: expected {dict(SHAPES)}, not {shapes}. "
+            "Create them with train_navigator.",
             option="weights",
         )
     return found

@@ -1,8 +1,8 @@
 """Trains the navigator: Double DQN (arXiv 1509.06461) over a dueling network, epsilon-greedy, with a replay buffer.
 
-Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy, updated every ``copy_every``
-updates. Covered: the learner, for any function that plays by choices, and ``train_navigator``, which plays an
-environment through ``reset`` and ``step``. Torch is imported only for training.
+Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed every ``copy_every``
+updates. Covered: the learner, for any function that plays an episode with a given chooser, and ``train_navigator``,
+which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rstar2_env.evaluation.play.episode import play_episode
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 
 PlayEpisode = Callable[[Callable[[tuple[int, ...]], int], int], float]
-"""Plays an episode with a function that chooses by seven scores, and a seed; returns the reward at the end."""
+"""Plays an episode with a function that chooses a block from seven scores, and a seed; returns the final reward."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Learning(CheckedOptions):
         episodes: Number of episodes to play.
         gamma: Discount for each block.
         lr: Learning rate of Adam.
-        batch: Transitions in an update.
+        batch: Number of transitions in an update.
         updates: Number of updates after each episode.
         copy_every: Number of updates between two copies of the network.
         explore: Share of the episodes over which the probability of a random block falls from 1 to ``least_random``.
@@ -49,7 +49,7 @@ class Learning(CheckedOptions):
 
 
 def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """Learn which block to choose.
+    """Train a network that chooses blocks.
 
     Args:
         play: Plays an episode.
@@ -126,7 +126,7 @@ def weights_of(network: Any) -> dict[str, np.ndarray[Any, Any]]:
 def train_navigator(
     env: gym.Env[str, str], agent: Any, learning: Learning | None = None, *, seed: int = 0, **options: Any
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Train the policy of a ``navigator`` on an environment, with its reward at the end.
+    """Train the policy of a ``navigator`` on an environment, with the reward at the end of the episode.
 
     Args:
         env: Any text environment; its episode seeds count up from ``seed``.

@@ -1,9 +1,10 @@
 """``mcts_puct``: MCTS with a value model and a process model. x1, Reasoning Language Models (arXiv 2501.11223).
 
-``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))`` with c1 = 1.25, c2 = 19652, and a discount of .96: without q, N, n = 10, 0
-give 3.7515; 10, 3 give .9379; 100, 5 give 2.0813. The value of a new leaf is the value model's estimate. The process
-model checks whether a step is right: a wrong step costs the confidence of that verdict and a right step costs nothing,
-so long chains are not better than short ones. An answer earns its value. The blueprint leaves this choice open.
+Score of a child with value q and n visits, whose parent has N visits: ``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))``,
+c1 = 1.25, c2 = 19652, discount .96. With q = 0, (N, n) = (10, 0) gives 3.7515, (10, 3) gives .9379, (100, 5) gives
+2.0813. The value of a new leaf is the value model's estimate. The process model checks each step: the reward of a step
+is minus its confidence that the step is wrong, so long chains have no advantage. The reward of an answer is its value.
+The paper leaves the choice of these rewards open.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ValuedWorld(ChainWorld):
     checked_by: Asked | None
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the value of an answer; for any other step the penalty of the process model, at most 0."""
+        """Return the value of an answer; for other steps the penalty of the process model, which is at most 0."""
         if after.answer is not None:
             return self.value(after)
         if self.checked_by is None:

@@ -1,11 +1,11 @@
 """``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
 
-State: seven scores from 1 to 3 that the model gives its own work (correctness of modelling, clarity and calculation;
-complexity of the remaining steps and ideas; closeness to an answer and confidence in it). Blocks: reason one step,
-decompose, debate, refine, terminate. Rules: an answer terminates; refine becomes reason at the first step; after
-``steps`` blocks it terminates. The policy is the greedy policy of a Double-Dueling DQN of 2,566 parameters
-(``_dueling``); without weights it reasons until there is an answer. ``train_navigator`` trains one on any environment,
-with its reward at the end, where the paper has a process reward model.
+State: seven scores from 1 to 3 with which the model rates its own work (correctness of modelling, clarity and
+calculation; complexity of the remaining steps and ideas; closeness to an answer and confidence in it). Blocks: reason
+one step, decompose, debate, refine, terminate. Rules: an answer, or ``steps`` blocks, end the chain; at the first step,
+refine becomes reason. The policy is the greedy policy of a Double-Dueling DQN of 2,566 parameters (``_dueling``);
+without weights the agent reasons until it has an answer. ``train_navigator`` trains a policy on any environment with
+the reward at the end of the episode; the paper uses a process reward model.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Navigator(Thinker):
         self.choose: Chooser | None = None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Play blocks until the rules or the policy end it."""
+        """Play blocks until the rules or the policy terminate the chain; return the answer."""
         chain = ThoughtChain(question)
         try:
             for step in range(self._steps + 1):

@@ -1,10 +1,10 @@
 """``rap_mcts``: reasoning via planning: the model is also the world model. RAP (arXiv 2305.14992, section 3).
 
 MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backup, best child. The reward of a step is
-``r0^.5 r1^.5``: r0 is the share of Yes replies to whether it is useful, r1 the confidence, the share of the world
-model's predictions that agree on its outcome. The answer is that of the best path, or of a vote of all paths weighted
-by reward (the paper's aggregation). The paper reads r0 from the logits of Yes; an agent returns text, so here it is a
-share of replies.
+``r0^.5 r1^.5``: r0 is the share of Yes replies to the question whether the step is useful; r1 is the confidence, the
+share of the world model's predictions that agree on its outcome. The answer is that of the best path, or the winner of
+a vote of all paths weighted by reward (the paper's aggregation). The paper computes r0 from the logits of Yes; here it
+is a share of replies, since an agent returns only text.
 """
 
 from __future__ import annotations

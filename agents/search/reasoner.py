@@ -1,9 +1,9 @@
 """``reasoner``: four search algorithms over one world, and AutoRace. LLM Reasoners (arXiv 2404.05221).
 
 World model, search configuration and search algorithm are the protocols of ``rstar2_env.search``: here the world is a
-chain of reasoning steps, and the reward of a step is the share of Yes replies to whether it is useful. ``search`` is
-greedy search, beam search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``criteria`` every chain
-that reaches an answer is graded by AutoRace, and the answer of the best chain is returned.
+chain of reasoning steps, and the reward of a step is the share of Yes replies to the question whether it is useful.
+``search`` is greedy search, beam search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``grade``
+every chain that reaches an answer is graded by AutoRace, and the answer of the best chain is returned.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._chain import CONCLUDE, ChainWorld, ThoughtChain, ends
 
 
 class JudgedWorld(ChainWorld):
-    """A world in which the reward of a step is the share of Yes replies to whether it is useful."""
+    """A world in which the reward of a step is the share of Yes replies to the question whether it is useful."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return the share of Yes replies."""
@@ -47,7 +47,7 @@ class Reasoner(Thinker):
         iterations: Number of descents of MCTS.
         votes: Number of requests to judge a step.
         grade: Grade all chains with an answer by AutoRace, and return the best.
-        criteria: Criteria of AutoRace; ``rstar2_env.agents.write_criteria`` makes the criteria of a task.
+        criteria: Criteria of AutoRace; ``rstar2_env.agents.write_criteria`` returns criteria for a task.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 

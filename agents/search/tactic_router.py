@@ -1,9 +1,9 @@
 """``tactic_router``: chooses between reasoning in words and programs. Reason in the Wild (arXiv 2406.13764).
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
-``program_aided`` (words and a program together). Each is run once, its result is shown, and the model chooses again,
-until it chooses ``aggregate``, a tactic fails, the named tactic is not available, or ``steps`` is reached; then it
-answers from all results. The paper also has logic programs for a solver, which a Python tool can run, too.
+``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model
+chooses again, until it chooses ``aggregate`` or a tactic that is not available, a tactic fails, or ``steps`` tactics
+have run. Then it answers from all results. The paper also has logic programs for a solver; a Python tool can run them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class TacticRouter(Thinker):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: A route has no tactic, an option is out of its range, or the agent cannot be asked several
-            times.
+        ConfigurationError: A route is not one of ``TACTICS``, an option is out of its range, or the agent cannot be
+            asked several times.
     """
 
     @checked
@@ -60,7 +60,9 @@ class TacticRouter(Thinker):
         super().__init__(agent, tokens, dialect)
         for route in routes:
             if route not in TACTICS:
-                raise ConfigurationError(f"routes are some of {', '.join(TACTICS)}, not {route!r}.", option="routes")
+                raise ConfigurationError(
+                    f"`routes` must be a subset of ({', '.join(TACTICS)}); got {route!r}.", option="routes"
+                )
         self._routes, self._steps = tuple(dict.fromkeys(routes)), steps
         self._question = ""
         self._results: list[tuple[str, str]] = []

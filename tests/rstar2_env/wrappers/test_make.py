@@ -138,6 +138,6 @@ class TestMistakes:
             def close(self):
                 closed.append(True)
 
-        with pytest.raises(ConfigurationError, match="FaultInjection .* ToolChain"):
+        with pytest.raises(ConfigurationError, match=r"FaultInjection .* ToolChain"):
             make_env(Closing, wrappers=["fault_injection"])
         assert closed == [True]
