@@ -30,9 +30,10 @@ class Connect4(Game):
     with which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a
     loss.
 
-    ## Difficulty ``strength=0.8`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A
-    player who knows the opponent earns 1.0: matches without a known winning sequence of moves are not used. A player
-    who always takes the last column wins 0.38 of the matches at strength 0.5, and 0.18 at 0.8.
+    ## Difficulty
+    ``strength=0.8`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
+    the opponent earns 1.0: matches without a known winning sequence of moves are not used. A player who always takes
+    the last column wins 0.38 of the matches at strength 0.5, and 0.18 at 0.8.
 
     ## Random baseline
     0.06: random legal moves, no intermediate answers; 0.07 of the matches are won. Measured over 300 matches.

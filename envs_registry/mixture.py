@@ -55,8 +55,9 @@ class MixtureEnv(gym.Env[str, str]):
     ## Observation space
     Any string, as returned by that environment.
 
-    ## Reward The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An
-    unknown source raises an error; it never gives a reward of 0.
+    ## Reward
+    The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown
+    source raises an error; it never gives a reward of 0.
 
     ## Episode end
     As in the source's environment.

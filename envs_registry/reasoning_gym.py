@@ -55,7 +55,8 @@ class ReasoningGymEnv(AdaptedEnv):
     ## Observation space
     Any string: the question.
 
-    ## Reward 1 if reasoning-gym's ``score_answer`` gives the full score (``correct`` is then true), else 0. With
+    ## Reward
+    1 if reasoning-gym's ``score_answer`` gives the full score (``correct`` is then true), else 0. With
     ``partial_scores=True`` the score itself, from 0 to 1; many generators give a partial score to any text that
     contains the right answer, even among wrong ones. If the scorer raises an exception the reward is 0, and
     ``verifier_error`` names the exception.

@@ -157,7 +157,7 @@ class TestTreeSearch:
         found = TreeSearch(iterations=4, depth=2, leaf="value", score="puct", discount=0.96)(world, world)
         by_state = {node.state: node for node in found.root.walk()}
         assert by_state[(2,)].best == pytest.approx(0.1 + 0.96 * 5.0)
-        with pytest.raises(ConfigurationError, match="has no `value`"):
+        with pytest.raises(ConfigurationError, match="`value`"):
             TreeSearch(leaf="value")(TRAP, TRAP)
 
     def test_the_discount_counts_from_the_root(self):

@@ -129,7 +129,7 @@ class TestRecordEpisodes:
     def test_a_file_that_was_there_before_is_not_lost(self, tmp_path):
         path = tmp_path / "e.jsonl"
         play(RecordEpisodes(make(), path), right)
-        with pytest.raises(ConfigurationError, match="exists already"):
+        with pytest.raises(ConfigurationError, match="already exists"):
             wrap(make(), [f"record_episodes:path={path}"])
         assert wrap(make(), [f"record_episodes:path={path},resume=true"]).count == 1
 
