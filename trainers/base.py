@@ -109,7 +109,7 @@ class Recipe:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def configure(self, *layers: Mapping[str, Any]) -> TrainConfig:
-        """Build a run's options from the recipe's and layers of the caller's; later layers override earlier ones.
+        """Build a run's options from the recipe's options and the caller's layers; later layers override earlier ones.
 
         Args:
             *layers: Options by their full or short names; see ``names.in_groups``.

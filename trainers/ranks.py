@@ -29,7 +29,7 @@ class Ranks(Protocol):
         """Number of processes."""
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the elementwise sum over all processes; every process gives an array of the same shape."""
+        """Return the elementwise sum over all processes; every process passes an array of the same shape."""
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all processes, in the order of their ranks. A value must be picklable."""

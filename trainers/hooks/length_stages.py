@@ -36,7 +36,7 @@ class LengthStages(SavesState, RunHook):
         when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
             replaces ``steps``. Stages then end for no other reason and are never repeated.
         turns: Turns of an episode in each stage, set as the environment's option ``max_turns``; empty to keep the
-        run's.
+            run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is
             one.
     """
@@ -53,7 +53,8 @@ class LengthStages(SavesState, RunHook):
         """Check that the stages are consistent.
 
         Raises:
-            ConfigurationError: The stages are not consistent.
+            ConfigurationError: The numbers of the stages do not match or are not positive, or ``steps`` and
+                ``when_cut`` are both set.
         """
         super().__post_init__()
         self._stages = max(len(self.tokens), len(self.turns))

@@ -60,7 +60,7 @@ class ReferenceReset(SavesState, RunHook):
         super().bind(run)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **kwargs: Any) -> None:
-        """Count evaluations without an improvement."""
+        """Count evaluations without an improvement, and reset after ``patience`` of them."""
         figure = metrics.get(self.metric, math.nan)
         if math.isnan(figure):
             return
@@ -73,7 +73,7 @@ class ReferenceReset(SavesState, RunHook):
             self._reset()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, float], **kwargs: Any) -> None:
-        """Check the divergence."""
+        """Reset if the logged divergence is above ``most_kl``."""
         if self.most_kl is not None and logs.get("kl", 0.0) > self.most_kl:
             self._reset()
 

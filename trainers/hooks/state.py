@@ -24,7 +24,7 @@ class Budgets:
 
     Attributes:
         max_episode_tokens: Tokens of an episode after its prompt.
-        max_turn_tokens: Tokens of one turn; ``None`` allows what is left of the episode.
+        max_turn_tokens: Tokens of one turn; ``None`` allows the rest of the episode's budget.
         env_options: Options of the environment that override the run's own, such as ``{"max_turns": 8}``.
     """
 

@@ -37,7 +37,7 @@ class Until(RunHook):
         self._criterion = read_criterion(self.criterion)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Check the figure if it was logged."""
+        """End the run if the logged figures meet the criterion."""
         if not control.should_training_stop and self._criterion.met(logs or {}):
             act(self._run, control, "stop", f"{self._criterion} is met")
 

@@ -19,7 +19,7 @@ class Servers:
     """Servers of one model.
 
     Attributes:
-        running: The servers.
+        running: The servers, started or not.
         wait_s: Seconds within which every server must become ready.
         restarts: Maximum number of restarts per server.
         say: Prints a line for the user.

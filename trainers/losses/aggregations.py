@@ -23,7 +23,7 @@ from .base import AGGREGATIONS, FloatArray, IntArray
 class TokenMean(CheckedOptions):
     """Every token has the same weight: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
 
-    Long episodes count by their length, so mistakes in them are unlearned too. This is the usual choice.
+    A long episode thus has more weight than a short one, so mistakes in it are unlearned too. This is the usual choice.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:

@@ -78,7 +78,7 @@ class Anchored:
 
 
 class Aggregation(Protocol):
-    """Reduces token losses to one number: returns the weight of a token, which depends on its row."""
+    """Defines how token losses are averaged: returns the weight that the tokens of each row have in the loss."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """Return the weight of a policy token of each row.
@@ -148,7 +148,7 @@ class Adapts(Protocol):
         """Return the state as JSON-compatible values."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Restore a state that ``state_dict`` returned."""
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:

@@ -75,7 +75,7 @@ class OffPolicySequenceMask(CheckedOptions):
         return self._then.state_dict() if isinstance(self._then, Adapts) else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Restore a state that ``state_dict`` returned."""
         if isinstance(self._then, Adapts):
             self._then.load_state_dict(state)
 

@@ -43,7 +43,7 @@ LISTS = ("reward", "loss", "hook")
 
 @dataclass(slots=True)
 class RunOptions:
-    """The run itself: its length, its folder, what it writes.
+    """The run itself: its length, its folder and its output.
 
     Attributes:
         output_dir: Folder of the run: checkpoints, episodes, metrics.
@@ -344,7 +344,7 @@ class TrainConfig:
     eval: EvalOptions = field(default_factory=EvalOptions)
 
     def in_evaluation(self, name: str) -> Any:
-        """Return the value of an option of ``eval``, or training's value if it has none."""
+        """Return the value of an option of ``eval``; if it is ``None``, that of the option of ``rollout``."""
         value = getattr(self.eval, name)
         return getattr(self.rollout, name) if value is None else value
 
@@ -377,5 +377,5 @@ GROUPS: Mapping[str, type[Any]] = {
 
 
 def missing_model() -> ConfigurationError:
-    """Return the error of a run without a model."""
+    """Return the error for a run without a model."""
     return ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")

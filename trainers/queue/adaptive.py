@@ -39,7 +39,7 @@ class Adaptive:
 
 
 def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: int) -> Adaptive:
-    """Return the adaptive limit of an engine, for all processes of a run.
+    """Return the adaptive limit on concurrent episodes of an engine, for all processes of a run.
 
     Args:
         engine: The engine; with several processes, servers that all of them use.

@@ -46,7 +46,7 @@ class Desk:
         return sum(map(len, self._waiting))
 
     def enter(self, rank: int) -> None:
-        """Let a process play from now on."""
+        """Record that a process can play episodes from now on."""
         self._present.add(rank)
 
     def offer(self, key: RequestKey) -> None:

@@ -84,7 +84,7 @@ class LocalRound:
             self._desk.enter(0)
 
     async def play(self, request: PlayRequest) -> Episode | Unfinished:
-        """Play an episode as soon as there is room for it; cancelling this stops it.
+        """Play an episode as soon as there is room for it; cancelling the call stops the episode.
 
         Raises:
             BranchError: The episode cannot branch at that token.
@@ -124,7 +124,7 @@ class LocalRound:
     # Calls to a process that requested or plays an episode.
 
     def _hand_out(self, key: RequestKey, rank: int) -> None:
-        """Let a process play an episode of this one."""
+        """Let a process play an episode that this process requested."""
         request = self._requests.get(key)
         if request is None:
             self._call(0, self._end, key, Unfinished())
@@ -199,7 +199,7 @@ class LocalRound:
             self._call(key[0], self._hand_out, key, rank)
 
     def _forward(self, key: RequestKey, rank: int, request: PlayRequest) -> None:
-        """Let a process play an episode of another one."""
+        """Let a process play an episode that another process requested."""
         if self.halted:
             self._end(key, Unfinished())
         else:

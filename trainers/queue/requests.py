@@ -15,7 +15,7 @@ class EpisodePlayer(Protocol):
     """Plays single episodes; ``rstar2_env.rollout.Player`` is one.
 
     A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of that class. A run that
-    needs a missing one is refused.
+    needs a method that its player lacks is refused.
     """
 
     @property

@@ -61,7 +61,7 @@ class _Origin:
 
 
 class GroupPlay:
-    """Plays the episodes of the groups of one call of a rollout part; see ``Play``.
+    """Plays the episodes that a rollout part requests in one call, for all of its groups; see ``Play``.
 
     Args:
         player: Plays single episodes.
@@ -179,7 +179,7 @@ class GroupPlay:
                 episode.parent = (parent, token)
 
     def carried_over(self, group: int) -> GroupPlace | None:
-        """Return what was played of an unfinished group; ``None`` if the group was played to its end.
+        """Return an unfinished group with its played parts; ``None`` if the group was played to its end.
 
         Args:
             group: Position of the group among the starts of the call.

@@ -26,7 +26,7 @@ class StepGroup:
 
     Attributes:
         start: The start of its episodes.
-        place: Its number in the step, and the episodes that earlier steps have played of it.
+        place: The group's number in the step, and its episodes from earlier steps.
         steps: Number of steps that have carried it over.
     """
 

@@ -45,5 +45,5 @@ class Sums:
         return {name: list(pair) for name, pair in self._totals.items()}
 
     def load_state_dict(self, state: Mapping[str, Iterable[float]]) -> None:
-        """Continue from a state."""
+        """Restore a state that ``state_dict`` returned."""
         self._totals = {name: (total, count) for name, (total, count) in state.items()}

@@ -74,7 +74,7 @@ class AdapterReference:
         return dict(self._start)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a state."""
+        """Restore a state that ``state_dict`` returned."""
         self._start = dict(state)
 
 

@@ -141,7 +141,7 @@ class ReferenceModel:
 
     @property
     def adapters(self) -> bool:
-        """Whether it is the policy with adapter values other than the trained ones."""
+        """Whether the reference is the policy with saved values of its adapter, which replace the current ones."""
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:

@@ -138,7 +138,7 @@ class Objective:
         return [part.state_dict() for part in self._adapting()]
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
-        """Restore a state."""
+        """Restore a state that ``state_dict`` returned."""
         for part, own in zip(self._adapting(), state, strict=True):
             part.load_state_dict(own)
 

@@ -164,7 +164,7 @@ class PendingRows:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Continue from a state."""
+        """Restore a state that ``state_dict`` returned."""
         episodes: dict[int, Episode] = {}
         rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["episodes"], strict=True)]
         pending = cls(rows, state["batches"], state["members"])

@@ -74,7 +74,7 @@ class PrivilegedPrompt:
 
     Args:
         template: Text after the user's message; ``{answer}`` and fields of ``Problem.meta`` are filled in.
-        problems: The problems.
+        problems: Source of the problems whose fields are filled in.
         chat: Renders the prompt.
     """
 

@@ -1,1 +1,1 @@
-"""One training run on TRL: its construction, its checks, its hooks, how it stops."""
+"""One training run on TRL: its construction, checks, hooks and end."""

@@ -182,7 +182,7 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     Args:
         setup: The setup of the run.
         policy: The loaded policy.
-        trainer: Holds the policy that the engines play with.
+        trainer: The trainer, which holds the policy of the engines.
     """
     config, parts, tokenizer = setup.config, setup.parts, policy.tokenizer
     engine = PolicyEngine(config, trainer, tokenizer)

@@ -64,7 +64,7 @@ class HooksCallback(TrainerCallback):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state.
+        """Restore a state that ``state_dict`` returned.
 
         Raises:
             ConfigurationError: The state was saved with other hooks.

@@ -24,7 +24,7 @@ from .parts import RunSetup, run_record
 
 
 class RunRecorder:
-    """Writes the folder of one run; every process has one, and the first writes what they share.
+    """Writes the folder of a run; every process has a recorder, and the first also writes the shared files.
 
     Args:
         setup: The setup of the run.

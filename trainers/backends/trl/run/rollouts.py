@@ -130,7 +130,7 @@ class Rollouts:
         return (self._prefetch or self._collector).state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Restore a state."""
+        """Restore a state that ``state_dict`` returned."""
         (self._prefetch or self._collector).load_state_dict(state)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""``TrlRun``: one run of a recipe on TRL: its steps, its evaluations and how it ends."""
+"""``TrlRun``: one run of a recipe on TRL: its steps, its evaluations and its end."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class TrlRun:
         )
 
     def _run_steps(self) -> None:
-        """Take the steps; a signal that ends them early raises once a checkpoint is written."""
+        """Take the steps; if a signal ends them early, write a checkpoint and raise."""
         aborted = False
         checkpoint = self._setup.checkpoint
         try:

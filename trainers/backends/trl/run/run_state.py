@@ -187,7 +187,7 @@ class TrlRunState:
         self.train_with(self.wanted)
 
     def play_with(self, settings: Settings) -> None:
-        """Play the next episodes with these budgets and this temperature."""
+        """Set the budgets and the temperature with which the next episodes are played."""
         player, (limits, temperature), (before, at) = self._player, settings, self._played
         if limits != before:
             player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
@@ -198,7 +198,7 @@ class TrlRunState:
         self._played = settings
 
     def train_with(self, settings: Settings) -> None:
-        """Train at the temperature at which the next rows were sampled."""
+        """Set the temperature at which the next rows were sampled for the updates on them."""
         trainer, temperature = self._trainer, settings[1]
         if temperature != self._trained[1]:
             trainer.use_head(temperature)

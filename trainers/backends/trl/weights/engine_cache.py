@@ -155,5 +155,5 @@ def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, s
 
 
 def _needed(rows: int, longest: int) -> int:
-    """Tokens of the blocks that ``rows`` conversations fill; vLLM reserves one more block."""
+    """Number of tokens in the cache blocks of ``rows`` conversations of ``longest`` tokens, and in one spare block."""
     return (rows * -(-longest // _BLOCK) + 1) * _BLOCK
