@@ -61,7 +61,7 @@ def export_model(
     """
     folder = Path(out)
     if dtype is not None and dtype not in PRECISIONS:
-        raise ConfigurationError(f"{dtype!r} is none of the precisions {', '.join(PRECISIONS)}.", option="dtype")
+        raise ConfigurationError(f"dtype must be one of {', '.join(PRECISIONS)}; got {dtype!r}.", option="dtype")
     if (private or update) and push is None:
         raise ConfigurationError("private and update need push=ORG/NAME.", option="push")
     weights = find_weights(source, which)

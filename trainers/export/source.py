@@ -92,10 +92,12 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):
-        raise ConfigurationError(f"{which!r} does not name weights: use best, final or checkpoint-N.", option="which")
+        raise ConfigurationError(f"which must be best, final or checkpoint-N; got {which!r}.", option="which")
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
-            raise ConfigurationError(f"{folder} are the weights {folder.name} already.", option="which")
+            raise ConfigurationError(
+                f"The path {folder} already selects the weights {folder.name}: leave which out.", option="which"
+            )
         folder, which = folder.parent, folder.name
     if not (folder / RUN_FILE).is_file():
         return _plain(folder, which)
@@ -115,7 +117,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
 
 def _plain(folder: Path, which: str | None) -> Weights:
     if not folder.is_dir():
-        raise ConfigurationError(f"There is no folder {folder}: give that of a run, or of a model.")
+        raise ConfigurationError(f"There is no folder {folder}: name the folder of a run or of a model.")
     if not _has_model(folder):
         inside = sorted(found for name in (RUN_FILE, "config.json", _ADAPTER) for found in folder.glob(f"*/{name}"))
         hint = f" There is one in {inside[0].parent}." if inside else ""

@@ -60,8 +60,8 @@ class LengthStages(SavesState, RunHook):
         self._stages = max(len(self.tokens), len(self.turns))
         if not self._stages or {len(self.tokens), len(self.turns)} - {0, self._stages}:
             raise ConfigurationError(
-                f"tokens and turns must have a number for each stage, as many of both, not {list(self.tokens)} and "
-                f"{list(self.turns)}."
+                "tokens and turns must have the same number of entries, one for each stage; got "
+                f"{list(self.tokens)} and {list(self.turns)}."
             )
         for name, numbers in (("tokens", self.tokens), ("turns", self.turns), ("steps", self.steps)):
             if any(number <= 0 for number in numbers):
@@ -73,10 +73,12 @@ class LengthStages(SavesState, RunHook):
                 option="steps",
             )
         if self.steps and self.when_cut is not None:
-            raise ConfigurationError("Stages end by steps or when_cut, not by both.", option="when_cut")
+            raise ConfigurationError(
+                "Only one of steps and when_cut may be set: each defines the end of a stage.", option="when_cut"
+            )
         self._stage, self._begun = 1, False
         if any(not 1 <= stage <= self._stages for stage in self.reset):
-            raise ConfigurationError(f"reset names stages from 1 to {self._stages}, not {list(self.reset)}.")
+            raise ConfigurationError(f"reset must contain stages from 1 to {self._stages}; got {list(self.reset)}.")
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``."""

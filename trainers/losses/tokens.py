@@ -105,7 +105,7 @@ class Tokens:
             return self.columns[name]
         if self.mask.any():
             raise ConfigurationError(
-                f"The loss needs the column {name!r}, and the rows have {', '.join(sorted(self.columns)) or 'none'}. A "
+                f"The loss needs the column {name!r}, but the rows have {', '.join(sorted(self.columns)) or 'none'}. A "
                 "term's own columns come from its prepare, which a backend calls for the whole optimizer batch."
             )
         return self.logp.detach() * 0

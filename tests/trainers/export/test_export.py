@@ -199,7 +199,7 @@ class TestWhichWeights:
         found = find_weights(tmp_path)
         assert (found.which, found.step) == ("best", 2)
         assert find_weights(tmp_path / "final").folder == tmp_path / "final"
-        with pytest.raises(ConfigurationError, match="are the weights final already"):
+        with pytest.raises(ConfigurationError, match="already selects the weights final"):
             find_weights(tmp_path / "final", "best")
 
     def test_a_cold_start_that_has_not_ended_has_no_final_weights(self, tmp_path):

@@ -66,8 +66,8 @@ def test_the_paper_of_rstar2_in_the_notation_of_recipes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokens": ()}, "a number for each stage"),
-        ({"tokens": (1, 2), "turns": (3,)}, "as many of both"),
+        ({"tokens": ()}, "one for each stage"),
+        ({"tokens": (1, 2), "turns": (3,)}, "one for each stage"),
         ({"tokens": (1, 0)}, "positive"),
         ({"steps": (1, 2)}, "one for each of the 3 stages"),
         ({"reset": (5,)}, "from 1 to 4"),
@@ -113,5 +113,5 @@ def test_a_resumed_run_is_in_the_stage_that_it_had_grown_to(stop):
 
 
 def test_stages_end_by_steps_or_by_what_is_cut_off():
-    with pytest.raises(ConfigurationError, match="not by both"):
+    with pytest.raises(ConfigurationError, match="Only one of steps and when_cut"):
         LengthStages(steps=(3,), when_cut=0.1)

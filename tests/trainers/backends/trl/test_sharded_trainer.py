@@ -308,7 +308,7 @@ def optimizer_in(checkpoint: Path) -> dict[str, Tensor]:
 
     def wanted(held: Any) -> dict[str, Tensor]:
         names = {name: one for name, one in held.items() if name.startswith(shards.OPTIMIZER)}
-        return {name: torch.zeros(one.shape, dtype=one.dtype) for name, one in names.items()}
+        return {name: torch.zeros(one.size, dtype=one.properties.dtype) for name, one in names.items()}
 
     return shards.read(checkpoint, wanted, alone=True)
 

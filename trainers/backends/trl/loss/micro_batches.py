@@ -157,7 +157,7 @@ def lay_out(
     attention = np.zeros((count, width), dtype=np.int64)
     for place, row in enumerate(chosen):
         if not row.prompt_ids:
-            raise ValueError("A row must have a prompt: something must predict its first token.")
+            raise ValueError("A row must have a prompt: the first token of its completion is predicted from it.")
         ids[place, : row.tokens] = [*row.prompt_ids, *row.completion_ids]
         attention[place, : row.tokens] = 1
     if not chosen:
