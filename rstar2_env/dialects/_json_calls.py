@@ -10,9 +10,11 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.text import without_spans
 from rstar2_env.tools.base import ToolCall
 
 CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
@@ -39,26 +41,21 @@ def read_calls(turn: str) -> list[ToolCall]:
     ends at the next closing tag, or at the turn's end. A call that only lacks its closing tag does not include the
     next call.
     """
-    calls: list[ToolCall] = []
-    at = turn.find(CALL_OPEN)
-    while at >= 0:
-        call, end = _read_call(turn, at + len(CALL_OPEN))
-        calls.append(call)
-        at = turn.find(CALL_OPEN, end)
-    return calls
+    return [call for call, _, _ in _located_calls(turn)]
 
 
 def outside_calls(turn: str) -> str:
     """Return the turn without its calls, since an answer in a program is not an answer of the policy."""
-    at = turn.find(CALL_OPEN)
-    if at < 0:
-        return turn
-    kept, done = [], 0
-    while at >= 0:
-        kept.append(turn[done:at])
-        _, done = _read_call(turn, at + len(CALL_OPEN))
-        at = turn.find(CALL_OPEN, done)
-    return "".join([*kept, turn[done:]])
+    return without_spans(turn, ((start, end) for _, start, end in _located_calls(turn)))
+
+
+def _located_calls(turn: str) -> Iterator[tuple[ToolCall, int, int]]:
+    """Iterate over the calls of a turn, each with its start and its end."""
+    start = turn.find(CALL_OPEN)
+    while start >= 0:
+        call, end = _read_call(turn, start + len(CALL_OPEN))
+        yield call, start, end
+        start = turn.find(CALL_OPEN, end)
 
 
 def _read_call(turn: str, start: int) -> tuple[ToolCall, int]:

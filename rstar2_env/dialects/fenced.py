@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.text import without_spans
 from rstar2_env.dialects.base import DIALECTS
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
@@ -192,13 +193,7 @@ def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
 
 def _own_text(turn: str) -> str:
     """Return the turn without programs and results, since an answer in a program is not an answer of the policy."""
-    if "```" not in turn:
-        return turn
-    kept, done = [], 0
-    for block in _blocks(turn):
-        kept.append(turn[done : block.start])
-        done = block.end
-    return "".join([*kept, turn[done:]])
+    return without_spans(turn, ((block.start, block.end) for block in _blocks(turn)))
 
 
 def _fenced(tag: str, text: str) -> str:

@@ -172,16 +172,12 @@ def _entries(node: Node) -> Iterator[Node]:
 def is_literal(node: Node) -> bool:
     """Return whether a node is a literal number: integer, decimal, fraction, mixed, complex, or a × 10^n."""
     match node:
-        case Num():
-            return True
-        case Const(name="oo" | "i"):
+        case Num() | Const(name="oo" | "i") | Apply(op="mixed" | "base"):
             return True
         case Apply(op="neg" | "deg" | "rad", args=(inner,)):
             return is_literal(inner)
         case Apply(op="div", args=(top, bottom)):
             return _is_integer(top) and _is_integer(bottom)
-        case Apply(op="mixed" | "base"):
-            return True
         case Apply(op="ratio", args=terms):
             return all(map(is_literal, terms))
         case Apply(op="pow", args=(Num(value=ten), exponent)):
