@@ -21,7 +21,7 @@ _lock = threading.RLock()
 
 
 class LocalModel:
-    """A model and its tokenizer; get one with ``local_model``.
+    """A model and its tokenizer; create it with ``local_model``.
 
     Args:
         path: Folder or hub name.
@@ -146,7 +146,7 @@ class LocalTurns:
         self.usage["completion_tokens"] = 0.0
 
     def reseed(self, seed: int) -> None:
-        """Change the seed of all further draws."""
+        """Change the seed of all later draws."""
         self._seed = seed
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:

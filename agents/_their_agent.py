@@ -58,7 +58,9 @@ class TheirAgent(LoopAgent):
         make: Callable[..., Any]
         if factory is not None:
             if base_url is not None or model is not None:
-                raise ConfigurationError("base_url and model belong to the plain agent. Give either both or factory.")
+                raise ConfigurationError(
+                    "base_url and model belong to the plain agent. Give either these two options, or factory."
+                )
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(

@@ -104,7 +104,7 @@ def _require_the_same(name: str, large: LocalModel, other_name: str, small: Loca
     differing = sorted(token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
     raise ConfigurationError(
         f"The models {name!r} and {other_name!r} have different vocabularies ({len(one)} and {len(other)} tokens; "
-        f"{len(differing)} differ, such as {differing[0]!r}), so their logits cannot be added. Use one family."
+        f"{len(differing)} differ, such as {differing[0]!r}), so their logits cannot be added."
     )
 
 

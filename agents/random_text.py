@@ -59,22 +59,22 @@ class RandomText:
         self._rng = np.random.default_rng(0)
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Seed the noise.
+        """Seed the random generator.
 
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``.
-            seed: Seed of the noise.
+            seed: Seed of the random generator.
         """
         self._rng = np.random.default_rng(seed)
         self._tools = list(info.get("tools", ()))
 
     def reseed(self, seed: int) -> None:
-        """Change the seed of all further noise."""
+        """Change the seed of all later random characters."""
         self._rng = np.random.default_rng(seed)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return a turn of noise."""
+        """Return a turn of random pieces."""
         return "".join(self._piece() for _ in range(int(self._rng.integers(1, self._length + 1))))
 
     def _piece(self) -> str:
@@ -89,7 +89,7 @@ class RandomText:
         return self._noise()
 
     def _call(self) -> str:
-        """Return a call of the tool that takes code, or else of any tool, with noise for each argument."""
+        """Return a call of the tool that takes code, or else of any tool, with random characters for each argument."""
         taken = [tool["function"]["parameters"].get("properties", {}) for tool in self._tools]
         if any("code" in names for names in taken):
             return python_call(self._dialect, self._tools, self._noise())

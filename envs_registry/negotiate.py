@@ -47,7 +47,7 @@ class Negotiate(Game):
 
     @property
     def rules(self) -> str:
-        """The rules as the policy reads them."""
+        """The rules, as the policy sees them in the prompt."""
         return _RULES.format(rounds=self.rounds, second=_SECOND if self.reveal else "")
 
     @property

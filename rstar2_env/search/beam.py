@@ -29,7 +29,7 @@ class Beam(CheckedOptions):
     depth: int = option(5, least=1)
 
     def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
-        """See ``Search``."""
+        """Search a world from its first state; see ``Search``."""
         growth: Growth[S, A] = Growth(world, guide, depth=self.depth)
         kept: list[Node[S, A]] = [growth.root]
         with contextlib.suppress(BudgetSpentError):

@@ -33,7 +33,7 @@ class DepthFirst(CheckedOptions):
     least: float = float("-inf")
 
     def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
-        """See ``Search``."""
+        """Search a world from its first state; see ``Search``."""
         growth: Growth[S, A] = Growth(world, guide, depth=self.depth)
         ended = 0
         way: list[Node[S, A]] = [growth.root]

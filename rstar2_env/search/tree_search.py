@@ -51,7 +51,7 @@ class TreeSearch(CheckedOptions):
     leaf: Literal["play", "value"] = "play"
 
     def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
-        """See ``Search``.
+        """Search a world from its first state; see ``Search``.
 
         Raises:
             ConfigurationError: ``leaf="value"`` is set, but the guide has no value model.

@@ -114,5 +114,5 @@ def _schema(annotation: Any, where: str) -> dict[str, Any]:
         return {"type": _NAMES[origin or annotation]}
     raise ConfigurationError(
         f"{where} is annotated {annotation!r}, which has no JSON type. Use str, int, float, bool, list[...], dict, "
-        "Literal[...], or one of the simple types or None."
+        "Literal[...], or a union of a simple type and None."
     )

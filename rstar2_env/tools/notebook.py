@@ -131,8 +131,8 @@ class NotebookTool(SandboxTool):
         outcome = self._open().run(job)
         if outcome.session is None and outcome.status is not ToolStatus.UNAVAILABLE:
             raise SandboxUnavailableError(
-                f"{NOTEBOOK_TOOL_NAME} needs a sandbox that keeps sessions, and {type(self._open()).__name__} ran the "
-                "cell without one; choose another provider."
+                f"{NOTEBOOK_TOOL_NAME} needs a sandbox with sessions, but {type(self._open()).__name__} ran the cell "
+                "without a session. Choose another provider."
             )
         return outcome
 
