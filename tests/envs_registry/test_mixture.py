@@ -138,8 +138,8 @@ def test_sources_that_make_no_sense_are_refused(sources):
             r"sources must map names to environments, such as \{'math'.*MathTool-v0'\]",
         ),
         ({"sources": "rstar2/MathTool-v0"}, "sources must map names"),
-        ({"sources": {"a": "rstar2/MathTool-v0"}}, r"Source 'a' must be the fields.*\{'id'.*not 'rstar2/MathTool-v0'"),
-        ({"options": ["sandbox"]}, r"options must map option names.*not \['sandbox'\]"),
+        ({"sources": {"a": "rstar2/MathTool-v0"}}, r"Source 'a' must be.*\{'id'.*not 'rstar2/MathTool-v0'"),
+        ({"options": ["sandbox"]}, r"`options` must map.*not \['sandbox'\]"),
     ],
 )
 def test_something_else_than_sources_is_told_with_what_was_expected(options, words):

@@ -136,8 +136,8 @@ class Evaluator(Arithmetic):
         raise UnsupportedError(name)
 
     def _apply(self, op: str, args: tuple[Node, ...]) -> Value:
-        if op in HANDLERS:
-            return HANDLERS[op](self, args)
+        if op in OPERATIONS:
+            return OPERATIONS[op](self, args)
         if op not in functions.REAL or len(args) != 1:
             raise UnsupportedError(op)
         argument = self.value(args[0])
@@ -280,7 +280,7 @@ def _in_base(calc: Evaluator, args: tuple[Node, ...]) -> Value:
         raise UndefinedError from None
 
 
-def _part(take: Callable[[acb], Value]) -> Handler:
+def _part(take: Callable[[acb], Value]) -> Operation:
     return lambda calc, args: take(to_complex(calc.value(args[0])))
 
 
@@ -301,10 +301,10 @@ def _minor(calc: Evaluator, rows: list[list[Value]]) -> Value:
     return total
 
 
-Handler = Callable[[Evaluator, tuple[Node, ...]], Value]
+Operation = Callable[[Evaluator, tuple[Node, ...]], Value]
 """Evaluates an operation from its arguments, which are trees."""
 
-HANDLERS: dict[str, Handler] = {
+OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("add", "mixed"), lambda calc, args: reduce(calc.add, map(calc.value, args))),
     "mul": lambda calc, args: reduce(calc.multiply, map(calc.value, args)),
     "neg": lambda calc, args: -calc.value(args[0]),

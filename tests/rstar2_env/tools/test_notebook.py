@@ -68,7 +68,7 @@ class TestASession:
             def _in_session(self, name, outcome):
                 return outcome
 
-        with pytest.raises(SandboxUnavailableError, match="choose another provider"):
+        with pytest.raises(SandboxUnavailableError, match="another provider"):
             run(NotebookTool(Old()), "1")
 
 
