@@ -110,12 +110,11 @@ def _home() -> str:
     return home if os.access(home, os.W_OK) else tempfile.gettempdir()
 
 
-def _nothing_reached(outcome: Outcome) -> bool:
-    return outcome.status in (ToolStatus.OK, ToolStatus.BLOCKED) and "REACHED" not in outcome.stdout
-
-
 def _ended_as(*statuses: ToolStatus) -> Callable[[Outcome], bool]:
     return lambda outcome: outcome.status in statuses and "REACHED" not in outcome.stdout
+
+
+_nothing_reached = _ended_as(ToolStatus.OK, ToolStatus.BLOCKED)
 
 
 _NETWORK = """

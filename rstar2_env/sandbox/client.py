@@ -91,9 +91,7 @@ class WardenClient(BaseSandbox):
 
     def begin_close(self) -> None:
         """Begin to close, without waiting for the end of the warden; ``close`` waits."""
-        with self._lock:
-            connection = self._connection
-        if connection is not None:
+        if (connection := self._connection) is not None:
             connection.begin_close()
 
     def _end(self) -> None:

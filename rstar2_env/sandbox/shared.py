@@ -1,9 +1,9 @@
 """One sandbox for a whole process, shared by the handles with equal options, safe across forks, pickled as its options.
 
 When the last handle is closed, the sandbox is kept for a while, since a program that makes an environment for each
-problem asks for it again immediately and would otherwise wait for a new one every time. At most ``KEEP_MOST`` idle
+problem needs the sandbox again immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle
 sandboxes are kept, each for ``KEEP_S`` seconds, without running programs or live sessions; all of them end with the
-process. Covered: who shares what, and when it ends. Not covered: running (the providers).
+process. Covered: which handles share a sandbox, and when it ends. Not covered: running (the providers).
 """
 
 from __future__ import annotations
@@ -190,7 +190,6 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
     with _guard:
         entry = _entries.get(key)
         if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed while idle
-            _stop_timer(key)
             entry = _entries[key] = _Entry()
         _stop_timer(key)
         entry.handles += 1

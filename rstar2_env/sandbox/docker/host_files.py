@@ -29,11 +29,12 @@ _LEFT_OUT = frozenset(
     {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "site-packages", "dist-packages"}
 )
 _FOLDERS = ("/dev", "/etc", "/proc", "/run", "/scratch", "/sys", "/tmp", "/usr/bin", "/usr/sbin", "/var/tmp")
-_TEXTS = {
+TEXTS = {
     "/etc/passwd": "root:x:0:0:root:/:/bin/sh\nsandbox:x:10001:10001:sandbox:/tmp:/bin/sh\n",
     "/etc/group": "root:x:0:\nsandbox:x:10001:\n",
     "/etc/hosts": "127.0.0.1 localhost\n",
 }
+"""Contents of small files, by path in the image."""
 _LIBRARY = re.compile(r"^\s+(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
 _MISSING = re.compile(r"^\s+(\S+) => not found", re.MULTILINE)
 _AT_ONCE = 200
@@ -48,14 +49,12 @@ class Tree:
         entry: The interpreter in the image.
         files: Files on this machine, by path in the image.
         links: Link targets, by path in the image.
-        texts: File contents, by path in the image.
     """
 
     python: str
     entry: str
     files: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=lambda: dict(_TEXTS))
 
 
 def collect(packages: Sequence[str]) -> Tree:
@@ -95,7 +94,7 @@ def collect(packages: Sequence[str]) -> Tree:
 
 def folders(tree: Tree) -> list[str]:
     """All folders of the image, parents first."""
-    places = (*tree.files, *tree.links, *tree.texts, *(f"{folder}/file" for folder in _FOLDERS))
+    places = (*tree.files, *tree.links, *TEXTS, *(f"{folder}/file" for folder in _FOLDERS))
     found = {os.fspath(folder) for place in places for folder in PurePosixPath(place).parents}
     return sorted(found - set(tree.links) - {"/"})
 

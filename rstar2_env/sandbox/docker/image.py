@@ -142,7 +142,7 @@ def build_from_host(
     """
     import docker.errors
 
-    from rstar2_env.sandbox.docker.host_files import collect, folders
+    from rstar2_env.sandbox.docker.host_files import TEXTS, collect, folders
 
     tree = collect(packages)
     tree.files |= {f"{HARNESS}/{name}": path for name, path in inside_files()}
@@ -166,7 +166,7 @@ def build_from_host(
                 archive.addfile(entry_of_link)
             for place, path in sorted(tree.files.items()):
                 archive.add(os.path.realpath(path), place.lstrip("/"), recursive=False, filter=as_root)
-            for place, text in tree.texts.items():
+            for place, text in TEXTS.items():
                 data = text.encode()
                 head = tarfile.TarInfo(place.lstrip("/"))
                 head.size, head.mode = len(data), 0o644

@@ -8,6 +8,7 @@ pool of containers and the choice of a container for a call. Not covered: a cont
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,8 +63,7 @@ class DockerSandbox(BaseSandbox):
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
-                    more = [pool.submit(self._start, self.options) for _ in range((self.options.containers or 1) - 1)]
-                    self._members += [each.result() for each in more]
+                    self._members += pool.map(self._start, [self.options] * ((self.options.containers or 1) - 1))
             else:
                 self._members = []
                 first.close()
@@ -116,14 +116,11 @@ class DockerSandbox(BaseSandbox):
 
     def _look_at_engine(self) -> dict[str, Any]:
         """Check that the engine answers and has the image, and remove containers of earlier processes."""
-        engine = docker_engine.connect(self.options.base_url)
-        try:
+        with contextlib.closing(docker_engine.connect(self.options.base_url)) as engine:
             docker_engine.check_image(engine, self.options.image)
             docker_engine.check_runtime(engine, self.options.runtime)
             docker_engine.sweep(engine)
             return dict(engine.info())
-        finally:
-            engine.close()
 
     @staticmethod
     def _start(options: DockerOptions) -> WardenClient:

@@ -57,6 +57,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
     limits = [f"{memory} MiB", f"{options.most_processes} processes", f"{options.cpus or options.slots:g} cores"]
     runtime = options.runtime or info.get("DefaultRuntime") or "the engine's own"
+    filters = any("seccomp" in line for line in info.get("SecurityOptions") or ())
     walls = [
         Capability("container: runtime", True, str(runtime)),
         Capability("container: no network, read-only root, no capabilities, no_new_privs, ordinary user", True),
@@ -65,11 +66,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
             not missing,
             ", ".join(limits) if not missing else f"this engine cannot limit {', '.join(missing)}",
         ),
-        Capability("container: system-call filter", _filters(info), "" if _filters(info) else "the engine has none"),
+        Capability("container: system-call filter", filters, "" if filters else "the engine has none"),
     ]
     mechanisms = [layer for layer in inside if not layer.required]
     return [kept, *promises, *walls, *mechanisms]
-
-
-def _filters(info: dict[str, Any]) -> bool:
-    return any("seccomp" in line for line in info.get("SecurityOptions") or ())

@@ -246,10 +246,9 @@ class Dispatcher:
             for call in left.values():
                 self._lose(call, f"The server {link.name} rejected the call: {refusal(status, body)}")
         elif status == 409:  # calls that it did not accept before the restart never ran
+            doubtful = {call.id: call for call in left.values() if call.doubt is not None}
             self._back({call.id: call for call in left.values() if call.doubt is None})
-            self._doubt(
-                link, boot, {call.id: call for call in left.values() if call.doubt is not None}, "it was restarted"
-            )
+            self._doubt(link, boot, doubtful, "it was restarted")
         else:
             self._doubt(link, boot, left, refusal(status, body))
 

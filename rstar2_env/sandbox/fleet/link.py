@@ -43,7 +43,7 @@ class Link:
         self.up = False
         self.gone = False
         """Whether the server is known to have ended for good, with all its programs."""
-        self.why = "it was not contacted yet"
+        self.why = "it has not been contacted yet"
         """Reason why the server is down."""
         self.down_since = 0.0
         self.boot = ""
@@ -86,7 +86,7 @@ class Link:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LinkError(str(error) or type(error).__name__) from None
         except (KeyError, TypeError, ValueError) as error:
-            raise LinkError(f"its answer is not that of a sandbox server ({type(error).__name__}: {error})") from None
+            raise LinkError(f"the answer is not from a sandbox server ({type(error).__name__}: {error})") from None
         self.up = True
 
     @asynccontextmanager
@@ -121,13 +121,13 @@ class Link:
     def _read_capabilities(self, reported: dict[str, Any]) -> None:
         if reported["protocol"] != PROTOCOL:
             raise LinkError(
-                f"it uses version {reported['protocol']} of the protocol, and this client uses version {PROTOCOL}: "
-                "install the same release on both"
+                f"the server uses protocol version {reported['protocol']}, and this client uses version {PROTOCOL}: "
+                "install the same release of rstar2-env on both"
             )
         self.layers = tuple(Capability(**layer) for layer in reported["layers"])
         missing = [f"{layer.name} ({layer.detail})" for layer in self.layers if layer.required and not layer.active]
         if missing and self._strict:
-            raise LinkError(f"isolation='strict' requires layers that it lacks: {'; '.join(missing)}")
+            raise LinkError(f"isolation='strict' requires layers that this server lacks: {'; '.join(missing)}")
         self.boot = str(reported["boot"])
         self.slots = max(1, int(reported["slots"]))
         self.room = max(1, int(reported["room"]))

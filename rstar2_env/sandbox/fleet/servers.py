@@ -34,7 +34,7 @@ class FleetServers:
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         self.links: list[Link] = []
         self.on_down: Callable[[Link], None] = lambda link: None
-        self.none = "there is none"
+        self.none = "no server is known"
         self.dark_since = 0.0
         self._returned, self._spawn = returned, spawn
         self._reviving: set[Link] = set()

@@ -92,8 +92,6 @@ class FrameReader:
         Raises:
             FrameError: The bytes are not a frame.
         """
-        if not self._buffer and len(data) >= PREFIX_BYTES and len(data) == frame_bytes(data):
-            return [unpack(data)]  # usual case: one complete frame
         self._buffer += data
         frames = []
         at = 0

@@ -45,8 +45,7 @@ class RemoteSandbox(FleetSandbox):
         merged: dict[str, Capability] = {}
         for link in list(self._dispatcher.servers.links) if self._dispatcher is not None else ():
             for layer in link.layers if link.up else ():
-                known = merged.get(layer.name)
-                if known is None or (known.active and not layer.active):
+                if layer.name not in merged or not layer.active:
                     merged[layer.name] = layer
         return tuple(merged.values())
 

@@ -26,7 +26,7 @@ from rstar2_env.sandbox.session_names import SessionNames
 
 Watcher: TypeAlias = "Callable[[ServedCall], None]"
 """Function that is called when a call has its answer."""
-_RETRY_S = (0.05, 30.0)
+_SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.05, 30.0
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 
 
@@ -140,7 +140,7 @@ class Service:
         if call.done or call.watchers:
             return
         if grace_s > 0:
-            asyncio.get_running_loop().call_later(grace_s, self._end_if_orphaned, call)
+            asyncio.get_running_loop().call_later(grace_s, partial(self.leave, call, watcher, grace_s=0.0))
         else:
             self.cancel(call.id)
 
@@ -159,8 +159,7 @@ class Service:
     def retry_after(self) -> float:
         """Estimate the seconds until the queue has room, from the duration of recent calls."""
         ahead = max(1, len(self._queue) + self.running - self.in_flight_limit)
-        low, high = _RETRY_S
-        return min(high, max(low, self._recent_s * ahead / self.in_flight_limit))
+        return min(_LONGEST_RETRY_S, max(_SHORTEST_RETRY_S, self._recent_s * ahead / self.in_flight_limit))
 
     def end_session(self, name: str) -> None:
         """End a session without waiting for its end."""
@@ -270,10 +269,6 @@ class Service:
                 self._answers.popleft()
                 self._answer_bytes -= call.size
             del self._calls[call.id]
-
-    def _end_if_orphaned(self, call: ServedCall) -> None:
-        if not call.watchers and not call.done:
-            self.cancel(call.id)
 
     def _rest(self) -> None:
         if not self._queue and not self.running:

@@ -316,6 +316,12 @@ def is_exiting(pid: int) -> bool:
     return bool(flags & _PF_EXITING)
 
 
+def kill(pid: int) -> None:
+    """Kill a process; a process that is gone is ignored."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def children() -> list[int]:
     """Ids of the children of this process; empty if the kernel does not list them."""
     try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from . import linux
 
@@ -61,7 +60,3 @@ class IsolationPlan:
     def flags(self, *names: str) -> int:
         """Clone flags of the active namespaces among ``names``."""
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Convert the plan to plain data, for the message to the zygote."""
-        return asdict(self)

@@ -28,11 +28,6 @@ class Backlog:
     def __init__(self) -> None:
         self._lines: dict[Parent | None, deque[Call]] = {}
         self._order = itertools.count(1)
-        self._count = 0
-
-    def __len__(self) -> int:
-        """Number of waiting calls."""
-        return self._count
 
     def append(self, call: Call) -> None:
         """Queue a call after all others."""
@@ -55,7 +50,6 @@ class Backlog:
     def remove(self, call: Call) -> None:
         """Remove a waiting call from any position."""
         self._lines[call.line].remove(call)
-        self._count -= 1
 
     def heads(self) -> list[Call]:
         """The first call of each queue, in order of arrival."""
@@ -83,7 +77,6 @@ class Backlog:
         """Move the calls that wait for one parent to another parent."""
         for call in self._lines.pop(old, ()):
             call.parent = new
-            self._count -= 1
             self._join(call).append(call)
         if new in self._lines:
             self._lines[new] = deque(sorted(self._lines[new], key=_arrival))
@@ -91,5 +84,4 @@ class Backlog:
     def _join(self, call: Call) -> deque[Call]:
         has_process = call.session is not None and call.session.child is not None
         call.line = None if has_process else call.parent
-        self._count += 1
         return self._lines.setdefault(call.line, deque())

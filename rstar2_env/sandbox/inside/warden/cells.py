@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .backlog import Backlog
     from .child import Call, Child, Session
     from .loop import EventLoop
+    from .pool import ChildPool
 
 _HALT_AFTER_S = 0.1
 """Idle seconds before a session is halted, so that no halt occurs between cells in quick succession."""
@@ -47,7 +48,7 @@ class Cells:
         options: Options of ``Sessions``.
         loop: The event loop of the warden.
         queue: The calls that wait for a worker.
-        kill: Ends a child.
+        pool: The children; ends the children of sessions.
         answer: Sends an outcome, unless it is no longer needed.
         lose: Reports that a call was lost through no fault of its program.
     """
@@ -55,13 +56,13 @@ class Cells:
     options: dict[str, Any]
     loop: EventLoop
     queue: Backlog
-    kill: Callable[[Child], None]
+    pool: ChildPool
     answer: _Answer
     lose: Callable[[Call, str], None]
 
     def __post_init__(self) -> None:
         """Create the record of the sessions."""
-        self.sessions = Sessions(self.options, self.loop, self.queue, self._evict)
+        self.sessions = Sessions(self.options, self.loop, self.queue, self.pool.discard)
 
     def begin(self, child: Child, call: Call) -> None:
         """Prepare a cell before it is sent to its process, which may be new."""
@@ -75,11 +76,9 @@ class Cells:
             if child.halted:
                 child.halted = False
                 child.order(RESUME)
-            if child.muted:
-                for descriptor in child.listening():
-                    if descriptor in child.muted:
-                        self.loop.rewatch(descriptor, IN)
-                child.muted.clear()
+            for descriptor in set(child.muted) & set(child.listening()):
+                self.loop.rewatch(descriptor, IN)
+            child.muted.clear()
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
     def mute(self, child: Child, descriptor: int) -> None:
@@ -105,7 +104,7 @@ class Cells:
         # The harness reports the end of the cell that it has read; any other report is forged.
         if child.unread() or not message.startswith((b"%b%d," % (_END, call.id), b"%b%d}" % (_END, call.id))):
             child.stopped_for = child.stopped_for or "forged"
-            self.kill(child)
+            self.pool.kill(child)
             return
         interrupted = child.stopped_for
         header, blobs = child.finish_cell(message)
@@ -147,7 +146,9 @@ class Cells:
         child.stopped_for = why
         session.signalled = True
         child.order(INTERRUPT)
-        self.loop.call_at(time.monotonic() + _GRACE_S, lambda: self.kill(child) if child.call is call else None, child)
+        self.loop.call_at(
+            time.monotonic() + _GRACE_S, lambda: self.pool.kill(child) if child.call is call else None, child
+        )
 
     def interrupted(self, child: Child) -> None:
         """Handle the confirmation of an interrupt, which can no longer reach a later cell."""
@@ -180,7 +181,7 @@ class Cells:
             return
         child, calls = found
         if child is not None:
-            self._evict(child)
+            self.pool.discard(child)
         for call in calls:
             self.answer(call, *_ended_by_caller())
 
@@ -223,10 +224,6 @@ class Cells:
     def _lose_between_cells(self, session: Session, child: Child) -> None:
         why = "The earlier session was ended between two cells: " + _why_ended(child)
         self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
-
-    def _evict(self, child: Child) -> None:
-        child.discarded = True
-        self.kill(child)
 
     def _keep_time(self, session: Session, deadline: float) -> None:
         """Ensure that a cell is stopped at its deadline, with one timer for many short cells."""

@@ -25,6 +25,9 @@ class EventLoop:
 
     Args:
         on_error: Called with the owner of a failed callback, and the exception.
+
+    Attributes:
+        running: Whether the loop runs: ``stop`` was not called.
     """
 
     def __init__(self, on_error: Callable[[Any, Exception], None]) -> None:
@@ -33,11 +36,11 @@ class EventLoop:
         self._callbacks: dict[int, tuple[Callback, Any]] = {}
         self._timers: list[tuple[float, int, Callable[[], None], Any]] = []
         self._order = itertools.count()
-        self._running = True
+        self.running = True
 
     def run(self) -> None:
         """Run until ``stop``."""
-        while self._running:
+        while self.running:
             timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
             for descriptor, events in self._epoll.poll(timeout):
                 # An earlier callback of this round may have closed a descriptor. If it opened a new one with the same
@@ -54,12 +57,7 @@ class EventLoop:
 
     def stop(self) -> None:
         """Let ``run`` return after this round."""
-        self._running = False
-
-    @property
-    def running(self) -> bool:
-        """Whether the loop runs: ``stop`` was not called."""
-        return self._running
+        self.running = False
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN, owner: Any = None) -> None:
         """Call ``callback`` with the events whenever a descriptor is ready.

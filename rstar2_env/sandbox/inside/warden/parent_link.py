@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -79,9 +80,8 @@ class ParentLink:
             return now - self._pinged_at < stall_s
         self._pinged_at = now
         try:
-            self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
+            with contextlib.suppress(BlockingIOError):
+                self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
         except OSError:
             return False
         return True

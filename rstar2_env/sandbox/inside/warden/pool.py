@@ -116,8 +116,7 @@ class ChildPool:
                 if not (at_once or demand) and self._waiting[parent]:
                     continue
                 lacking.append((demand, parent))
-        if len(lacking) > 1:  # parents with waiting calls first
-            lacking.sort(key=lambda entry: -entry[0])
+        lacking.sort(key=lambda entry: -entry[0])  # parents with waiting calls first
         for demand, parent in lacking:
             wanted = self._kept(parent) + demand - len(self._waiting[parent]) - parent.preparing
             if demand and not self._free and not parent.preparing:

@@ -17,11 +17,15 @@ class ChildSlot:
         groups: The control groups of this warden, or ``None``.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
         counted: Whether the kernel limits the processes of the user of its children.
+
+    Attributes:
+        entrances: Open ``cgroup.procs`` files, through which a process enters the control group.
     """
 
     def __init__(self, index: int, groups: ControlGroups | None, scratch: str | None, counted: bool) -> None:
         self.index = index
         self.group = groups.make(index) if groups is not None else None
+        self.entrances = self.group.entrances if self.group is not None else ()
         self.scratch = scratch
         bounded = groups.controllers if groups is not None else ()
         self.bounds_memory = "memory" in bounded
@@ -35,11 +39,6 @@ class ChildSlot:
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
             0 if self.bounds_files else limits["file_bytes"],
         )
-
-    @property
-    def entrances(self) -> tuple[int, ...]:
-        """Open ``cgroup.procs`` files, through which a process enters the control group."""
-        return self.group.entrances if self.group is not None else ()
 
     def close(self) -> None:
         """Remove the control group."""

@@ -11,8 +11,6 @@ import termios
 class Stream:
     """Standard output or standard error of a child: the stored bytes, and the number of dropped bytes."""
 
-    __slots__ = ("descriptor", "kept", "left_out")
-
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self.kept = bytearray()

@@ -76,7 +76,7 @@ class WardenSupervisor:
             on_output=self._on_output,
             give_up=self._give_up,
         )
-        self._cells = Cells(self.options, self._loop, self._queue, self._pool.kill, self._report, self._report_lost)
+        self._cells = Cells(self.options, self._loop, self._queue, self._pool, self._report, self._report_lost)
         self._deprioritizer = Deprioritizer(self.options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
@@ -352,8 +352,7 @@ class WardenSupervisor:
         if child.call is not None:
             self._report_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
         if child.wait_status is None:
-            child.discarded = True
-            self._pool.kill(child)
+            self._pool.discard(child)
 
     def _answer(self, call: Call, child: Child) -> None:
         why = child.lost()

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from dataclasses import asdict
 from typing import Any
 
 from .. import orders
@@ -57,7 +58,7 @@ class ZygoteLink:
             "warmup": options["warmup"],
             "site_dirs": layers.view.site_dirs,
             "readable": layers.view.readable,
-            "plan": layers.plan.as_dict(),
+            "plan": asdict(layers.plan),
         }
         try:
             self._control.send(json.dumps(start).encode())

@@ -76,26 +76,24 @@ def _cpu_limit(limits: dict[str, Any]) -> int:
 
 def read_job() -> wire.Frame | None:
     """Read exactly one frame from the job pipe; ``None`` if the pipe is closed."""
-    chunks, have, want = [], 0, wire.PREFIX_BYTES
-    whole = False
-    while have < want:
-        data = os.read(JOB_FD, min(want - have, 1 << 20))
-        if not data:
-            return None
+    prefix = _read(wire.PREFIX_BYTES)
+    rest = _read(wire.frame_bytes(prefix) - len(prefix)) if prefix else b""
+    return wire.unpack(prefix + rest) if rest else None
+
+
+def _read(count: int) -> bytes:
+    """Read exactly ``count`` bytes from the job pipe; empty if the pipe is closed before."""
+    chunks = []
+    while count > 0 and (data := os.read(JOB_FD, min(count, 1 << 20))):
         chunks.append(data)
-        have += len(data)
-        if not whole and have >= wire.PREFIX_BYTES:
-            chunks = [b"".join(chunks)]
-            want, whole = wire.frame_bytes(chunks[0]), True
-    return wire.unpack(b"".join(chunks))
+        count -= len(data)
+    return b"" if count else b"".join(chunks)
 
 
 def write_files(names: list[str], contents: list[bytes]) -> None:
     """Write files to the working folder."""
     for name, content in zip(names, contents, strict=True):
-        folder = os.path.dirname(name)
-        if folder:
-            os.makedirs(folder, exist_ok=True)
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:
             file.write(content)
 

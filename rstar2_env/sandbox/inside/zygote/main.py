@@ -13,7 +13,6 @@ import json
 import os
 import resource
 import select
-import signal
 import socket
 import time
 from typing import Any
@@ -98,8 +97,7 @@ def _reap(parents: set[int]) -> None:
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
             parents.discard(pid)
     for pid in set(linux.children()) - parents:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        linux.kill(pid)
 
 
 def _end(parents: set[int]) -> None:
@@ -109,5 +107,4 @@ def _end(parents: set[int]) -> None:
         time.sleep(_LOOK_S)
         _reap(parents)
     for pid in linux.children():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        linux.kill(pid)

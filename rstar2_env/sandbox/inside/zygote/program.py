@@ -7,6 +7,7 @@ it.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import atexit
@@ -256,11 +257,5 @@ def _cut(text: str, limit: int) -> tuple[str, int]:
     return f"{text[:half]}\n... {left_out} characters left out ...\n{text[-(limit - half) :]}", left_out
 
 
-def _future_flags() -> int:
-    import __future__
-
-    return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-
-
-FUTURE_FLAGS = _future_flags()
+FUTURE_FLAGS = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 """Bits of ``co_flags`` for ``__future__`` features."""

@@ -254,8 +254,7 @@ class ZygoteServer:
         except (ProcessLookupError, PermissionError):
             pass
         if not tree.init and not tree.ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(tree.main, signal.SIGKILL)
+            linux.kill(tree.main)
 
     def _kill_orphans(self) -> None:
         """Kill and reap children that were not forked here: orphans of ended processes.
@@ -270,8 +269,7 @@ class ZygoteServer:
             if not orphans:
                 return
             for pid in orphans:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                linux.kill(pid)
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -37,5 +38,5 @@ def test_landlock_keeps_signals_in_from_one_version_on() -> None:
 
 def test_it_comes_back_from_json_as_it_was() -> None:
     plan = IsolationPlan(user=True, namespaces=("pid", "mount"), seccomp=True, landlock=4, shared_processes=12)
-    read = json.loads(json.dumps(plan.as_dict()))
+    read = json.loads(json.dumps(asdict(plan)))
     assert IsolationPlan(**{**read, "namespaces": tuple(read["namespaces"])}) == plan

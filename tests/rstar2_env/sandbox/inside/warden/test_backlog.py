@@ -23,6 +23,10 @@ def call(number: int, parent: Any = LIGHT) -> Call:
     return Call(number, LIMITS, b"", parent)
 
 
+def waiting(backlog: Backlog) -> int:
+    return sum(map(len, backlog._lines.values()))
+
+
 def ids(calls: list[Call]) -> list[int]:
     return [each.id for each in calls]
 
@@ -30,7 +34,7 @@ def ids(calls: list[Call]) -> list[int]:
 def test_each_parent_has_a_line_and_the_earliest_head_comes_first(backlog: Backlog) -> None:
     for each in (call(1, HEAVY), call(2), call(3), call(4, HEAVY)):
         backlog.append(each)
-    assert len(backlog) == 4
+    assert waiting(backlog) == 4
     assert ids(backlog.heads()) == [1, 2]
     assert (backlog.waiting_for(LIGHT), backlog.waiting_for(HEAVY)) == (2, 2)
     backlog.remove(backlog.heads()[0])
@@ -45,7 +49,7 @@ def test_a_call_that_had_its_turn_keeps_its_place(backlog: Backlog) -> None:
     backlog.append(call(3, HEAVY))
     backlog.appendleft(first)
     assert ids(backlog.heads()) == [1, 3]
-    assert len(backlog) == 3
+    assert waiting(backlog) == 3
 
 
 def test_a_session_with_a_process_waits_for_no_parent(backlog: Backlog) -> None:
@@ -68,7 +72,7 @@ def test_the_calls_of_a_parent_that_failed_move_in_their_order(backlog: Backlog)
         backlog.append(each)
     backlog.move(HEAVY, LIGHT)
     order = []
-    while len(backlog):
+    while waiting(backlog):
         [head] = backlog.heads()
         assert head.parent is LIGHT
         order.append(head.id)
@@ -84,7 +88,7 @@ def test_the_first_call_for_which_there_is_a_child_is_next(backlog: Backlog) -> 
     assert found is not None
     assert (found[0], found[1].id) == (child, 2)
     assert backlog.next(lambda parent, file_bytes: None) is None
-    assert len(backlog) == 2
+    assert waiting(backlog) == 2
     kept = call(4, HEAVY)
     kept.session = Session("a")
     kept.session.child = child
