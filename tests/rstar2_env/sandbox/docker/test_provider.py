@@ -246,8 +246,8 @@ def test_a_fork_of_the_caller_is_told_to_make_its_own_and_holds_no_container(
 
 
 def test_pickled_it_is_its_options(docker: Any) -> None:
-    _, (_, options) = docker.__reduce__()
-    assert options == docker.options.as_given()
+    make, _ = docker.__reduce__()
+    assert make.keywords == docker.options.as_given()
     with pickle.loads(pickle.dumps(docker)) as copy:
         assert copy.run(Job("1")).value == "1"
 
