@@ -20,6 +20,7 @@ from gymnasium.envs.registration import load_env_creator
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.plugins import plugin_ids
+from rstar2_env.env.reference import reference_of
 from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
@@ -193,28 +194,23 @@ class _Reference:
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped
-        self._own = callable(getattr(self._env, "oracle_turn", None))
-        self._oracle: Any = None
+        agents = importlib.import_module("rstar2_env.agents")
+        self._oracle = agents.make("oracle", dialect=getattr(self._env, "dialect", "rstar2"))
         self._left = _MOST_TURNS
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        if self._own:
-            return
-        if getattr(self._env, "problem", None) is None:
+        problem, reference = getattr(self._env, "problem", None), reference_of(self._env)
+        if problem is None and reference is None:
             raise _LostError
-        agents = importlib.import_module("rstar2_env.agents")
-        self._oracle = agents.make("oracle", dialect=getattr(self._env, "dialect", "rstar2"))
-        self._oracle.reset(observation, info, seed=seed, problem=self._env.problem)
+        self._oracle.reset(observation, info, seed=seed, problem=problem, reference=reference)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         self._left -= 1
         if self._left < 0:
             raise _LostError
-        if self._own:
-            return str(self._env.oracle_turn())
         try:
             return str(self._oracle.act(observation, info))
-        except IndexError as error:
+        except ConfigurationError as error:
             raise _LostError from error
 
 

@@ -159,7 +159,7 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     wrappers = read_wrappers(options.wrappers)
     judge = None if options.judge is None else make_judge(options.judge)
     policy = None if options.model is None else policy_options(options.model_options)
-    scores = read_scores(options.scores, policy)
+    scores = read_scores(options.scores, None if policy is None else policy.max_episode_tokens)
     if policy is not None and (options.agent is not None or options.agent_options):
         raise ConfigurationError("Either an agent or a model plays: omit one of them.", option="agent")
     if policy is None and options.agent is None:

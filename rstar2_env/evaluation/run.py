@@ -127,7 +127,7 @@ def evaluate(
                 out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.take_up, whole=whole
             )
             opened.callback(log.close)
-            ledger.write_to(log)
+            ledger.log = log
         taken_up, began = ledger.count, time.perf_counter()
 
         def take(played: PlayedEpisode) -> None:

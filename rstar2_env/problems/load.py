@@ -17,7 +17,7 @@ from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
 from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.files.columns import make_columns
 from rstar2_env.problems.files.formats import Reading, empty, format_of, read_file
-from rstar2_env.problems.files.hub import open_hub, open_saved
+from rstar2_env.problems.files.hub import DatasetTable, hub_rows, open_saved
 from rstar2_env.problems.files.stream import JsonlTable, LazySource, Table
 from rstar2_env.problems.filters import Condition, make_where
 from rstar2_env.problems.mixture import MixtureSource
@@ -175,10 +175,10 @@ def _hub(
         label = name or repository
 
         def opened() -> ProblemSource:
-            table = open_hub(
-                repository, config, hub_split, how.columns, revision=revision, download=download, hub_folder=hub_folder
+            rows = hub_rows(repository, config, hub_split, revision=revision, download=download, hub_folder=hub_folder)
+            return _lazy(
+                DatasetTable(rows, repository, how.columns), how, repository.split("/")[1], label, repository, common
             )
-            return _lazy(table, how, repository.split("/")[1], label, repository, common)
 
         where = (repository, revision, download, hub_folder, config, hub_split)
         return cached(("hub", *where, label, how, *common.values()), opened)

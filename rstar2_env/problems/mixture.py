@@ -8,6 +8,7 @@ training, which is a sampler's task.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -31,6 +32,11 @@ class MixtureSource:
         seed: Chooses among unlimited sequences, 0 or more.
         name: Name of the mixture; made from those of its parts by default.
         separator: Between a part's name and the rest of a problem's id.
+
+    Attributes:
+        parts: The sources, in the given order.
+        name: Name of the mixture.
+        split: The split of the parts; different splits are joined by slashes.
 
     Raises:
         ConfigurationError: There are no parts, two have the same name, or a weight is negative or not a number.
@@ -60,26 +66,11 @@ class MixtureSource:
             names = ", ".join(source.name for source, _ in parts)
             raise ConfigurationError(f"Two parts of a mixture have the same name ({names}); give one another name=.")
         check_option("seed", seed, Seed)
-        self._sources = [source for source, _ in parts]
+        self.parts = tuple(source for source, _ in parts)
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
         self._weights, self._seed, self._separator = weights, seed, separator
-        self._name = name or " + ".join(f"{weight:g} {source.name}" for source, weight in parts)
-        self._split = "/".join(dict.fromkeys(source.split for source in self._sources if source.split))
-
-    @property
-    def name(self) -> str:
-        """Name of the mixture."""
-        return self._name
-
-    @property
-    def split(self) -> str:
-        """The parts' split; different ones are joined by slashes."""
-        return self._split
-
-    @property
-    def parts(self) -> Sequence[ProblemSource]:
-        """The sources, in the given order."""
-        return tuple(self._sources)
+        self.name = name or " + ".join(f"{weight:g} {source.name}" for source, weight in parts)
+        self.split = "/".join(dict.fromkeys(source.split for source in self.parts if source.split))
 
     def id_of(self, part: ProblemSource, problem_id: str) -> str:
         """The id that a problem of a part has in the mixture."""
@@ -89,14 +80,13 @@ class MixtureSource:
         if index < 0:
             raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
         entropy = np.random.SeedSequence(entropy=self._seed, spawn_key=(index,))
-        return self._draw(np.random.Generator(np.random.PCG64(entropy)))
+        rng = np.random.Generator(np.random.PCG64(entropy))
+        at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self.parts) - 1)
+        return self._named(self.parts[at], self.parts[at].sample(rng))
 
     def __iter__(self) -> Iterator[Problem]:
         """The problems from index 0 on; never ends."""
-        index = 0
-        while True:
-            yield self[index]
-            index += 1
+        return map(self.__getitem__, itertools.count())
 
     def get(self, problem_id: str) -> Problem:
         """The problem of that id.
@@ -120,19 +110,13 @@ class MixtureSource:
     def __repr__(self) -> str:
         return f"MixtureSource({self.name!r}, split={self.split!r}, seed={self._seed})"
 
-    def _draw(self, rng: np.random.Generator) -> Problem:
-        at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self._sources) - 1)
-        return self._named(self._sources[at], self._sources[at].sample(rng))
-
     def _named(self, source: ProblemSource, problem: Problem) -> Problem:
         return dataclasses.replace(problem, id=self.id_of(source, problem.id))
 
     def with_split(self, split: str) -> MixtureSource:
         """The same mixture for another split of those parts that have splits."""
-        parts = [
-            (with_split(source, split), weight) for source, weight in zip(self._sources, self._weights, strict=True)
-        ]
-        return MixtureSource(parts, seed=self._seed, name=self._name, separator=self._separator)
+        parts = [(with_split(source, split), weight) for source, weight in zip(self.parts, self._weights, strict=True)]
+        return MixtureSource(parts, seed=self._seed, name=self.name, separator=self._separator)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

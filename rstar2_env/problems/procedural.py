@@ -8,6 +8,7 @@ requested split is drawn again.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -106,10 +107,7 @@ class ProceduralSource:
 
     def __iter__(self) -> Iterator[Problem]:
         """The problems from index 0 on; never ends."""
-        index = 0
-        while True:
-            yield self[index]
-            index += 1
+        return map(self.__getitem__, itertools.count())
 
     def get(self, problem_id: str) -> Problem:
         """Generate the problem of that id.

@@ -89,6 +89,10 @@ class FixedSource:
         name: Name of the source.
         split: Name of the split; "" if there is only one.
 
+    Attributes:
+        name: Name of the source.
+        split: Name of the split.
+
     Raises:
         ProblemFormatError: There are no problems, or two of them have the same id.
     """
@@ -96,8 +100,8 @@ class FixedSource:
     def __init__(self, problems: Sequence[Problem], *, name: str = "problems", split: str = "train") -> None:
         self._problems = tuple(problems)
         self._index = {problem.id: index for index, problem in enumerate(self._problems)}
-        self._name = name
-        self._split = split
+        self.name = name
+        self.split = split
         if not self._problems:
             raise ProblemFormatError(f"{name} has no problem; a source needs at least one.")
         if len(self._index) < len(self._problems):
@@ -108,16 +112,6 @@ class FixedSource:
                     raise ProblemFormatError(
                         f"{name}: problems {first} and {index} have the same id {problem.id!r}; ids must be unique."
                     )
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return self._name
-
-    @property
-    def split(self) -> str:
-        """Name of the split."""
-        return self._split
 
     @property
     def ids(self) -> tuple[str, ...]:

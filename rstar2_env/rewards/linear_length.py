@@ -12,12 +12,12 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 
-@dataclass(frozen=True, slots=True)
-class LinearLength:
+@dataclass(frozen=True)
+class LinearLength(CheckedOptions):
     """-(pass rate of the group) times a weighted sum of lengths, each as a share of the group's maximum (prime-rl).
 
     Correct and wrong episodes get the same penalty. A group without a correct episode gets none: unsolved problems may
@@ -34,14 +34,6 @@ class LinearLength:
     turns: float = option(0.1, least=0)
 
     needs: ClassVar[frozenset[Need]] = frozenset({"group", "tokens"})
-
-    def __post_init__(self) -> None:
-        """Check the weights.
-
-        Raises:
-            ConfigurationError: A weight is negative.
-        """
-        check_options(self)
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return a number between minus the sum of the weights and 0.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from rstar2_env.core.errors import ConfigurationError
@@ -64,9 +63,7 @@ class TraceFile:
         self._file = begin_lines(self.path, self._kept)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None

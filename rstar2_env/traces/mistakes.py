@@ -54,27 +54,30 @@ def failing_call(
     """
     for at in rng.permutation(len(kinds)):
         mistake = CALL_MISTAKES[kinds[int(at)]]
-        turn = mistake.write(code, dialect, tools, rng)
+        program = code if mistake.in_program is None else mistake.in_program(code, rng)
+        if program is None:
+            continue
+        turn: str | None = python_call(dialect, tools, program)
+        if mistake.in_call is not None:
+            turn = mistake.in_call(str(turn), tools, rng)
         if turn is not None:
             return FailingCall(kinds[int(at)], turn, mistake.statuses)
     return None
 
 
-_Write = Callable[[str, Dialect, Sequence[Mapping[str, Any]], np.random.Generator], str | None]
-
-
 @dataclass(frozen=True, slots=True)
 class _CallMistake:
-    write: _Write
+    """A mistake in a call; each function returns ``None`` if the mistake does not fit.
+
+    Attributes:
+        statuses: Statuses that the tool may report.
+        in_program: Changes the program.
+        in_call: Changes the written call.
+    """
+
     statuses: frozenset[ToolStatus]
-
-
-def _program(spoil: Callable[[str, np.random.Generator], str | None]) -> _Write:
-    def write(code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-        spoilt = spoil(code, rng)
-        return None if spoilt is None else python_call(dialect, tools, spoilt)
-
-    return write
+    in_program: Callable[[str, np.random.Generator], str | None] | None = None
+    in_call: Callable[[str, Sequence[Mapping[str, Any]], np.random.Generator], str | None] | None = None
 
 
 def _undefined_name(code: str, rng: np.random.Generator) -> str | None:
@@ -118,11 +121,8 @@ def _in_place_of_a_number(code: str, rng: np.random.Generator, change: Callable[
     return code[: match.start()] + change(match.group()) + code[match.end() :]
 
 
-def _broken_json(
-    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
-) -> str | None:
+def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
     """Leave out one of the marks that hold the JSON together."""
-    call = python_call(dialect, tools, code)
     places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
     if not places:
         return None  # The dialect does not write JSON.
@@ -130,20 +130,14 @@ def _broken_json(
     return call[:at] + call[at + 1 :]
 
 
-def _wrong_argument(
-    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
-) -> str | None:
+def _wrong_argument(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
     """Rename the argument, if the dialect names arguments."""
-    call = python_call(dialect, tools, code)
     if '"code"' not in call:
         return None
     return call.replace('"code"', ('"program"', '"python"', '"source"')[int(rng.integers(3))], 1)
 
 
-def _unknown_tool(
-    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
-) -> str | None:
-    call = python_call(dialect, tools, code)
+def _unknown_tool(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
     for tool in tools:
         name = f'"{tool["function"]["name"]}"'
         if name in call:
@@ -152,14 +146,14 @@ def _unknown_tool(
 
 
 CALL_MISTAKES: Mapping[str, _CallMistake] = {
-    "undefined_name": _CallMistake(_program(_undefined_name), frozenset({ToolStatus.EXCEPTION})),
-    "misspelt": _CallMistake(_program(_misspelt), frozenset({ToolStatus.EXCEPTION})),
-    "division_by_zero": _CallMistake(_program(_division_by_zero), frozenset({ToolStatus.EXCEPTION})),
-    "wrong_type": _CallMistake(_program(_wrong_type), frozenset({ToolStatus.EXCEPTION})),
-    "syntax": _CallMistake(_program(_syntax), frozenset({ToolStatus.SYNTAX_ERROR})),
-    "broken_json": _CallMistake(_broken_json, frozenset({ToolStatus.MALFORMED})),
-    "wrong_argument": _CallMistake(_wrong_argument, frozenset({ToolStatus.INVALID_ARGUMENTS})),
-    "unknown_tool": _CallMistake(_unknown_tool, frozenset({ToolStatus.UNKNOWN_TOOL})),
+    "undefined_name": _CallMistake(frozenset({ToolStatus.EXCEPTION}), in_program=_undefined_name),
+    "misspelt": _CallMistake(frozenset({ToolStatus.EXCEPTION}), in_program=_misspelt),
+    "division_by_zero": _CallMistake(frozenset({ToolStatus.EXCEPTION}), in_program=_division_by_zero),
+    "wrong_type": _CallMistake(frozenset({ToolStatus.EXCEPTION}), in_program=_wrong_type),
+    "syntax": _CallMistake(frozenset({ToolStatus.SYNTAX_ERROR}), in_program=_syntax),
+    "broken_json": _CallMistake(frozenset({ToolStatus.MALFORMED}), in_call=_broken_json),
+    "wrong_argument": _CallMistake(frozenset({ToolStatus.INVALID_ARGUMENTS}), in_call=_wrong_argument),
+    "unknown_tool": _CallMistake(frozenset({ToolStatus.UNKNOWN_TOOL}), in_call=_unknown_tool),
 }
 """The mistakes of a failing first call."""
 

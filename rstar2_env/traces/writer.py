@@ -14,7 +14,7 @@ import os
 import queue
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import Count, Rule, Seed, call_with_options, check_options, checked, option
+from rstar2_env.core.options.declare import CheckedOptions, Count, Rule, Seed, call_with_options, checked, option
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
@@ -72,22 +72,12 @@ class Trace:
 
     def record(self) -> dict[str, Any]:
         """Return the trace as JSON values; ``messages`` have the format of chat templates."""
-        return {
-            "index": self.index,
-            "problem_id": self.problem_id,
-            "messages": [message.record() for message in self.messages],
-            "reward": self.reward,
-            "end": self.end,
-            "statuses": [str(status) for status in self.statuses],
-            "answer_tags": self.answer_tags,
-            "call_mistake": self.call_mistake,
-            "wrong": self.wrong,
-            "format_mistake": self.format_mistake,
-        }
+        messages = [message.record() for message in self.messages]
+        return {**asdict(self), "messages": messages, "statuses": [str(status) for status in self.statuses]}
 
 
-@dataclass(frozen=True, slots=True)
-class TraceOptions:
+@dataclass(frozen=True)
+class TraceOptions(CheckedOptions):
     """Format of traces, and rates of mistakes in them; the three rates are independent.
 
     Attributes:
@@ -112,9 +102,6 @@ class TraceOptions:
     )
     one_call: bool = False
     reasons: bool = True
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
 
 @checked

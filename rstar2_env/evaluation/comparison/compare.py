@@ -8,9 +8,9 @@ many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
-from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
+from rstar2_env.evaluation.figures.intervals import at_k
+from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, paired
 from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 from rstar2_env.evaluation.stored.runs import Stored
 
@@ -210,7 +211,7 @@ def _compare(a: _Played, b: _Played, ks: Sequence[int] | None, seed: int, resamp
     most = _most(samples)
     chosen = _check_ks(ks, most) if ks is not None else _powers(most)
     points = _points(most)
-    curves = tuple(tuple(_intervals([_pass(side, k) for k in points], seed, resamples)) for side in pair)
+    curves = tuple(tuple(_intervals([at_k("pass", side, k) for k in points], seed, resamples)) for side in pair)
     values = [value_a.value - value_b.value for value_a, value_b in zip(*curves, strict=True)]
     return Comparison(
         baseline=a.counts,
@@ -232,9 +233,9 @@ _Side = Sequence[ProblemTally]
 def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples: int) -> dict[str, ComparedFigure]:
     columns: dict[str, tuple[FloatArray, FloatArray]] = {}
     for k in ks:
-        columns[f"pass@{k}"] = _pass(pair[0], k), _pass(pair[1], k)
+        columns[f"pass@{k}"] = at_k("pass", pair[0], k), at_k("pass", pair[1], k)
     for k in (k for k in ks if k > 2):  # of two votes none outvotes the other
-        columns[f"maj@{k}"] = _maj(pair[0], k), _maj(pair[1], k)
+        columns[f"maj@{k}"] = at_k("maj", pair[0], k), at_k("maj", pair[1], k)
     of_pair = [figure_columns(side) for side in pair]
     for name in of_pair[0]:
         if name != "pass_rate" and name in of_pair[1]:  # pass@1 is the same but for other numbers of samples
@@ -250,20 +251,6 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
         difference, p_value = paired(*masked[name], seed=seed, resamples=resamples)
         found[name] = ComparedFigure(a, b, difference, p_value)
     return found
-
-
-def _pass(side: _Side, k: int) -> FloatArray:
-    return np.array(
-        [_pass_at_k(one.episodes, one.correct, k) if one.episodes >= k else math.nan for one in side], dtype=np.float64
-    )
-
-
-_pass_at_k = cache(pass_at_k)
-
-
-def _maj(side: _Side, k: int) -> FloatArray:
-    values = [maj_at_k(*one.votes(), k) if one.episodes >= k else math.nan for one in side]
-    return np.array(values, dtype=np.float64)
 
 
 def _linear(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -318,10 +305,8 @@ def _crossing(ks: Sequence[int], differences: Sequence[float]) -> int | None:
 
 
 def _solved(a: _Side, b: _Side) -> dict[str, int]:
-    found = {"both": 0, "baseline_only": 0, "other_only": 0, "neither": 0}
-    for one, another in zip(a, b, strict=True):
-        found[_SOLVED[one.correct > 0, another.correct > 0]] += 1
-    return found
+    found = Counter(_SOLVED[one.correct > 0, another.correct > 0] for one, another in zip(a, b, strict=True))
+    return {name: found[name] for name in _SOLVED.values()}
 
 
 _SOLVED = {(True, True): "both", (True, False): "baseline_only", (False, True): "other_only", (False, False): "neither"}

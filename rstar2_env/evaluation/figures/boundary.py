@@ -22,6 +22,9 @@ from rstar2_env.evaluation.figures.tally import EpisodeTally
 SETS = ("expansion", "shrinkage", "preservation", "unsolved")
 """The sets that divide the problems."""
 
+_SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)), SETS, strict=True))
+"""The set of a problem, by whether the baseline and the new evaluation solved it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
@@ -92,22 +95,15 @@ def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") 
     better: list[Hashable] = []
     for problem in shared:
         before, after = baseline.problems[problem], new.problems[problem]
-        which = _set_of(before.correct > 0, after.correct > 0)
+        which = _SET_OF[before.correct > 0, after.correct > 0]
         sets[which].append(problem)
         if which == "preservation" and after.correct / after.episodes > before.correct / before.episodes:
             better.append(problem)
-    samples = tuple(
+    before_n, after_n = (
         sum(tally.problems[problem].episodes for problem in shared) / len(shared) for tally in (baseline, new)
     )
-    return Boundary(
-        expansion=tuple(sets["expansion"]),
-        shrinkage=tuple(sets["shrinkage"]),
-        preservation=tuple(sets["preservation"]),
-        unsolved=tuple(sets["unsolved"]),
-        consolidation=tuple(better),
-        samples=(samples[0], samples[1]),
-        baseline=name,
-    )
+    found = {each: tuple(problems) for each, problems in sets.items()}
+    return Boundary(**found, consolidation=tuple(better), samples=(before_n, after_n), baseline=name)
 
 
 def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, name: str) -> None:
@@ -140,9 +136,3 @@ def tally_of_run(path: str | os.PathLike[str]) -> EpisodeTally:
     if not steps:
         raise ConfigurationError(f"{path} has no episodes of an evaluation.", option="baseline")
     return EpisodeTally.from_entries(run.each_held_out(steps[-1]))
-
-
-def _set_of(before: bool, after: bool) -> str:
-    if after:
-        return "preservation" if before else "expansion"
-    return "shrinkage" if before else "unsolved"

@@ -131,40 +131,51 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
 def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, judged: bool) -> IntervalFigures:
     over: dict[str, FloatArray] = {}
     under: dict[str, FloatArray] = {}
-    ns = [problem.episodes for problem in problems]
-    kinds: dict[str, Callable[[ProblemTally, int, int], float]] = {
-        "pass": lambda problem, n, k: pass_at_k(n, problem.correct, k),
-        "avg": lambda problem, n, k: avg_at_k(n, problem.correct, k),
-        "maj": lambda problem, n, k: maj_at_k(*problem.votes(), k),
-    }
-    if judged:
-        kinds["cot_pass"] = _cot_pass
-    for kind, value in kinds.items():
+    for kind in _AT_K if judged else ("pass", "avg", "maj"):
         for k in ks:
-            values = [value(problem, n, k) if n >= k else math.nan for problem, n in zip(problems, ns, strict=True)]
-            array = np.array(values, dtype=np.float64)
-            known = np.isfinite(array)
-            over[f"{kind}@{k}"] = np.where(known, array, 0.0)
+            values = at_k(kind, problems, k)
+            known = np.isfinite(values)
+            over[f"{kind}@{k}"] = np.where(known, values, 0.0)
             under[f"{kind}@{k}"] = known.astype(np.float64)
     for name, columns in figure_columns(problems).items():
         over[name], under[name] = columns
     found = bootstrap_shares(np.stack([*over.values()], axis=1), np.stack([*under.values()], axis=1), seed=seed)
-    short = sum(n < max(ks) for n in ns)
+    short = sum(problem.episodes < max(ks) for problem in problems)
     by_name = dict(zip(over, found, strict=True))
     for name, interval in by_name.items():
         # A bootstrap interval has no width if every problem has the same value.
         if interval.value in (0.0, 1.0) and ("@" in name or name == "pass_rate"):
             by_name[name] = unanimous(interval.value, int(np.count_nonzero(under[name])))
-    return IntervalFigures(len(problems), sum(ns), by_name, short)
+    return IntervalFigures(len(problems), sum(problem.episodes for problem in problems), by_name, short)
 
 
-def _cot_pass(problem: ProblemTally, n: int, k: int) -> float:
+def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
+    """Return a figure of k samples for each problem; NaN for a problem with fewer episodes that count.
+
+    Args:
+        kind: ``"pass"``, ``"avg"``, ``"maj"`` or ``"cot_pass"``.
+        problems: The problems.
+        k: Number of samples.
+    """
+    value = _AT_K[kind]
+    return np.array([value(one, k) if one.episodes >= k else math.nan for one in problems], dtype=np.float64)
+
+
+def _cot_pass(problem: ProblemTally, k: int) -> float:
     """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain and its answer are.
 
     Samples without a judgement are left out.
     """
-    judged = n - problem.unjudged
+    judged = problem.episodes - problem.unjudged
     return pass_at_k(judged, problem.chains, k) if judged >= k else math.nan
+
+
+_AT_K: Mapping[str, Callable[[ProblemTally, int], float]] = {
+    "pass": lambda problem, k: pass_at_k(problem.episodes, problem.correct, k),
+    "avg": lambda problem, k: avg_at_k(problem.episodes, problem.correct, k),
+    "maj": lambda problem, k: maj_at_k(*problem.votes(), k),
+    "cot_pass": _cot_pass,
+}
 
 
 def _number(value: float) -> float | None:

@@ -29,7 +29,6 @@ from rstar2_env.evaluation.play.episode import StopPlayingError, play_episode
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, EpisodeScores
-from rstar2_env.rewards.base import Need
 
 if TYPE_CHECKING:
     from rstar2_env.rollout.env_pool import EnvFactory
@@ -47,6 +46,9 @@ class AgentCrew:
 
     Attributes:
         env: The first worker's environment.
+        record: The agent's name and options, except those that change no turn.
+        determinism: Whether the same seeds give the same episodes, in a sentence.
+        lacking: Tokens and the policy, which an agent does not have.
 
     Raises:
         ConfigurationError: The options do not fit.
@@ -67,21 +69,11 @@ class AgentCrew:
         self.env = first.env
         self._workers = 1 if getattr(first.agent, "interactive", False) else workers
         said = getattr(first.agent, "determinism", "")
-        self.determinism = str(
-            said or "The agent is given the same seeds; whether it plays the same is its own matter."
-        )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The agent's name and options, except those that change no turn."""
-        incidental: Collection[str] = getattr(self._players[0].agent, "incidental", ())
-        options = {name: value for name, value in self._options.items() if name not in incidental}
-        return {"agent": agent_name(self._agent), "agent_options": options}
-
-    @property
-    def lacking(self) -> Mapping[Need, str]:
-        """Tokens and a policy."""
-        return NOT_OF_AGENTS
+        self.determinism = str(said or "The agent receives the same seeds; its turns may still differ.")
+        incidental: Collection[str] = getattr(first.agent, "incidental", ())
+        kept = {name: value for name, value in options.items() if name not in incidental}
+        self.record = {"agent": agent_name(agent), "agent_options": kept}
+        self.lacking = NOT_OF_AGENTS
 
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None

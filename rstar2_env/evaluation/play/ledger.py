@@ -30,6 +30,7 @@ class Ledger:
         tally: Their counts.
         count: Number of finished episodes.
         first: The player's texts in each of the first episodes, by number.
+        log: The file that ``take`` writes to; ``None`` for no file.
     """
 
     def __init__(self, plan: EvaluationPlan, *, judged: bool = False, keep: bool = True, mark: int = 0) -> None:
@@ -39,16 +40,12 @@ class Ledger:
         self._plan, self._judged, self._mark = plan, judged, mark
         self._done = bytearray(len(plan))
         self._kept: dict[int, Episode] | None = {} if keep else None
-        self._log: EvalLog | None = None
+        self.log: EvalLog | None = None
 
     @property
     def episodes(self) -> tuple[Episode, ...] | None:
         """The episodes in the order of the plan; ``None`` if they are not kept."""
         return None if self._kept is None else tuple(self._kept[index] for index in sorted(self._kept))
-
-    def write_to(self, log: EvalLog) -> None:
-        """Write every further episode to a file."""
-        self._log = log
 
     def missing(self) -> Iterator[Task]:
         """The tasks that remain."""
@@ -69,8 +66,8 @@ class Ledger:
             self._judged,
         )
         self._add(played.episode, about)
-        if self._log is not None:
-            self._log.write(played.episode, task, about=about, seconds=round(played.seconds, 6))
+        if self.log is not None:
+            self.log.write(played.episode, task, about=about, seconds=round(played.seconds, 6))
 
     def _add(self, episode: Episode, about: About) -> None:
         index = episode.group

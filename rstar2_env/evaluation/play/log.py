@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from rstar2_env.core.episode import Episode
@@ -150,9 +149,7 @@ class EvalLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:

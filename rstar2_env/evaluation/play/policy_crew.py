@@ -173,15 +173,30 @@ class PolicyCrew:
 
     Attributes:
         env: An environment to read specifications from.
+        record: The model, the engine, and the options of sampling.
+        determinism: Whether the engine gives the same tokens for the same seeds, in a sentence.
+        lacking: Log-probabilities (``lm``), if the engine does not compute them for given tokens.
     """
 
     def __init__(
         self, make_env: EnvFactory, model: LoadedModel, options: PolicyOptions, judge: TaskJudge | None = None
     ) -> None:
         from rstar2_env.rollout import Budget, Player, SamplingParams
+        from rstar2_env.rollout.engine import Scores as ScoresTokens
 
         self._options, self._judge = options, judge
-        self._model = model
+        self.record = {
+            "agent": NAME,
+            "model": model.path,
+            "engine": model.engine_name,
+            "model_options": options.sampled(),
+        }
+        self.determinism = model.determinism
+        self.lacking: dict[Need, str] = {}
+        if not isinstance(model.engine, ScoresTokens):
+            self.lacking["lm"] = (
+                f"which the engine {model.engine_name!r} does not compute for given tokens: use transformers."
+            )
         self.env: gym.Env[str, str] = make_env()
         self._player: Player = Player(
             make_env,
@@ -200,31 +215,6 @@ class PolicyCrew:
         self._ended = self._failed = 0
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._thread: threading.Thread | None = None
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The model, the engine, and how it samples."""
-        return {
-            "agent": NAME,
-            "model": self._model.path,
-            "engine": self._model.engine_name,
-            "model_options": self._options.sampled(),
-        }
-
-    @property
-    def determinism(self) -> str:
-        """The determinism of the engine."""
-        return self._model.determinism
-
-    @property
-    def lacking(self) -> Mapping[Need, str]:
-        """Log-probabilities, if the engine does not compute them for given tokens."""
-        from rstar2_env.rollout.engine import Scores as ScoresTokens
-
-        if isinstance(self._model.engine, ScoresTokens):
-            return {}
-        why = f"which the engine {self._model.engine_name!r} does not compute for given tokens: use transformers."
-        return {"lm": why}
 
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -40,21 +40,12 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
 """Needs that an evaluation of an agent cannot meet, with the reason."""
 
 
-class Limited(Protocol):
-    """Limits of a player; ``PolicyOptions`` is one."""
-
-    @property
-    def max_episode_tokens(self) -> int:
-        """Token budget of an episode."""
-        ...
-
-
-def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None) -> list[Component]:
+def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
     """Make the components of scores.
 
     Args:
         written: Each as ``make_component`` takes it; or all in one text, joined by ``+``.
-        model: Options of the model, whose token limit is passed to components that take one; ``None`` for an agent.
+        limit: Token budget of a model's episode, passed to components that take a limit; ``None`` if an agent plays.
 
     Raises:
         ConfigurationError: They are not a list, an option is invalid, or a component has a need that is not met.
@@ -63,12 +54,12 @@ def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None
     listed = split_parts(written) if isinstance(written, str) else written
     if not isinstance(listed, Sequence):
         raise ConfigurationError(f"scores must be a list of reward components, not {written!r}.", option="scores")
-    given = {} if model is None else {"limit": model.max_episode_tokens}
+    given = {} if limit is None else {"limit": limit}
     made = [make_component(one, **given) for one in listed]
     without: dict[Need, str] = {"judge": f"and an evaluation has none of itself: {OWN_JUDGE}"}
     for component in made:
         component.check()
-        check_needs(component, {**without, **(NOT_OF_AGENTS if model is None else {})})
+        check_needs(component, {**without, **(NOT_OF_AGENTS if limit is None else {})})
     return made
 
 

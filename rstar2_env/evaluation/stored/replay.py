@@ -145,16 +145,17 @@ def _begin(
 
 
 def _reset_differences(episode: Episode, again: Episode) -> list[Difference]:
-    found = []
-    if episode.problem_id != again.problem_id:
-        found.append(Difference(0, "info.problem_id", episode.problem_id, again.problem_id))
-    for name, stored, now in (
+    return _differing(
+        0,
+        ("info.problem_id", episode.problem_id, again.problem_id),
         ("info.system", _first(episode, "system"), _first(again, "system")),
         ("text", _first(episode, "user"), _first(again, "user")),
-    ):
-        if stored != now:
-            found.append(Difference(0, name, stored, now))
-    return found
+    )
+
+
+def _differing(turn: int, *values: tuple[str, Any, Any]) -> list[Difference]:
+    """Return a difference for each name whose stored and new value differ."""
+    return [Difference(turn, name, stored, now) for name, stored, now in values if stored != now]
 
 
 def _first(episode: Episode, role: str) -> str:
@@ -168,18 +169,16 @@ def _first(episode: Episode, role: str) -> str:
 
 
 def _step_differences(episode: Episode, again: Episode, turn: int) -> list[Difference]:
-    found = []
+    found: list[Difference] = []
     stored, now = _shown(episode, turn), _shown(again, turn)
     # A player that ends the episode itself does not keep what it was shown last.
-    if stored != now and not (stored is None and turn == episode.turns):
-        for name, was, came in zip(("role", "text"), stored or ("", ""), now or ("", ""), strict=True):
-            if was != came:
-                found.append(Difference(turn, name, was, came))
+    if stored is not None or turn < episode.turns:
+        found += _differing(turn, *zip(("role", "text"), stored or ("", ""), now or ("", ""), strict=True))
     if turn > len(episode.steps):
         return found
     before, after = episode.steps[turn - 1], again.steps[turn - 1]
-    if episode.available and before.reward != after.reward:
-        found.append(Difference(turn, "reward", before.reward, after.reward))
+    if episode.available:
+        found += _differing(turn, ("reward", before.reward, after.reward))
     return found + _info_differences(turn, before.info, jsonable(after.info))
 
 
@@ -202,8 +201,4 @@ def _info_differences(turn: int, stored: Mapping[str, Any], now: Mapping[str, An
     if not stored:
         return []  # a player that keeps no info
     names = [*stored, *(name for name in now if name not in stored and name not in _LATER)]
-    return [
-        Difference(turn, f"info.{name}", stored.get(name), now.get(name))
-        for name in names
-        if stored.get(name) != now.get(name)
-    ]
+    return _differing(turn, *((f"info.{name}", stored.get(name), now.get(name)) for name in names))

@@ -23,7 +23,7 @@ def main() -> None:
         print(json.dumps({"untried": f"it cannot be imported in the other process: {str(error)[:200]}"}))
         return
     try:
-        grades = [replayed(env, "again", seed, actions).graded() for seed, actions in asked["plays"]]
+        grades = [replayed(env, seed, actions).graded() for seed, actions in asked["plays"]]
     finally:
         env.close()
     print(json.dumps({"grades": grades}))

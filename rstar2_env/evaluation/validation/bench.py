@@ -8,7 +8,7 @@ player. Not covered: the players (``players``, ``exploits``) and the checks.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import NamedEnv
 from rstar2_env.env.reference import playing
 from rstar2_env.env.turn_result import TextEnv as TextEnv
-from rstar2_env.problems import Problem
+from rstar2_env.problems import Problem, ProblemSource
 from rstar2_env.testing.harness import canonical
 
 _SHOWN = 400
@@ -80,6 +79,23 @@ class StepRecord:
     terminated: bool
     truncated: bool
     info: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, env: TextEnv, action: str) -> StepRecord:
+        """Take one step in an environment and record it."""
+        text, reward, terminated, truncated, info = env.step(action)
+        return cls(action, text, float(info.get("source_reward", reward)), terminated, truncated, info)
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode ended with this turn."""
+        return self.terminated or self.truncated
+
+    @property
+    def status(self) -> str | None:
+        """Status of the first tool call of the turn; ``None`` without a call."""
+        calls = self.info.get("tool_calls") or ()
+        return str(calls[0]["status"]) if calls else None
 
     def comparable(self) -> tuple[Any, ...]:
         """Values that are equal for equal turns."""
@@ -205,37 +221,28 @@ ScriptedPlayer = Callable[[View], str]
 """Gives the next turn."""
 
 
+@dataclass
 class Bench:
     """The environment under test.
 
-    Args:
-        env: The environment.
+    Attributes:
+        found: The environment, as its name was resolved.
         make: Makes a new instance.
-        plays: Episodes of each player.
+        plays: Number of episodes of each player.
         seed: The first seed of episodes.
         bounds: The bounds that the author declared.
         contract: Whether to check the whole contract too.
-        stop: Once it is requested, no check begins.
     """
 
-    def __init__(
-        self,
-        env: NamedEnv,
-        make: Callable[[], TextEnv],
-        *,
-        plays: int = 16,
-        seed: int = 0,
-        bounds: Bounds | None = None,
-        contract: bool = True,
-        stop: Stop | None = None,
-    ) -> None:
-        self.found, self.make = env, make
-        self.plays, self.seed = plays, seed
-        self.bounds = bounds or Bounds()
-        self.contract, self.stop = contract, stop or Stop()
-        self._env: TextEnv | None = None
-        self._more: list[TextEnv] = []
-        self._kept: dict[str, list[BenchEpisode]] = {}
+    found: NamedEnv
+    make: Callable[[], TextEnv]
+    plays: int = 16
+    seed: int = 0
+    bounds: Bounds = field(default_factory=Bounds)
+    contract: bool = True
+    _env: TextEnv | None = field(default=None, init=False)
+    _more: list[TextEnv] = field(default_factory=list, init=False)
+    _kept: dict[str, list[BenchEpisode]] = field(default_factory=dict, init=False)
 
     @property
     def env(self) -> TextEnv:
@@ -260,6 +267,16 @@ class Bench:
             with suppress(Exception):
                 env.close()
         self._more, self._env = [], None
+
+    def view(self, seed: int, options: Mapping[str, Any] | None = None) -> View:
+        """Reset the shared instance and return the input of a player's first turn.
+
+        Args:
+            seed: Seed of ``reset``.
+            options: Options of ``reset``.
+        """
+        text, info = self.env.reset(seed=seed, options=None if options is None else dict(options))
+        return View(self.env, text, info, text, 0, seed, 0, Random(0))
 
     def episodes(self, name: str, player: ScriptedPlayer, count: int | None = None) -> list[BenchEpisode]:
         """The episodes of a player, one for each seed; they are played once and cached.
@@ -308,52 +325,50 @@ class Bench:
                 f"seed {seed}, played by {name!r}, did not end within {self.bounds.turns} turns (bounds.turns)."
             )
 
-        return _play(self.env if env is None else env, name, seed, turns, options)
-
-    def again(self, played: BenchEpisode, env: TextEnv, options: Mapping[str, Any] | None = None) -> BenchEpisode:
-        """Play the same actions again.
-
-        Args:
-            played: The episode.
-            env: The instance.
-            options: Of ``reset``.
-        """
-        return replayed(env, played.player, played.seed, played.actions, options)
+        return play_turns(self.env if env is None else env, name, seed, turns, options)
 
 
-def replayed(
-    env: TextEnv, name: str, seed: int, actions: Sequence[str], options: Mapping[str, Any] | None = None
-) -> BenchEpisode:
+def replayed(env: TextEnv, seed: int, actions: Iterable[str]) -> BenchEpisode:
     """Play given actions until the episode ends.
 
     Args:
         env: The environment.
-        name: Name of the player.
-        seed: Of ``reset``.
-        actions: The turns.
-        options: Of ``reset``.
+        seed: Seed of ``reset``.
+        actions: The action of each turn.
     """
-    return _play(env, name, seed, lambda played, env: iter(actions), options)
+    return play_turns(env, "again", seed, lambda played, env: actions)
 
 
-def _play(
+def play_turns(
     env: TextEnv,
     name: str,
     seed: int,
-    turns: Callable[[BenchEpisode, TextEnv], Iterator[str]],
-    options: Mapping[str, Any] | None,
+    turns: Callable[[BenchEpisode, TextEnv], Iterable[str]],
+    options: Mapping[str, Any] | None = None,
 ) -> BenchEpisode:
-    """Play the actions of an iterator until the episode, or the iterator, ends."""
+    """Play the actions of an iterator until the episode, or the iterator, ends.
+
+    Args:
+        env: The environment.
+        name: Name of the player, for the record.
+        seed: Seed of ``reset``.
+        turns: Called after ``reset`` with the growing record and the environment; returns the actions.
+        options: Options of ``reset``.
+    """
     text, info = env.reset(seed=seed, options=None if options is None else dict(options))
     problem = problem_of(env)
     played = BenchEpisode(name, seed, text, info, None if problem is None else problem.answer)
     for action in turns(played, env):
-        text, reward, terminated, truncated, info = env.step(action)
-        earned = float(info.get("source_reward", reward))
-        played.turns.append(StepRecord(action, text, earned, terminated, truncated, info))
-        if terminated or truncated:
+        played.turns.append(StepRecord.of(env, action))
+        if played.turns[-1].over:
             break
     return played
+
+
+def source_of(env: TextEnv) -> ProblemSource | None:
+    """Return the environment's source of problems, if it exposes one."""
+    own = getattr(env.unwrapped, "problems", None)
+    return own if isinstance(own, ProblemSource) else None
 
 
 def problem_of(env: TextEnv) -> Problem | None:

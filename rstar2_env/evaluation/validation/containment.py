@@ -11,13 +11,12 @@ import secrets
 import socket
 import tempfile
 from pathlib import Path
-from random import Random
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.validation.bench import Bench, StepRecord, View, problem_of
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
-from rstar2_env.evaluation.validation.players import NO_ANSWER, code_turn, takes_code
+from rstar2_env.evaluation.validation.players import code_turn, takes_code
 from rstar2_env.problems import Problem
 
 _CONNECT = """
@@ -88,7 +87,7 @@ def network_policy(bench: Bench) -> CheckFinding:
         except BlockingIOError:
             reached = mark in turn.text
     return CheckFinding(
-        not reached, "it reached a server outside" if reached else "no way out", {"status": _status(turn)}
+        not reached, "it reached a server outside" if reached else "no way out", {"status": turn.status}
     )
 
 
@@ -105,7 +104,7 @@ def host_containment(bench: Bench) -> CheckFinding:
         file.write_text(mark, encoding="utf-8")
         turn = _run(bench, _READ.format(path=str(file)))
     read = mark in turn.text
-    return CheckFinding(not read, "it read a file of the user's" if read else "not readable", {"status": _status(turn)})
+    return CheckFinding(not read, "it read a file of the user's" if read else "not readable", {"status": turn.status})
 
 
 @check(
@@ -116,12 +115,12 @@ def host_containment(bench: Bench) -> CheckFinding:
 def resource_bounds(bench: Bench) -> CheckFinding:
     """RFC 008 resource_bounds."""
     turn = _run(bench, _LOOP)
-    stopped = _status(turn) == ToolStatus.TIMEOUT
+    stopped = turn.status == ToolStatus.TIMEOUT
     after = _run(bench, "print(6 * 7)")
     works = "42" in after.text
     said = "stopped, and the next call worked" if works else "stopped, but the next call failed"
-    figures = {"status": _status(turn), "next": _status(after)}
-    return CheckFinding(stopped and works, said if stopped else f"it came back as {_status(turn)}", figures)
+    figures = {"status": turn.status, "next": after.status}
+    return CheckFinding(stopped and works, said if stopped else f"it came back as {turn.status}", figures)
 
 
 @check(
@@ -131,13 +130,13 @@ def resource_bounds(bench: Bench) -> CheckFinding:
 )
 def oracle_containment(bench: Bench) -> CheckFinding:
     """RFC 008 oracle_containment."""
-    view, gold = _started(bench)
+    view, gold = _searchable(bench)
     code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
     turn = _stepped(view, code)
     if "not found" not in turn.text and "found in" not in turn.text:
-        return CheckFinding(False, f"the probe did not end: {turn.text[:200]}", {"status": _status(turn)})
+        return CheckFinding(False, f"the probe did not end: {turn.text[:200]}", {"status": turn.status})
     said = turn.text[turn.text.find("found in") :].partition("\n")[0] if "found in" in turn.text else "not found"
-    return CheckFinding("found in" not in turn.text, said, {"status": _status(turn)})
+    return CheckFinding("found in" not in turn.text, said, {"status": turn.status})
 
 
 def marker_problem(bench: Bench, seed: int) -> Problem | None:
@@ -156,19 +155,11 @@ def marker_problem(bench: Bench, seed: int) -> Problem | None:
     return problem if taken is not None and taken.answer == problem.answer else None
 
 
-def _started(bench: Bench) -> tuple[View, str]:
-    """Start an episode whose gold answer can be searched for."""
+def _searchable(bench: Bench) -> tuple[View, str]:
+    """Start an episode whose gold answer can be searched for; return it and the gold answer."""
     problem = marker_problem(bench, bench.seed)
-    env = bench.env
-    if problem is not None:
-        text, info = env.reset(seed=bench.seed, options={"problem": problem})
-        view = View(env, text, info, text, 0, bench.seed, 0, Random(0))
-        if takes_code(view):
-            return view, problem.answer
-        raise NotApplicableError("no tool of it runs code")
     for seed in bench.seeds:
-        text, info = env.reset(seed=seed)
-        view = View(env, text, info, text, 0, seed, 0, Random(0))
+        view = bench.view(seed, None if problem is None else {"problem": problem})
         gold = view.problem.answer if view.problem is not None else ""
         if takes_code(view) and len(gold) >= 6:
             return view, gold
@@ -177,10 +168,7 @@ def _started(bench: Bench) -> tuple[View, str]:
 
 def _run(bench: Bench, code: str) -> StepRecord:
     """Run one program, in the first episode in which a tool takes code."""
-    env = bench.env
-    for seed in bench.seeds:
-        text, info = env.reset(seed=seed)
-        view = View(env, text, info, text, 0, seed, 0, Random(0))
+    for view in map(bench.view, bench.seeds):
         if takes_code(view):
             return _stepped(view, code)
     raise NotApplicableError("no tool of it runs code")
@@ -191,10 +179,4 @@ def _stepped(view: View, code: str) -> StepRecord:
         action = code_turn(view, code)
     except ConfigurationError as error:
         raise NotApplicableError(str(error)) from error
-    text, reward, terminated, truncated, info = view.env.step(action)
-    return StepRecord(action, text, float(reward), terminated, truncated, info)
-
-
-def _status(turn: StepRecord) -> str:
-    calls = turn.info.get("tool_calls") or ()
-    return str(calls[0]["status"]) if calls else NO_ANSWER
+    return StepRecord.of(view.env, action)

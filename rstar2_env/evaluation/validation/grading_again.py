@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, replayed
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, need_oracle
 
@@ -39,7 +39,7 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
     """RFC 008 verifier_determinism."""
     episodes = _episodes(bench)
     ways: dict[str, Any] = {
-        "again": lambda: [bench.again(played, bench.env).graded() for played in episodes],
+        "again": lambda: [replayed(bench.env, played.seed, played.actions).graded() for played in episodes],
         "in another thread": lambda: _in_thread(bench, episodes),
         "in another process": lambda: _in_process(bench, episodes, {}),
     }
@@ -88,7 +88,7 @@ def _in_thread(bench: Bench, episodes: Sequence[BenchEpisode]) -> list[tuple[Any
 
     def work() -> None:
         try:
-            found.extend(bench.again(played, env).graded() for played in episodes)
+            found.extend(replayed(env, played.seed, played.actions).graded() for played in episodes)
         except BaseException as error:
             errors.append(error)
 

@@ -115,7 +115,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
                 if not after or played.gold is None:
                     continue
                 tried += 1
-                if _begins_with(after[which], played.gold):
+                if re.match(_whole(played.gold), after[which]):
                     hit.append(played)
             if _holds(hit, tried, len(episodes)):
                 yield rule, which, (f"what follows the {name} {rule!r}", len(hit), hit)
@@ -153,10 +153,6 @@ def _befores(text: str, gold: str | None) -> Iterator[str]:
         before = text[max(0, match.start() - _BEFORE) : match.start()]
         if before.strip():
             yield before
-
-
-def _begins_with(text: str, gold: str) -> bool:
-    return re.match(_whole(gold), text) is not None
 
 
 def _in(text: str, gold: str) -> bool:

@@ -142,7 +142,7 @@ def run_levels(
     found = find_env(env_id)
     options = typed_env_options(found, env_options)
     make = partial(make_env, env_id, wrappers=read_wrappers(wrappers), **options)
-    bench = Bench(found, make, plays=plays, seed=seed, bounds=bounds, contract=contract, stop=stop)
+    bench = Bench(found, make, plays, seed, bounds, contract)
     report = Report(found.name, level, plays, seed)
     try:
         for number, one in enumerate(chosen):

@@ -49,16 +49,6 @@ def guesser(view: View) -> str:
     return view.say(str(view.rng.randrange(100))) if own is None else str(own(view.draws))
 
 
-def silent(view: View) -> str:
-    """Write words without an answer."""
-    return NO_ANSWER
-
-
-def empty(view: View) -> str:
-    """Write nothing."""
-    return ""
-
-
 def noise(view: View) -> str:
     """Write scraps of mark-up in random order."""
     return " ".join(view.rng.choice(_NOISE) for _ in range(view.rng.randrange(1, 20)))
@@ -70,11 +60,6 @@ def canary(view: View) -> str:
     if problem is None or reference_of(playing(view.env)) is not None:
         return view.say(_CANARY)
     return view.say(wrong(view.env, problem.answer))
-
-
-def fixed(view: View) -> str:
-    """Give the same nonsense in every turn."""
-    return view.say(_CANARY)
 
 
 def caller(view: View) -> str:
@@ -154,14 +139,17 @@ PLAYERS: Mapping[str, ScriptedPlayer] = MappingProxyType(
     {
         "oracle": oracle,
         "guesser": guesser,
-        "silent": silent,
-        "empty": empty,
+        "silent": lambda view: NO_ANSWER,
+        "empty": lambda view: "",
         "noise": noise,
         "canary": canary,
-        "fixed": fixed,
+        "fixed": lambda view: view.say(_CANARY),
         "caller": caller,
         "prober": prober,
         **{f"skill {skill:g}": skilled(skill) for skill in SKILLS},
     }
 )
-"""Every scripted player by its name."""
+"""Every scripted player by its name.
+
+``silent`` writes words without an answer, ``empty`` writes nothing, ``fixed`` gives the same nonsense in every turn.
+"""

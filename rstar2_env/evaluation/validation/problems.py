@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -29,10 +29,11 @@ from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.env.reference import playing, reference_of
+from rstar2_env.evaluation.validation.bench import BenchEpisode, TextEnv, play_turns, source_of
+from rstar2_env.evaluation.validation.players import NO_ANSWER, wrong
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
-from rstar2_env.problems.perturb import changed_answer
 from rstar2_env.testing.env_checks import check_text_env
-from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
+from rstar2_env.testing.harness import ConformanceError, typical_call
 from rstar2_env.verification import gold_fault
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers
@@ -46,10 +47,7 @@ UNREADABLE = "unreadable"
 MOST_TURNS = 200
 """A reference player that needs more turns than this has not solved the problem."""
 
-_NO_CALL = "I do not know."
 _SHOWN = 120
-
-EpisodeTrace = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,7 @@ def validate_problems(
         options.setdefault("split", split)
     make = partial(make_env, env_id, wrappers=wrappers, **options)
     with _Checkers(make, seed, stop) as checkers:
-        source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
+        source = load_problems(problems, split=split) if problems is not None else source_of(checkers.mine().env)
         if source is None and not contract:
             raise ConfigurationError(
                 f"{env.name} has no problems of its own; give the problems to check.", option="problems"
@@ -226,17 +224,11 @@ class Checker:
     def __init__(self, env: gym.Env[str, str], seed: int) -> None:
         self.env = env
         self._seed = seed
-        self._tools: list[Any] = []
         self._broken: dict[tuple[str, str], str] = {}
 
     @property
     def _dialect(self) -> Dialect | None:
         return getattr(playing(self.env), "dialect", None)
-
-    @property
-    def _one_answer(self) -> bool:
-        # A task without a gold answer can have many right answers; only nonsense is certainly wrong.
-        return isinstance(getattr(playing(self.env), "grader", None), GoldGrader)
 
     def check(self, problem: Problem) -> list[FailedCheck]:
         """Return every check that a problem does not pass."""
@@ -246,40 +238,34 @@ class Checker:
             faults.append(FailedCheck(problem.id, check, detail))
 
         played = self._three(problem)
-        gold, corrupted, malformed = (trace[-1] for trace in played)
-        if gold[1] != 1.0:
-            fault(GOLD, f"the gold answer {_cut(problem.answer)} earned {gold[1]:g}, {_told(gold[4])}")
+        gold, corrupted, malformed = played
+        if gold.reward != 1.0:
+            fault(GOLD, f"the gold answer {_cut(problem.answer)} earned {gold.reward:g}, {_outcome(gold)}")
         # A family may give a wrong answer a partial score, if it does not count as solved.
-        if corrupted[1] != 0.0 and corrupted[4].get("correct", True):
-            fault(CORRUPTED, f"a corrupted answer earned {corrupted[1]:g}, {_told(corrupted[4])}")
-        if (wrong := self._untyped(problem, malformed)) is not None:
-            fault(MALFORMED, wrong)
-        if [_comparable(trace) for trace in played] != [_comparable(trace) for trace in self._three(problem)]:
+        if corrupted.reward != 0.0 and corrupted.last.get("correct", True):
+            fault(CORRUPTED, f"a corrupted answer earned {corrupted.reward:g}, {_outcome(corrupted)}")
+        if (wrong_status := _untyped(malformed)) is not None:
+            fault(MALFORMED, wrong_status)
+        if _comparable(played) != _comparable(self._three(problem)):
             fault(REPEATED, "the same turns gave another result the second time")
-        if self._one_answer and reference_of(playing(self.env)) is None and (why := gold_fault(problem.answer)):
+        own = playing(self.env)
+        compares = isinstance(getattr(own, "grader", None), GoldGrader)
+        if compares and reference_of(own) is None and (why := gold_fault(problem.answer)):
             fault(UNREADABLE, f"the gold answer {_cut(problem.answer)}: {why}")
         return faults
 
-    def _three(self, problem: Problem) -> tuple[EpisodeTrace, EpisodeTrace, EpisodeTrace]:
+    def _three(self, problem: Problem) -> tuple[BenchEpisode, BenchEpisode, BenchEpisode]:
         return (
-            self._play(problem, self._gold_turn),
-            self._play(problem, self._corrupted_turn),
-            self._play(problem, self._malformed_turn, once=True),
+            self._play(problem, lambda tools: self._gold_turn(problem)),
+            self._play(problem, lambda tools: self._corrupted_turn(problem)),
+            self._play(problem, self._malformed_turn, most=1),
         )
 
-    def _play(self, problem: Problem, turn: Callable[[Problem], str], *, once: bool = False) -> EpisodeTrace:
-        _, info = self.env.reset(seed=self._seed, options={"problem": problem})
-        self._tools = info.get("tools") or []
-        trace: EpisodeTrace = []
-        earned = 0.0
-        for _ in range(1 if once else MOST_TURNS):
-            text, reward, terminated, truncated, info = self.env.step(turn(problem))
-            # A mixture scales what its source gave, and it is the source's 1 that the gold answer must earn.
-            earned += float(info.get("source_reward", reward))
-            trace.append((text, earned, terminated, truncated, info))
-            if terminated or truncated:
-                break
-        return trace
+    def _play(self, problem: Problem, turn: Callable[[Sequence[Any]], str], most: int = MOST_TURNS) -> BenchEpisode:
+        def turns(played: BenchEpisode, env: TextEnv) -> Iterator[str]:
+            return (turn(played.info.get("tools") or ()) for _ in range(most))
+
+        return play_turns(self.env, "", self._seed, turns, {"problem": problem})
 
     def _gold_turn(self, problem: Problem) -> str:
         own = reference_of(playing(self.env))
@@ -287,30 +273,17 @@ class Checker:
 
     def _corrupted_turn(self, problem: Problem) -> str:
         if reference_of(playing(self.env)) is not None:
-            return _NO_CALL
-        return self._write(changed_answer(problem.answer) if self._one_answer else f"({problem.answer})+1")
+            return NO_ANSWER
+        return self._write(wrong(self.env, problem.answer))
 
-    def _malformed_turn(self, problem: Problem) -> str:
+    def _malformed_turn(self, tools: Sequence[Any]) -> str:
         """Write a call without its end, in the dialect's syntax; if there is no tool, a turn without an answer."""
-        if not self._tools or self._dialect is None:
-            return _NO_CALL
-        key = self._dialect.name, str(self._tools[0])
+        if not tools or self._dialect is None:
+            return NO_ANSWER
+        key = self._dialect.name, str(tools[0])
         if key not in self._broken:
-            self._broken[key] = _broken_call(self._dialect, typical_call(self.env, self._tools[0]))
+            self._broken[key] = _broken_call(self._dialect, typical_call(self.env, tools[0]))
         return self._broken[key]
-
-    def _untyped(self, problem: Problem, step: tuple[Any, ...]) -> str | None:
-        _, reward, terminated, truncated, info = step
-        if reward != 0.0:
-            return f"a turn without an answer earned {reward:g}"
-        statuses = [call["status"] for call in info["tool_calls"]]
-        if self._malformed_turn(problem) == _NO_CALL:
-            return f"a turn without a call was reported as the calls {statuses}" if statuses else None
-        if truncated and info.get("end") == "turns":
-            return None  # the calls of the last allowed turn are not run
-        if terminated or truncated or statuses != [str(ToolStatus.MALFORMED)]:
-            return f"a malformed call was reported as {statuses}, {_told(info)}; expected ['malformed'], going on"
-        return None
 
     def _write(self, answer: str) -> str:
         if self._dialect is None:
@@ -321,18 +294,31 @@ class Checker:
         return str(self._dialect.format_answer(answer))
 
 
+def _untyped(malformed: BenchEpisode) -> str | None:
+    """Describe how the environment misreports a malformed turn; ``None`` if it reports the turn correctly."""
+    turn = malformed.turns[0]
+    if turn.reward != 0.0:
+        return f"a turn without an answer earned {turn.reward:g}"
+    statuses = [call["status"] for call in turn.info["tool_calls"]]
+    if turn.action == NO_ANSWER:
+        return f"a turn without a call was reported as the calls {statuses}" if statuses else None
+    if turn.truncated and turn.info.get("end") == "turns":
+        return None  # the calls of the last allowed turn are not run
+    if turn.over or statuses != [str(ToolStatus.MALFORMED)]:
+        return (
+            f"a malformed call was reported as {statuses}, {_outcome(malformed)}; expected ['malformed'] in an "
+            "episode that continues"
+        )
+    return None
+
+
 def _broken_call(dialect: Dialect, call: str) -> str:
     """Return the longest beginning of a call that the dialect reads as malformed."""
     for length in range(len(call) - 1, 0, -1):
         read = dialect.calls(call[:length])
         if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:
             return call[:length]
-    return _NO_CALL
-
-
-def _own_source(checkers: _Checkers) -> ProblemSource | None:
-    source = getattr(checkers.mine().env.unwrapped, "problems", None)
-    return source if isinstance(source, ProblemSource) else None
+    return NO_ANSWER
 
 
 def _chosen(source: ProblemSource | None, episodes: int | None) -> tuple[Iterable[Problem], int | None]:
@@ -345,15 +331,15 @@ def _chosen(source: ProblemSource | None, episodes: int | None) -> tuple[Iterabl
     return islice(source, total), total
 
 
-def _comparable(trace: EpisodeTrace) -> list[tuple[Any, ...]]:
-    return [
-        (text, reward, terminated, truncated, canonical(info)) for text, reward, terminated, truncated, info in trace
-    ]
+def _comparable(several: Iterable[BenchEpisode]) -> list[list[tuple[Any, ...]]]:
+    return [[turn.comparable() for turn in played.turns] for played in several]
 
 
-def _told(info: Mapping[str, Any]) -> str:
+def _outcome(played: BenchEpisode) -> str:
+    """Describe the end of an episode, for messages."""
+    info = played.last
     if "end" not in info:
-        return "the episode went on"
+        return "the episode continued"
     answer = info.get("answer")
     return f"ended as {info['end']}" + ("" if answer is None else f", read as {_cut(answer)}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -17,9 +16,10 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.reference import playing
-from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, StepRecord, TextEnv
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, StepRecord, TextEnv, replayed, source_of
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS, fitting_call
+from rstar2_env.problems import FiniteSource
 from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
@@ -137,11 +137,11 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     for tool in tools:
         name = tool["function"]["name"]
         env.reset(seed=seed)
-        statuses[name] = _status(env.step(fitting_call(playing(env), tool)))
+        statuses[name] = StepRecord.of(env, fitting_call(playing(env), tool)).status
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
             return CheckFinding(False, f"a call of {name} that fits its schema came back as {statuses[name]}", statuses)
     env.reset(seed=seed)
-    unknown = _status(env.step(write_call(playing(env), "no_such_tool", {})))
+    unknown = StepRecord.of(env, write_call(playing(env), "no_such_tool", {})).status
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
         return CheckFinding(False, f"a call of a tool that is not declared came back as {unknown}", statuses)
     return CheckFinding(True, f"{len(statuses)} tools", statuses)
@@ -157,7 +157,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     env = bench.env
     text, info = env.reset(seed=bench.seed)
     named = info.get("problem_id")
-    if not named or getattr(env.unwrapped, "problems", None) is None:
+    if not named or source_of(env) is None:
         raise NotApplicableError("it names no problem in info, or shows no source of problems")
     again, info = env.reset(seed=bench.seed + 1, options={"problem_id": named})
     return CheckFinding(again == text and info.get("problem_id") == named, f"problem {named!r} by its id")
@@ -196,7 +196,7 @@ def episode_determinism(bench: Bench) -> CheckFinding:
     episodes = _episodes(bench)
     for played in episodes:
         for where, env in (("in one instance", bench.env), ("in another instance", other)):
-            if bench.again(played, env).comparable() != played.comparable():
+            if replayed(env, played.seed, played.actions).comparable() != played.comparable():
                 return CheckFinding(False, f"seed {played.seed} played twice {where} differs", evidence=[played])
     return CheckFinding(True, f"{len(episodes)} episodes came out the same three times")
 
@@ -213,7 +213,7 @@ def episode_isolation(bench: Bench) -> CheckFinding:
     for played, before in zip(episodes, [episodes[-1], *episodes[:-1]], strict=True):
         used.reset(seed=before.seed)
         used.step(before.turns[0].action)  # and is cut off
-        if bench.again(played, used).comparable() != played.comparable():
+        if replayed(used, played.seed, played.actions).comparable() != played.comparable():
             return CheckFinding(
                 False, f"seed {played.seed} differs after other episodes in one instance", evidence=[played]
             )
@@ -239,11 +239,10 @@ def pickled_state(bench: Bench) -> CheckFinding:
     except Exception as error:
         return CheckFinding(False, f"it cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
     try:
-        text, reward, terminated, truncated, info = twin.step(played.turns[-1].action)
+        last = StepRecord.of(twin, played.turns[-1].action)
     finally:
         twin.close()
-    earned = float(info.get("source_reward", reward))
-    same = StepRecord("", text, earned, terminated, truncated, info).comparable() == played.turns[-1].comparable()
+    same = last.comparable() == played.turns[-1].comparable()
     return CheckFinding(same, f"after {len(played.turns) - 1} turns", evidence=[played])
 
 
@@ -289,14 +288,9 @@ def _refuses(env: TextEnv) -> bool:
     return False
 
 
-def _status(step: Sequence[Any]) -> str | None:
-    calls = step[4].get("tool_calls") or ()
-    return str(calls[0]["status"]) if calls else None
-
-
 def _many_problems(env: TextEnv) -> bool:
-    source: Any = getattr(env.unwrapped, "problems", None)
-    return not hasattr(source, "__len__") or len(source) > 1
+    source = source_of(env)
+    return not isinstance(source, FiniteSource) or len(source) > 1
 
 
 def _interleaved(

@@ -14,9 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, mean
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, mean, replayed, source_of
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import PLAYERS, caller, need_oracle
+from rstar2_env.evaluation.validation.problems import UNREADABLE, Checker
 from rstar2_env.evaluation.validation.runtime import recorded
 from rstar2_env.testing.harness import canonical
 
@@ -96,7 +97,7 @@ def replayability(bench: Bench) -> CheckFinding:
     for played in episodes:
         record = Episode.from_record(json.loads(json.dumps(recorded(played).record())))
         actions = [message.content for message in record.messages if message.role == "assistant"]
-        again = bench.again(_with(played, actions), fresh)
+        again = replayed(fresh, played.seed, actions)
         if again.comparable() != played.comparable():
             return CheckFinding(False, f"seed {played.seed}: {_difference(played, again)}", evidence=[played, again])
     return CheckFinding(True, f"{len(episodes)} episodes came out the same from their records")
@@ -139,9 +140,6 @@ def resource_envelope(bench: Bench) -> CheckFinding:
 )
 def problems(bench: Bench) -> CheckFinding:
     """The four checks of ``rstar2 validate`` on the problems of the episodes. Not in RFC 008."""
-    from rstar2_env.evaluation.validation.problems import UNREADABLE, Checker
-    from rstar2_env.evaluation.validation.static import source_of
-
     source = source_of(bench.env)
     if source is None:
         raise NotApplicableError("it shows no source of problems (env.unwrapped.problems)")
@@ -161,14 +159,6 @@ def problems(bench: Bench) -> CheckFinding:
 def _oracle(bench: Bench) -> list[BenchEpisode]:
     need_oracle(bench)
     return bench.episodes("oracle", PLAYERS["oracle"])
-
-
-def _with(played: BenchEpisode, actions: list[str]) -> BenchEpisode:
-    turns = [
-        type(turn)(action, turn.text, turn.reward, turn.terminated, turn.truncated, turn.info)
-        for action, turn in zip(actions, played.turns, strict=True)
-    ]
-    return BenchEpisode(played.player, played.seed, played.question, played.info, played.gold, turns)
 
 
 def _difference(one: BenchEpisode, other: BenchEpisode) -> str:

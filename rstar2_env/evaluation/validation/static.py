@@ -15,9 +15,9 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.env.spaces import UnicodeText
-from rstar2_env.evaluation.validation.bench import Bench, TextEnv
+from rstar2_env.evaluation.validation.bench import Bench, TextEnv, source_of
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
-from rstar2_env.problems import FiniteSource, Problem, ProblemSource
+from rstar2_env.problems import FiniteSource, Problem
 from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
@@ -157,8 +157,8 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
     except TypeError as error:
         raise NotApplicableError("it takes no split=") from error
     try:
-        own = getattr(env.unwrapped, "problems", None)
-        if getattr(own, "split", "") != "test":
+        own = source_of(env)
+        if own is None or own.split != "test":
             raise NotApplicableError("its problems are one part, without splits")
         return _contents(bench, env, game)
     finally:
@@ -167,12 +167,6 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
 
 def _contents(bench: Bench, env: TextEnv, game: bool) -> set[str]:
     return {f"{problem.question}\n{dict(problem.meta)}" if game else problem.question for problem in _first(bench, env)}
-
-
-def source_of(env: TextEnv) -> ProblemSource | None:
-    """Return the environment's source of problems, if it exposes one."""
-    own = getattr(env.unwrapped, "problems", None)
-    return own if isinstance(own, ProblemSource) else None
 
 
 def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:

@@ -10,7 +10,7 @@ import math
 import statistics
 from typing import Any
 
-from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, deviation, mean
+from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode, deviation, mean, replayed
 from rstar2_env.evaluation.validation.check import CheckFinding, NotApplicableError, check
 from rstar2_env.evaluation.validation.exploits import EXPLOITS, Exploit, attacks, commonest
 from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracle, skilled
@@ -69,7 +69,8 @@ def variance_bound(bench: Bench) -> CheckFinding:
     need_oracle(bench)
     episodes = bench.episodes("oracle", PLAYERS["oracle"])
     repeated = [
-        [bench.again(played, bench.env).reward for _ in range(_GROUP // 2)] for played in episodes[: _GROUPS // 2]
+        [replayed(bench.env, played.seed, played.actions).reward for _ in range(_GROUP // 2)]
+        for played in episodes[: _GROUPS // 2]
     ]
     within = max((statistics.pstdev(rewards) for rewards in repeated), default=0.0)
     across = deviation(episodes)

@@ -10,13 +10,15 @@ import csv
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import MissingExtraError, ProblemFormatError
 from rstar2_env.core.options.declare import Rule, check_option
 from rstar2_env.problems.files.columns import Columns
-from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, or_fault, parse_json, unreadable
+from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, or_fault, parse_json, readable
 from rstar2_env.problems.filters import Condition
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
@@ -54,6 +56,21 @@ class Reading:
     where: tuple[Condition, ...] = ()
     unique: bool = False
     skip_incomplete: bool = False
+
+    def takes(self, problem: Problem, questions: set[int]) -> bool:
+        """Whether a problem meets every condition and, with ``unique``, has a new question.
+
+        Args:
+            problem: The problem.
+            questions: Hashes of the questions so far; with ``unique``, the problem's question is added.
+        """
+        if not all(condition(problem) for condition in self.where):
+            return False
+        if not self.unique:
+            return True
+        before = len(questions)
+        questions.add(hash_of(" ".join(problem.question.split())))
+        return len(questions) > before
 
     def passes_over(self, record: Any) -> bool:
         """Whether the record is left out before it is converted."""
@@ -111,7 +128,7 @@ def collect(
     """
     problems: list[Problem] = []
     places: dict[str, int] = {}
-    questions: set[str] = set()
+    questions: set[int] = set()
     faults: list[ProblemFormatError] = []
     seen = 0
     for place, number, record in rows:
@@ -132,14 +149,8 @@ def collect(
             if len(faults) == MOST_FAULTS:
                 break
             continue
-        if not all(condition(problem) for condition in reading.where):
-            continue
-        if reading.unique:
-            question = " ".join(problem.question.split())
-            if question in questions:
-                continue
-            questions.add(question)
-        problems.append(problem)
+        if reading.takes(problem, questions):
+            problems.append(problem)
     if faults:
         raise _together(what, faults)
     if not problems:
@@ -163,12 +174,18 @@ def empty(what: str, seen: int) -> ProblemFormatError:
     return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
 
 
+def hash_of(text: str) -> int:
+    """Return a 64-bit hash of a text, the same in every process."""
+    # The largest value is not used: a search for what follows a hash must not wrap around.
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return min(int.from_bytes(digest, "big"), (1 << 64) - 2)
+
+
 def json_rows(path: Path, columns: Columns) -> NumberedRecords:
     """Records of a JSON file: an array, or an object whose ``data`` is one."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise unreadable(path, error) from error
+        with readable(path):
+            text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProblemFormatError(f"{path}: expected UTF-8, got another byte at position {error.start}.") from error
     records = _array(parse_json(text, str(path), "a JSON array"), path)
@@ -193,19 +210,10 @@ def _array(value: Any, path: Path) -> list[Any]:
     return value
 
 
-def csv_rows(path: Path, columns: Columns) -> NumberedRecords:
-    """Records of a file of comma-separated values, whose first line names the columns; empty cells are skipped."""
-    return _separated(path, columns, ",")
-
-
-def tsv_rows(path: Path, columns: Columns) -> NumberedRecords:
-    """Records of a file of tab-separated values; see ``csv_rows``."""
-    return _separated(path, columns, "\t")
-
-
-def _separated(path: Path, columns: Columns, delimiter: str) -> NumberedRecords:
+def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedRecords:
+    """Records of a file of separated values, whose first line names the columns; empty cells are skipped."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter=delimiter, strict=True)
             number = 0
             while True:
@@ -226,8 +234,6 @@ def _separated(path: Path, columns: Columns, delimiter: str) -> NumberedRecords:
                     continue
                 cells = {name: value for name, value in row.items() if value}
                 yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
-    except OSError as error:
-        raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
         raise ProblemFormatError(f"{path}: expected UTF-8, got other bytes: {error.reason}.") from error
     except csv.Error as error:
@@ -244,7 +250,7 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
     except ImportError as error:
         raise MissingExtraError("train", f"Reading the Parquet file {path}") from error
     try:
-        with parquet.ParquetFile(path) as file:
+        with readable(path), parquet.ParquetFile(path) as file:
             names = None
             if columns.keep is not None:
                 wanted = set(columns.top_level())
@@ -255,8 +261,6 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
                     number += 1
                     place = f"{path}:{number}"
                     yield place, number, or_fault(lambda: columns(record, place))  # noqa: B023  # called here
-    except OSError as error:
-        raise unreadable(path, error) from error
     except pyarrow.ArrowException as error:
         raise ProblemFormatError(f"{path} cannot be read as Parquet: {error}.") from error
 
@@ -264,8 +268,8 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
 READERS: Mapping[str, Callable[[Path, Columns], NumberedRecords]] = {
     "jsonl": jsonl_rows,
     "json": json_rows,
-    "csv": csv_rows,
-    "tsv": tsv_rows,
+    "csv": partial(separated_rows, delimiter=","),
+    "tsv": partial(separated_rows, delimiter="\t"),
     "parquet": parquet_rows,
 }
 """Every format by its name."""

@@ -84,35 +84,6 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
     return DatasetTable(found, str(path), columns)
 
 
-def open_hub(
-    repository: str,
-    config: str | None,
-    split: str,
-    columns: Columns,
-    *,
-    revision: str | None = None,
-    download: bool = True,
-    hub_folder: str | None = None,
-) -> DatasetTable:
-    """Open a data set on the Hub, which ``datasets`` downloads once and caches, or a copy of it.
-
-    Args:
-        repository: ``owner/name``.
-        config: The configuration, if there are several; otherwise ``None``.
-        split: The data set's own name of a split.
-        columns: Renames columns.
-        revision: Branch, tag or commit; ``None`` for the newest, or for whatever the copy is.
-        download: Ask the Hub; else use only what is on this machine.
-        hub_folder: A folder of copies (see ``find_copy``); ``None`` for what the hub's libraries cached.
-
-    Raises:
-        ConfigurationError: The Hub cannot be reached, or has no such data set, configuration or split.
-        MissingExtraError: ``datasets`` is not installed.
-    """
-    rows = hub_rows(repository, config, split, revision=revision, download=download, hub_folder=hub_folder)
-    return DatasetTable(rows, repository, columns)
-
-
 def hub_rows(
     repository: str,
     config: str | None,
@@ -122,10 +93,20 @@ def hub_rows(
     download: bool = True,
     hub_folder: str | None = None,
 ) -> Any:
-    """The rows of a data set on the Hub as a ``datasets.Dataset``; see ``open_hub``.
+    """The rows of a data set on the Hub, or of a copy of it, as a ``datasets.Dataset``.
+
+    ``datasets`` downloads the data set once and caches it.
+
+    Args:
+        repository: ``owner/name``.
+        config: The configuration, if there are several; otherwise ``None``.
+        split: The data set's own name of a split.
+        revision: Branch, tag or commit; ``None`` for the newest, or for whatever the copy is.
+        download: Ask the Hub; else use only what is on this machine.
+        hub_folder: A folder of copies (see ``find_copy``); ``None`` for what the hub's libraries cached.
 
     Raises:
-        ConfigurationError: As ``open_hub``.
+        ConfigurationError: The Hub cannot be reached, or has no such data set, configuration or split.
         MissingExtraError: ``datasets`` is not installed.
     """
     datasets = _datasets(f"Reading {repository} from the Hugging Face hub")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,28 @@ def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
     Raises:
         ConfigurationError: The file cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
-                if line.strip():
-                    place = f"{path}:{number}"
-                    yield place, number, or_fault(lambda: parse_line(line, columns, place))  # noqa: B023  # called here
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.strip():
+                place = f"{path}:{number}"
+                yield place, number, or_fault(lambda: parse_line(line, columns, place))  # noqa: B023  # called here
+
+
+def read_objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Every record of a file of JSON objects, one per line.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        ProblemFormatError: A line is not a JSON object; the message names the line.
+    """
+    for place, _, record in jsonl_rows(path, Columns()):
+        if isinstance(record, ProblemFormatError):
+            raise record
+        if not isinstance(record, dict):
+            raise ProblemFormatError(f"{place}: expected a JSON object, got {str(record)[:60]!r}.")
+        yield record
 
 
 def or_fault(read: Callable[[], Any]) -> Any:
@@ -102,9 +115,13 @@ def exact_answer(record: Any) -> Any:
     return number_text(answer) if isinstance(answer, str) else answer
 
 
-def unreadable(path: Path, error: OSError) -> ConfigurationError:
-    """The error for a file that cannot be opened or read."""
-    return ConfigurationError(f"The problem file {path} cannot be read: {error.strerror or error}.")
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Replace an ``OSError`` of the block by a ``ConfigurationError`` that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(f"The file {path} cannot be read: {error.strerror or error}.") from error
 
 
 def _refuse(name: str) -> Any:

@@ -8,7 +8,6 @@ that change while they are read, which is an error.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import weakref
 from array import array
@@ -20,8 +19,8 @@ import numpy as np
 
 from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.problems.files.columns import Columns
-from rstar2_env.problems.files.formats import Reading, empty
-from rstar2_env.problems.files.jsonl import parse_line, unreadable
+from rstar2_env.problems.files.formats import Reading, empty, hash_of
+from rstar2_env.problems.files.jsonl import parse_line, readable
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import UnknownProblemError
@@ -58,20 +57,17 @@ class JsonlTable:
         self._path = path
         self._columns = columns
         lines, offsets, lengths = array("q"), array("q"), array("q")
-        try:
-            self._fd = self._open()
+        self._fd = self._open()
+        with readable(path), open(self._fd, "rb", closefd=False) as file:
             self._stamp = _stamp(self._fd)
-            with open(self._fd, "rb", closefd=False) as file:
-                at = 0
-                for number, line in enumerate(file, 1):
-                    mark = 3 if number == 1 and line.startswith(b"\xef\xbb\xbf") else 0
-                    if line[mark:].strip():
-                        lines.append(number)
-                        offsets.append(at + mark)
-                        lengths.append(len(line) - mark)
-                    at += len(line)
-        except OSError as error:
-            raise unreadable(path, error) from error
+            at = 0
+            for number, line in enumerate(file, 1):
+                mark = 3 if number == 1 and line.startswith(b"\xef\xbb\xbf") else 0
+                if line[mark:].strip():
+                    lines.append(number)
+                    offsets.append(at + mark)
+                    lengths.append(len(line) - mark)
+                at += len(line)
         self._lines, self._offsets, self._lengths = lines, offsets, lengths
 
     def __len__(self) -> int:
@@ -81,12 +77,10 @@ class JsonlTable:
         """Read one line; ``pread`` has no shared position, so this is thread-safe."""
         number = self._lines[index]
         where = f"{self._path}:{number}"
-        try:
+        with readable(self._path):
             if _stamp(self._fd) != self._stamp:
                 raise ProblemFormatError(f"{self._path} has changed since its lines were found; load it again.")
             line = os.pread(self._fd, self._lengths[index], self._offsets[index])
-        except OSError as error:
-            raise unreadable(self._path, error) from error
         return where, number, parse_line(line, self._columns, where)
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
@@ -99,13 +93,11 @@ class JsonlTable:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        try:
-            self._fd = self._open()
-        except OSError as error:
-            raise unreadable(self._path, error) from error
+        self._fd = self._open()
 
     def _open(self) -> int:
-        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        with readable(self._path):
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, fd)
         return fd
 
@@ -121,6 +113,10 @@ class LazySource:
         split: Name of the split; "" if there is only one.
         source: ``Problem.source`` of a problem that has none.
         part: Whether a question belongs to the split; ``None`` takes all.
+
+    Attributes:
+        name: Name of the source.
+        split: Name of the split.
 
     Raises:
         ProblemFormatError: A record is not a problem, two have the same id, or no problem is left.
@@ -138,24 +134,17 @@ class LazySource:
         part: Callable[[str], bool] | None = None,
     ) -> None:
         self._table, self._stem, self._source = table, stem, source
-        self._name, self._split = name, split
+        self.name, self.split = name, split
         rows, hashes = array("q"), array("Q")
         questions: set[int] = set()
         for row, record in enumerate(table.rows()):
             if reading.passes_over(record[2]):
                 continue
             problem = self._problem(*record)
-            if not all(condition(problem) for condition in reading.where):
+            if (part is not None and not part(problem.question)) or not reading.takes(problem, questions):
                 continue
-            if part is not None and not part(problem.question):
-                continue
-            if reading.unique:
-                question = _hash(" ".join(problem.question.split()))
-                if question in questions:
-                    continue
-                questions.add(question)
             rows.append(row)
-            hashes.append(_hash(problem.id))
+            hashes.append(hash_of(problem.id))
         if not rows:
             raise empty(name, len(table))
         self._rows = rows
@@ -163,16 +152,6 @@ class LazySource:
         self._order = np.argsort(found, kind="stable")
         self._hashes = found[self._order]
         self._refuse_twins()
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return self._name
-
-    @property
-    def split(self) -> str:
-        """Name of the split."""
-        return self._split
 
     @property
     def ids(self) -> Sequence[str]:
@@ -196,7 +175,7 @@ class LazySource:
         Raises:
             UnknownProblemError: There is none.
         """
-        wanted = np.uint64(_hash(problem_id))
+        wanted = np.uint64(hash_of(problem_id))
         for at in range(*np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])):
             problem = self._read(self._rows[int(self._order[at])])
             if problem.id == problem_id:
@@ -254,9 +233,3 @@ class _Ids(Sequence[str]):
 def _stamp(fd: int) -> tuple[int, int]:
     status = os.fstat(fd)
     return status.st_mtime_ns, status.st_size
-
-
-def _hash(text: str) -> int:
-    # The largest value is not used: a search for what follows a hash must not wrap around.
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return min(int.from_bytes(digest, "big"), (1 << 64) - 2)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.json_lines import begin_lines, refuse_existing
 from rstar2_env.problems.problem import Problem
 
 
@@ -31,20 +30,13 @@ def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = Fa
     Raises:
         ConfigurationError: The file exists already, or cannot be written.
     """
-    if path.exists() and not overwrite:
-        raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")
+    refuse_existing(path, resume=None, overwrite=overwrite)
     count = 0
-    part = path.with_name(f"{path.name}.part-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("w", encoding="utf-8") as file:
-                for problem in problems:
-                    file.write(json.dumps(problem_record(problem), ensure_ascii=True, default=str) + "\n")
-                    count += 1
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for count, problem in enumerate(problems, 1):  # noqa: B007  # the number of the last one
+            yield json.dumps(problem_record(problem), ensure_ascii=True, default=str) + "\n"
+
+    begin_lines(path, lines()).close()
     return count

@@ -68,13 +68,11 @@ class Shelf:
         if repository is None:
             found = list(_taken(load_problems(located(spec, self.find), split=split), name, count))
             return self.checked(name, pin, found)
-        revision = self._revision(name, pin, repository)
 
-        def load() -> list[Problem]:
-            options: dict[str, Any] = {"revision": revision, "download": self.download, "hub_folder": self.hub_folder}
-            return list(_taken(load_problems(spec, split=split, **options), name, count))
+        def load(where: Mapping[str, Any]) -> list[Problem]:
+            return list(_taken(load_problems(spec, split=split, **where), name, count))
 
-        return self._loaded(name, replace(pin, revision=revision or UNKNOWN), repository, load)
+        return self._loaded(name, pin, repository, load)
 
     def rows(
         self, name: str, repository: str, *, config: str | None, split: str, columns: Collection[str], licence: str
@@ -93,15 +91,13 @@ class Shelf:
             ConfigurationError: See ``problems``.
         """
         pin = Pin(f"{repository} ({config or 'default'}, {split})", licence=licence)
-        revision = self._revision(name, pin, repository)
 
-        def load() -> list[Mapping[str, Any]]:
-            where: dict[str, Any] = {"revision": revision, "download": self.download, "hub_folder": self.hub_folder}
+        def load(where: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             table = hub_rows(repository, config, split, **where)
             wanted = table.select_columns([column for column in table.column_names if column in columns])
             return [jsonable(row) for row in wanted]
 
-        return self._loaded(name, replace(pin, revision=revision or UNKNOWN), repository, load)
+        return self._loaded(name, pin, repository, load)
 
     def checked(self, name: str, pin: Pin, found: list[T]) -> list[T]:
         """Compare the records of a source with the lock, and fill in values that the lock does not know.
@@ -145,9 +141,11 @@ class Shelf:
             return known if copy is None else copy.revision or known
         return hub_commit("datasets", repository, known) or known
 
-    def _loaded(self, name: str, pin: Pin, repository: str, load: Callable[[], list[T]]) -> list[T]:
+    def _loaded(self, name: str, pin: Pin, repository: str, load: Callable[[Mapping[str, Any]], list[T]]) -> list[T]:
+        revision = self._revision(name, pin, repository)
+        pin = replace(pin, revision=revision or UNKNOWN)
         try:
-            found = load()
+            found = load({"revision": revision, "download": self.download, "hub_folder": self.hub_folder})
         except ConfigurationError as error:
             expected = self._expected(name, pin)
             at = f" --revision {expected.revision}" if expected.known_revision else ""

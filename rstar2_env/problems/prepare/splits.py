@@ -5,8 +5,10 @@ Adding, removing or reordering problems does not move other problems between spl
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from itertools import accumulate
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.prepare.duplicates import question_key
@@ -31,14 +33,9 @@ def split_questions(problems: Iterable[Problem], shares: Mapping[str, float]) ->
     if not shares or any(share <= 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-9:
         raise ConfigurationError(f"The shares of the splits must be above 0 and add up to 1, not {dict(shares)}.")
     found: dict[str, list[Problem]] = {name: [] for name in shares}
-    names = list(shares)
+    names, ends = list(shares), list(accumulate(shares.values()))
     for problem in problems:
         digest = blake2b(b"split\n" + question_key(problem.question), digest_size=8).digest()
         place = int.from_bytes(digest, "big") / _HASHES
-        upper = 0.0
-        for name in names:
-            upper += shares[name]
-            if place < upper or name == names[-1]:
-                found[name].append(problem)
-                break
+        found[names[min(bisect_right(ends, place), len(names) - 1)]].append(problem)
     return found

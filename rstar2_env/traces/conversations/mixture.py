@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
-from rstar2_env.problems.files.columns import Columns
-from rstar2_env.problems.files.jsonl import jsonl_rows
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems.files.jsonl import read_objects
 from rstar2_env.problems.prepare import Pin, Shelf
 from rstar2_env.traces.conversations.base import UnusableError
 from rstar2_env.traces.conversations.catalog import Convert, conversation_set
@@ -95,16 +94,9 @@ def is_file(source: str) -> bool:
 
 def _rows(name: str, shelf: Shelf) -> tuple[list[Mapping[str, Any]], Convert]:
     if is_file(name):
-        return shelf.checked(name, Pin(name), list(_lines(shelf.find(name) or Path(name)))), messages
+        return shelf.checked(name, Pin(name), list(read_objects(shelf.find(name) or Path(name)))), messages
     entry = conversation_set(name)
     rows = shelf.rows(
         name, entry.hub, config=entry.config, split=entry.split, columns=entry.columns, licence=entry.licence
     )
     return rows, entry.convert
-
-
-def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
-    for place, _, record in jsonl_rows(file, Columns()):
-        if not isinstance(record, Mapping):
-            raise record if isinstance(record, Exception) else ProblemFormatError(f"{place}: expected a JSON object.")
-        yield record

@@ -61,10 +61,10 @@ def test_a_broken_trace_is_named_by_its_number(chat, record):
 def test_a_broken_line_is_named_by_file_and_number(tmp_path):
     path = tmp_path / "traces.jsonl"
     path.write_text(json.dumps(trace("Q?", "a")) + "\n\n[1]\n")
-    with pytest.raises(ProblemFormatError, match=r"traces\.jsonl, line 3"):
+    with pytest.raises(ProblemFormatError, match=r"traces\.jsonl:3"):
         trainers.read_traces(path)
     path.write_text("{\n")
-    with pytest.raises(ProblemFormatError, match=r"traces\.jsonl, line 1"):
+    with pytest.raises(ProblemFormatError, match=r"traces\.jsonl:1"):
         trainers.read_traces(path)
 
 
