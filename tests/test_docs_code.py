@@ -204,13 +204,13 @@ def test_a_stage_of_ones_own_runs_in_a_pipeline(block, folder):
 
 @block_of("docs/validation.md", "def short_episodes(bench)")
 def test_a_check_of_ones_own_is_made(block):
+    from rstar2_env.evaluation.validation import validate
     from rstar2_env.evaluation.validation.check import CHECKS
-    from rstar2_env.evaluation.validation.levels import run_levels
 
     try:
         run(block)
         short, long = (
-            run_levels(name, 3, plays=2, checks=["short_episodes"])
+            validate(name, level=3, episodes=2, checks=["short_episodes"])
             for name in ("rstar2/MathTool-v0", "rstar2/Connect4-v0")
         )
     finally:

@@ -1,6 +1,8 @@
-"""Reward components by name, for the ``RewardShaping`` wrapper and for trainers alike."""
+"""Reward components: their interface, their registries, and ``make_component``, for wrappers, evaluation and training.
 
-from rstar2_env.rewards.answer_format import AnswerFormat
+Each component is a module of this package, found by its name in ``REWARDS``.
+"""
+
 from rstar2_env.rewards.base import (
     REWARDS,
     LanguageModel,
@@ -13,66 +15,25 @@ from rstar2_env.rewards.base import (
     needs_of,
 )
 from rstar2_env.rewards.component import Component, make_component
-from rstar2_env.rewards.cosine_length import CosineLength
-from rstar2_env.rewards.diff_similarity import DiffSimilarity
-from rstar2_env.rewards.environment_return import EnvironmentReturn
-from rstar2_env.rewards.exploration import Exploration
 from rstar2_env.rewards.judges import REWARD_JUDGES, make_reward_judge
-from rstar2_env.rewards.laser import Laser
-from rstar2_env.rewards.latent_action import LatentAction
-from rstar2_env.rewards.letter_choice import LetterChoice
-from rstar2_env.rewards.linear_length import LinearLength
-from rstar2_env.rewards.metric_threshold import MetricThreshold
-from rstar2_env.rewards.model_verifier import ModelVerifierReward
-from rstar2_env.rewards.outcome import OutcomeReward
-from rstar2_env.rewards.overlong import Overlong
-from rstar2_env.rewards.plan_value import PlanValue
-from rstar2_env.rewards.process import Process
-from rstar2_env.rewards.progress import Progress
-from rstar2_env.rewards.reference_probability import ReferenceProbability
-from rstar2_env.rewards.router import Router
-from rstar2_env.rewards.rubric import Rubric
 from rstar2_env.rewards.step_scores import STEP_SCORES
 from rstar2_env.rewards.text_metrics import TEXT_METRICS
-from rstar2_env.rewards.tool_hierarchy import ToolHierarchy
 from rstar2_env.rewards.tool_use import ToolUse
-from rstar2_env.rewards.wrong_by_turns import WrongByTurns
 
 __all__ = [
     "REWARDS",
     "REWARD_JUDGES",
     "STEP_SCORES",
     "TEXT_METRICS",
-    "AnswerFormat",
     "Component",
-    "CosineLength",
-    "DiffSimilarity",
-    "EnvironmentReturn",
-    "Exploration",
     "LanguageModel",
-    "Laser",
-    "LatentAction",
     "Learns",
-    "LetterChoice",
-    "LinearLength",
-    "MetricThreshold",
-    "ModelVerifierReward",
     "OnTurns",
-    "OutcomeReward",
-    "Overlong",
-    "PlanValue",
     "Plays",
-    "Process",
-    "Progress",
-    "ReferenceProbability",
     "Reward",
     "RewardContext",
     "RewardJudge",
-    "Router",
-    "Rubric",
-    "ToolHierarchy",
     "ToolUse",
-    "WrongByTurns",
     "make_component",
     "make_reward_judge",
     "needs_of",

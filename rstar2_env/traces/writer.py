@@ -153,22 +153,23 @@ def generate_traces(
         raise ConfigurationError(f"{source.name} never ends: give the number of traces to write.", option="episodes")
     tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
-    make: gym.Env[str, str] | Callable[[], gym.Env[str, str]]
+    make: Callable[[], gym.Env[str, str]] | None
     if not isinstance(env, gym.Env):
         make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))
     elif env_options or wrappers:
-        raise ConfigurationError("env_options and wrappers are for environments that are made, not for one that is.")
+        raise ConfigurationError("env_options and wrappers do not apply to an environment that is made already.")
     else:
-        make = env
-    # Arguments are checked above at the call; traces are written below on demand.
+        make = None if env.spec is None else partial(gym.make, env.spec)
     numbered = list(enumerate(tasks))[start:]
-    return _generate(
-        make, numbered, chosen, seed, min(workers, len(numbered)), dropped, Stop() if stop is None else stop
-    )
+    stop = Stop() if stop is None else stop
+    # Arguments are checked above at the call; traces are written below on demand.
+    given = env if isinstance(env, gym.Env) else None
+    return _generate(given, make, numbered, chosen, seed, min(workers, len(numbered)), dropped, stop)
 
 
 def _generate(
-    env: gym.Env[str, str] | Callable[[], gym.Env[str, str]],
+    given: gym.Env[str, str] | None,
+    make: Callable[[], gym.Env[str, str]] | None,
     problems: Sequence[tuple[int, Problem]],
     options: TraceOptions,
     seed: int,
@@ -178,6 +179,8 @@ def _generate(
 ) -> Generator[Trace, None, None]:
     envs: queue.SimpleQueue[gym.Env[str, str]] = queue.SimpleQueue()
     made: list[gym.Env[str, str]] = []
+    if given is not None:
+        envs.put(given)
 
     def write(task: tuple[int, Problem]) -> Trace | str:
         own = envs.get()
@@ -187,13 +190,9 @@ def _generate(
             envs.put(own)
 
     try:
-        for number in range(workers):
-            one, ours = _environment(env, number)
-            if one is None:
-                break
-            if ours:
-                made.append(one)
-            envs.put(one)
+        while make is not None and envs.qsize() < workers:
+            made.append(make())
+            envs.put(made[-1])
         results = in_order(write, problems, workers=workers, ahead=4 * workers, stop=stop)
         with contextlib.closing(results):
             for (_, problem), trace in results:
@@ -335,17 +334,6 @@ def _reasons(problem: Problem, programs: int) -> list[str]:
     # "She makes 9 * 2 = $" goes before the call that finds the rest.
     parts = [part.strip().rstrip("=$ ") for part in parts]
     return parts if programs == len(parts) - 1 else [parts[0], *[""] * (programs - 1), parts[-1]]
-
-
-def _environment(
-    env: gym.Env[str, str] | Callable[[], gym.Env[str, str]], number: int
-) -> tuple[gym.Env[str, str] | None, bool]:
-    """Return the environment of a number and whether to close it; ``None`` if no further one can be made."""
-    if not isinstance(env, gym.Env):
-        return env(), True
-    if number == 0:
-        return env, False
-    return (None, False) if env.spec is None else (gym.make(env.spec), True)
 
 
 def _entropy(seed: int, index: int, stream: int) -> int:

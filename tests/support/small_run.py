@@ -11,7 +11,8 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards import Component, EnvironmentReturn
+from rstar2_env.rewards import Component
+from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.trainers.advantages.group import GroupNorm
 from rstar2_env.trainers.rollouts.plain import Plain
 from rstar2_env.trainers.samplers.uniform import Uniform

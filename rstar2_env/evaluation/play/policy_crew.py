@@ -147,18 +147,9 @@ def load_policy(
     from rstar2_env.rollout.engines.registry import ENGINES
     from rstar2_env.rollout.pretrained import Pretrained, open_pretrained
 
-    described = Pretrained(
-        path,
-        engine,
-        dict(engine_options),
-        options.revision,
-        options.dtype,
-        options.attn_implementation,
-        options.trust_remote_code,
-        options.chat_template,
-        dict(options.chat_template_options),
-    )
-    made, chat = open_pretrained(described, max_rows=options.max_in_flight, seed=seed)
+    loading = options.loading()
+    rows = loading.pop("max_in_flight")
+    made, chat = open_pretrained(Pretrained(path, engine, dict(engine_options), **loading), max_rows=rows, seed=seed)
     return LoadedModel(path, engine, made, chat, ENGINES.get(engine).determinism)
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, overload
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import Count, Seed, checked
+from rstar2_env.core.options.declare import Count, Seed, call_with_options, checked
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.stop import Stop
-from rstar2_env.env.named import EnvSpec
-from rstar2_env.evaluation.validation.bench import Bounds
+from rstar2_env.env.named import EnvSpec, find_env
+from rstar2_env.env.options import env_options as typed_env_options
+from rstar2_env.evaluation.validation.bench import Bench, Bounds
 from rstar2_env.evaluation.validation.levels import Report, run_levels
 from rstar2_env.evaluation.validation.problems import Validation, validate_problems
-from rstar2_env.problems import ProblemSpec
+from rstar2_env.problems import ProblemSpec, load_problems
+from rstar2_env.wrappers.make import make_env
+from rstar2_env.wrappers.registry import read_wrappers
 
 PLAYS = 16
 """Default number of episodes of each player."""
@@ -104,37 +109,21 @@ def validate(
         UnknownNameError: There is no such check.
         SandboxUnavailableError: Without a level: the contract's checks run programs, and the sandbox cannot start.
     """
-    if level is None:
-        if checks or bounds:
-            raise ConfigurationError("checks and bounds go with a level: validate(..., level=1), up to 4.")
-        return validate_problems(
-            env_id,
-            problems=problems,
-            split=split,
-            episodes=episodes,
-            seed=seed,
-            workers=workers,
-            contract=contract,
-            env_options=env_options,
-            wrappers=wrappers,
-            progress=progress,
-            stop=stop,
-        )
+    if level is None and (checks or bounds):
+        raise ConfigurationError("checks and bounds need a level: validate(..., level=1), up to 4.")
+    stop = Stop() if stop is None else stop
     options = dict(env_options or {})
-    if problems is not None:
+    if problems is not None and level is not None:
         options["problems"] = problems
-    if split != "train":
+    if split != "train" and (problems is None or level is not None):
         options.setdefault("split", split)
-    return run_levels(
-        env_id,
-        level,
-        plays=PLAYS if episodes is None else episodes,
-        seed=seed,
-        checks=checks,
-        bounds=bounds,
-        contract=contract,
-        env_options=options,
-        wrappers=wrappers,
-        progress=progress,
-        stop=stop,
-    )
+    env = find_env(env_id)
+    make = partial(make_env, env_id, wrappers=read_wrappers(wrappers), **typed_env_options(env, options))
+    if level is None:
+        source = None if problems is None else load_problems(problems, split=split)
+        workers = 2 * (os.cpu_count() or 1) if workers is None else workers
+        return validate_problems(env.name, make, source, episodes, seed, workers, contract, progress, stop)
+    if not isinstance(bounds, Bounds):
+        bounds = call_with_options("bounds", Bounds, dict(bounds or {}), prefix="bounds.")
+    bench = Bench(env, make, PLAYS if episodes is None else episodes, seed, bounds, contract)
+    return run_levels(bench, level, checks, progress, stop)

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.options.declare import call_with_options
-from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.stop import Stop
-from rstar2_env.env.named import EnvSpec, find_env
-from rstar2_env.env.options import env_options as typed_env_options
-from rstar2_env.evaluation.validation.bench import Bench, Bounds
+from rstar2_env.evaluation.validation.bench import Bench
 from rstar2_env.evaluation.validation.check import (
     CHECKS,
     FAILED,
@@ -30,8 +25,6 @@ from rstar2_env.evaluation.validation.check import (
     Result,
     make_check,
 )
-from rstar2_env.wrappers.make import make_env
-from rstar2_env.wrappers.registry import read_wrappers
 
 for _module in ("static", "runtime", "containment", "semantic", "leakage", "grading_again", "statistical"):
     importlib.import_module(f"rstar2_env.evaluation.validation.{_module}")  # puts its checks into the table, in order
@@ -102,48 +95,28 @@ class Report:
 
 
 def run_levels(
-    env_id: EnvSpec,
+    bench: Bench,
     level: int,
-    *,
-    plays: int = 16,
-    seed: int = 0,
-    checks: Sequence[str] = (),
-    bounds: Bounds | Mapping[str, Any] | None = None,
-    contract: bool = True,
-    env_options: Mapping[str, Any] | None = None,
-    wrappers: str | Sequence[PartSpec] = (),
-    progress: Callable[[int, int | None, str], None] | None = None,
-    stop: Stop | None = None,
+    checks: Sequence[str],
+    progress: Callable[[int, int | None, str], None] | None,
+    stop: Stop,
 ) -> Report:
-    """Make the checks of a level and of all below it.
+    """Make the checks of a level and of all levels below it, then close the environments.
 
     Args:
-        env_id: A Gymnasium id, the user's own code, or a class or function, as ``make_env`` takes it.
+        bench: The environment under test.
         level: From 1 to 4.
-        plays: Episodes of each player.
-        seed: The first seed of episodes.
         checks: Names of the only checks to make, of any level; empty means all.
-        bounds: Bounds that the author declares; see ``Bounds``.
-        contract: Whether the whole contract is checked too, which takes seconds.
-        env_options: Options of the environment.
-        wrappers: Put around the environment, the innermost first.
         progress: Called before every check with the number done, the total and the check's name.
         stop: Once a stop is requested, no further check begins.
 
     Raises:
-        ConfigurationError: There is no such level, or an option does not fit.
+        ConfigurationError: There is no such level.
         UnknownNameError: There is no such check.
     """
     chosen = chosen_checks(level, checks)
     began = time.perf_counter()
-    stop = Stop() if stop is None else stop
-    if not isinstance(bounds, Bounds):
-        bounds = call_with_options("bounds", Bounds, dict(bounds or {}), prefix="bounds.")
-    found = find_env(env_id)
-    options = typed_env_options(found, env_options)
-    make = partial(make_env, env_id, wrappers=read_wrappers(wrappers), **options)
-    bench = Bench(found, make, plays, seed, bounds, contract)
-    report = Report(found.name, level, plays, seed)
+    report = Report(bench.found.name, level, bench.plays, bench.seed)
     try:
         for number, one in enumerate(chosen):
             if stop():

@@ -8,35 +8,27 @@ answer is right (only that it is accepted), and programs in the sandbox, of whic
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import Count, Seed
-from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
-from rstar2_env.env.named import EnvSpec, find_env
-from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.evaluation.validation.bench import BenchEpisode, TextEnv, play_turns, source_of
 from rstar2_env.evaluation.validation.players import NO_ANSWER, wrong
-from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource
 from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, typical_call
 from rstar2_env.verification import gold_fault
-from rstar2_env.wrappers.make import make_env
-from rstar2_env.wrappers.registry import read_wrappers
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
 """The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
@@ -126,36 +118,37 @@ class Validation:
 
 
 def validate_problems(
-    env_id: EnvSpec,
-    *,
-    problems: ProblemSpec | None = None,
-    split: str = "train",
-    episodes: Count | None = None,
-    seed: Seed = 0,
-    workers: Count | None = None,
-    contract: bool = True,
-    env_options: Mapping[str, Any] | None = None,
-    wrappers: str | Sequence[PartSpec] = (),
-    progress: Callable[[int, int | None], None] | None = None,
-    stop: Stop | None = None,
+    name: str,
+    make: Callable[[], gym.Env[str, str]],
+    source: ProblemSource | None,
+    episodes: int | None,
+    seed: int,
+    workers: int,
+    contract: bool,
+    progress: Callable[[int, int | None], None] | None,
+    stop: Stop,
 ) -> Validation:
-    """``validate`` without a level, whose arguments these are."""
+    """Check an environment problem by problem; see ``validate`` for the arguments.
+
+    Args:
+        name: Name of the environment.
+        make: Makes an environment.
+        source: The problems; ``None`` means the environment's own.
+        episodes: As in ``validate``.
+        seed: As in ``validate``.
+        workers: Number of threads.
+        contract: As in ``validate``.
+        progress: As in ``validate``.
+        stop: As in ``validate``.
+    """
     began = time.perf_counter()
-    stop = Stop() if stop is None else stop
-    workers = 2 * (os.cpu_count() or 1) if workers is None else workers
-    env = find_env(env_id)
-    options = typed_env_options(env, env_options)
-    wrappers = read_wrappers(wrappers)
-    if problems is None and split != "train":
-        options.setdefault("split", split)
-    make = partial(make_env, env_id, wrappers=wrappers, **options)
     with _Checkers(make, seed, stop) as checkers:
-        source = load_problems(problems, split=split) if problems is not None else source_of(checkers.mine().env)
+        source = source_of(checkers.mine().env) if source is None else source
         if source is None and not contract:
             raise ConfigurationError(
-                f"{env.name} has no problems of its own; give the problems to check.", option="problems"
+                f"{name} does not have problems of its own: name the problems to check.", option="problems"
             )
-        found = Validation(env.name, source.name if source else "", source.split if source else "")
+        found = Validation(name, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
         results = in_order(checkers.check, chosen, workers=workers, ahead=8 * workers, stop=stop)
         with contextlib.closing(results):
@@ -168,7 +161,7 @@ def validate_problems(
     found.interrupted = stop()
     if contract and not found.interrupted:
         try:
-            found.contract = check_text_env(_named(make, env.name))
+            found.contract = check_text_env(_named(make, name))
         except ConformanceError as error:
             found.breaks = str(error)
     found.seconds = time.perf_counter() - began

@@ -12,20 +12,16 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.problems import Problem
-from rstar2_env.rewards import (
-    DiffSimilarity,
-    Exploration,
-    LetterChoice,
-    MetricThreshold,
-    ModelVerifierReward,
-    OutcomeReward,
-    RewardContext,
-    Rubric,
-    ToolHierarchy,
-    make_component,
-)
-from rstar2_env.rewards.diff_similarity import similarity
+from rstar2_env.rewards import RewardContext, make_component
+from rstar2_env.rewards.diff_similarity import DiffSimilarity, similarity
+from rstar2_env.rewards.exploration import Exploration
+from rstar2_env.rewards.letter_choice import LetterChoice
+from rstar2_env.rewards.metric_threshold import MetricThreshold
+from rstar2_env.rewards.model_verifier import ModelVerifierReward
+from rstar2_env.rewards.outcome import OutcomeReward
+from rstar2_env.rewards.rubric import Rubric
 from rstar2_env.rewards.text_metrics import bleu, word_f1
+from rstar2_env.rewards.tool_hierarchy import ToolHierarchy
 
 
 def test_the_outcome_is_the_verdict_whatever_the_environment_paid():

@@ -9,7 +9,8 @@ import pytest
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rewards import Laser, RewardContext
+from rstar2_env.rewards import RewardContext
+from rstar2_env.rewards.laser import Laser
 
 
 @dataclass

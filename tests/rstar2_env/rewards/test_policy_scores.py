@@ -12,15 +12,11 @@ from said import given, said, score
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards import (
-    LatentAction,
-    OnTurns,
-    PlanValue,
-    Progress,
-    ReferenceProbability,
-    RewardContext,
-    make_component,
-)
+from rstar2_env.rewards import OnTurns, RewardContext, make_component
+from rstar2_env.rewards.latent_action import LatentAction
+from rstar2_env.rewards.plan_value import PlanValue
+from rstar2_env.rewards.progress import Progress
+from rstar2_env.rewards.reference_probability import ReferenceProbability
 
 LEAD = "<answer>\\boxed{"
 

@@ -8,7 +8,7 @@ from said import said, score
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards import Process
+from rstar2_env.rewards.process import Process
 
 GOLDEN = [0.9, 0.8, 0.85, 0.7]
 

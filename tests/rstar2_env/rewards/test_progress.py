@@ -11,7 +11,8 @@ from said import score
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards import Progress, RewardContext
+from rstar2_env.rewards import RewardContext
+from rstar2_env.rewards.progress import Progress
 
 POLICY = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
 """What each of three actions is drawn with, in every state of a tree of two turns."""

@@ -8,17 +8,12 @@ import rstar2_env.rewards as package
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.rewards import (
-    REWARDS,
-    AnswerFormat,
-    CosineLength,
-    EnvironmentReturn,
-    Overlong,
-    RewardContext,
-    ToolUse,
-    WrongByTurns,
-    make_component,
-)
+from rstar2_env.rewards import REWARDS, RewardContext, ToolUse, make_component
+from rstar2_env.rewards.answer_format import AnswerFormat
+from rstar2_env.rewards.cosine_length import CosineLength
+from rstar2_env.rewards.environment_return import EnvironmentReturn
+from rstar2_env.rewards.overlong import Overlong
+from rstar2_env.rewards.wrong_by_turns import WrongByTurns
 
 CTX = RewardContext()
 

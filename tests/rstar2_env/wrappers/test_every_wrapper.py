@@ -6,7 +6,8 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.rewards import AnswerFormat, Component
+from rstar2_env.rewards import Component
+from rstar2_env.rewards.answer_format import AnswerFormat
 from rstar2_env.testing import WRAPPER_CHECKS, check_wrapper
 from rstar2_env.wrappers import (
     FaultInjection,

@@ -10,7 +10,8 @@ from small_run import MIXED, SmallPlayer, by_group, collector
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.problems import FixedSource, Problem
-from rstar2_env.rewards import Component, EnvironmentReturn, OnTurns, ToolUse
+from rstar2_env.rewards import Component, OnTurns, ToolUse
+from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.trainers.advantages.call_penalty import CallPenalty
 from rstar2_env.trainers.advantages.gdpo import Gdpo
 from rstar2_env.trainers.selectors.keep_all import KeepAll
