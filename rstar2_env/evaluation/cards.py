@@ -26,7 +26,7 @@ from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 
 OPTIONAL = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
-"""Ids that need an extra of that name; the gallery shows no episode of theirs, which would depend on its version."""
+"""Ids that need an extra, with the extra's name; the gallery shows no episode, which would depend on its version."""
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
@@ -190,7 +190,7 @@ class _LostError(Exception):
 
 
 class _Reference:
-    """Plays with knowledge of the problem, which it reads from the environment: no agent may."""
+    """Plays the agent ``oracle`` with the problem of the environment, which an agent must not read itself."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped

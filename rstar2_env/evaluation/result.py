@@ -20,7 +20,7 @@ from rstar2_env.evaluation.play.log import read_episodes
 from rstar2_env.evaluation.play.repeats import Repeats
 
 MOST_LISTED = 12
-"""Most sources, or difficulties, that the table lists."""
+"""Maximum number of sources, or of difficulties, in the table."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -195,7 +195,8 @@ def _check_set(name: str, options: Mapping[str, Any]) -> None:
     """Make the checks that need no model; a mistake in any set is reported before the first is played."""
     env = options.get("env")
     if env is None:
-        raise ConfigurationError(f"{_what(name)} names no environment: give env, such as rstar2/MathTool-v0.")
+        what = f"The set {name!r}" if name else "The evaluation"
+        raise ConfigurationError(f"{what} does not name an environment: set env, such as rstar2/MathTool-v0.")
     asked = EvaluationOptions(**{option: value for option, value in options.items() if option != "env"})
     make_parts(env, asked)
     if asked.problems is not None:
@@ -276,10 +277,6 @@ def _for_player(options: dict[str, Any]) -> dict[str, Any]:
     """Drop a preset's options of models if an agent plays."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
-
-
-def _what(name: str) -> str:
-    return f"The set {name!r}" if name else "The evaluation"
 
 
 def _mean(values: list[float | None]) -> float | None:

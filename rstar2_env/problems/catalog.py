@@ -28,7 +28,7 @@ class NamedSet:
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
         licence: As the set's page states it.
         problems: Number of problems of each split, where known.
-        doubts: What could not be confirmed; empty if nothing is in doubt.
+        doubts: Unconfirmed facts; empty if there are none.
     """
 
     name: str

@@ -19,7 +19,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.problem import Problem
 
 Condition: TypeAlias = Callable[[Problem], bool]
-"""Whether a problem is taken."""
+"""Returns whether a problem is kept."""
 
 _WRITTEN = re.compile(
     r"\s*(?P<len>len\()?\s*(?P<field>[\w.\-]+)\s*\)?\s*(?P<operator>==|!=|<=|>=|!~|~|<|>)\s*(?P<value>.*?)\s*",
@@ -53,7 +53,7 @@ class Where:
     length: bool = False
 
     def __call__(self, problem: Problem) -> bool:
-        """Whether the condition holds. A field that a problem lacks equals no value and is neither less nor greater."""
+        """Return whether a problem meets the condition; a missing field only meets ``!=`` and ``!~``."""
         found = _look_up(problem, self.field)
         if found is _ABSENT or (self.length and not hasattr(found, "__len__")):
             return self.operator in ("!=", "!~")

@@ -159,7 +159,7 @@ def _hub(
     repository: str, common: Mapping[str, Any], options: Mapping[str, Any], *, theirs: str | None = None
 ) -> ProblemSource:
     if not isinstance(repository, str) or repository.count("/") != 1:
-        raise ConfigurationError(f"A set on the hub is named owner/name, not {repository!r}.")
+        raise ConfigurationError(f"A data set on the Hub must be named owner/name, not {repository!r}.")
 
     def make(
         *,
@@ -176,9 +176,8 @@ def _hub(
 
         def opened() -> ProblemSource:
             rows = hub_rows(repository, config, hub_split, revision=revision, download=download, hub_folder=hub_folder)
-            return _lazy(
-                DatasetTable(rows, repository, how.columns), how, repository.split("/")[1], label, repository, common
-            )
+            table = DatasetTable(rows, repository, how.columns)
+            return _lazy(table, how, repository.split("/")[1], label, repository, common)
 
         where = (repository, revision, download, hub_folder, config, hub_split)
         return cached(("hub", *where, label, how, *common.values()), opened)

@@ -99,19 +99,17 @@ class FixedSource:
 
     def __init__(self, problems: Sequence[Problem], *, name: str = "problems", split: str = "train") -> None:
         self._problems = tuple(problems)
-        self._index = {problem.id: index for index, problem in enumerate(self._problems)}
         self.name = name
         self.split = split
         if not self._problems:
             raise ProblemFormatError(f"{name} has no problem; a source needs at least one.")
-        if len(self._index) < len(self._problems):
-            seen: dict[str, int] = {}
-            for index, problem in enumerate(self._problems):
-                first = seen.setdefault(problem.id, index)
-                if first != index:
-                    raise ProblemFormatError(
-                        f"{name}: problems {first} and {index} have the same id {problem.id!r}; ids must be unique."
-                    )
+        self._index: dict[str, int] = {}
+        for index, problem in enumerate(self._problems):
+            first = self._index.setdefault(problem.id, index)
+            if first != index:
+                raise ProblemFormatError(
+                    f"{name}: problems {first} and {index} have the same id {problem.id!r}; ids must be unique."
+                )
 
     @property
     def ids(self) -> tuple[str, ...]:

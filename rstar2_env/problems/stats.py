@@ -46,10 +46,9 @@ def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
         kinds[answer_kind(problem.answer)] += 1
         sources[problem.source or "none"] += 1
         fields.update(map(str, problem.meta))
-    repeats = len(question_lengths) - len(questions)
     return {
         "problems": len(question_lengths),
-        "questions_that_repeat": repeats,
+        "questions_that_repeat": len(question_lengths) - len(questions),
         "answers_that_contradict": contradictions,
         "question_characters": _spread(question_lengths),
         "answer_characters": _spread(answer_lengths),

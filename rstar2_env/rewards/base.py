@@ -19,15 +19,15 @@ from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.problems.problem import Problem
 
 Need: TypeAlias = Literal["group", "judge", "lm", "play", "problem", "tokens"]
-"""What a component may need: the episodes of the group, a judge, the policy's log-probabilities, further episodes, the
-problem with its gold answer, the tokens of the episode."""
+"""A need of a component: the episodes of the group, a judge, the policy's log-probabilities, further episodes, the
+problem with its gold answer, or the tokens of the episode."""
 
 
 class LanguageModel(Protocol):
     """The interface of the policy for a component that needs ``lm``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
+        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the preceding ids."""
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -93,10 +93,11 @@ class RewardContext:
 
 Score: TypeAlias = float | OnTurns | None
 Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]"]
-"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` says that there is nothing to score.
-An attribute ``needs``, a set of ``Need``, says what of the context it reads; one that needs ``lm``, ``judge`` or
-``play`` may be a coroutine. For an environment to be pickled, it must be a function of a module, or an object of a
-class of one."""
+"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing
+to score.
+The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A component that
+needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if the component is a
+function of a module, or an object of a class of a module."""
 
 
 class GroupOutcome(Protocol):
@@ -143,10 +144,6 @@ REWARDS: Registry[Callable[..., Reward]] = Registry(
 )
 
 
-def _name(score: object) -> str:
-    return str(getattr(score, "__qualname__", type(score).__qualname__))
-
-
 def problem_of(ctx: RewardContext, name: str) -> Problem:
     """Return the problem of a context.
 
@@ -174,8 +171,9 @@ def needs_of(score: object) -> frozenset[Need]:
     """
     needs = frozenset(getattr(score, "needs", ()))
     if unknown := needs - set(get_args(Need)):
+        name = getattr(score, "__qualname__", type(score).__qualname__)
         raise ConfigurationError(
-            f"The reward component {_name(score)!r} needs {', '.join(sorted(map(repr, unknown)))}; a component may "
+            f"The reward component {name!r} needs {', '.join(sorted(map(repr, unknown)))}; a component may "
             f"need {', '.join(map(repr, get_args(Need)))}."
         )
     return needs

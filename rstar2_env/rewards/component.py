@@ -64,8 +64,8 @@ class Component:
             found = run_blocking(lambda: _result(awaited))
         if isinstance(found, OnTurns):
             raise ConfigurationError(
-                f"The reward component {self.name!r} scores turn by turn, which only a trainer pays; name it among the "
-                "trainer's rewards."
+                f"The reward component {self.name!r} gives one score per turn, which only a trainer supports: name it "
+                "among the trainer's rewards."
             )
         return found
 
@@ -102,7 +102,7 @@ class Component:
                 f"The gate of {self.name!r} must be 'always', 'correct', 'wrong' or a function, not {self.gate!r}."
             )
         if self.when not in ("end", "step"):
-            raise ConfigurationError(f"{self.name!r} is paid at 'end' or 'step', not {self.when!r}.")
+            raise ConfigurationError(f"{self.name!r} must have when='end' or when='step', not {self.when!r}.")
         check_bounds(self.clip)
         needs_of(self.score)
 

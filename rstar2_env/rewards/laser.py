@@ -24,11 +24,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, option
 from rstar2_env.core.options.rules import FromRun
 from rstar2_env.rewards.base import REWARDS, GroupOutcome, Need, RewardContext
-from rstar2_env.rewards.texts import repeated_share
+from rstar2_env.rewards.texts import need_tokens, repeated_share
 
 BANDS = ("easy", "medium", "hard")
 _PAPER_LIMIT = 16384
@@ -80,11 +79,7 @@ class Laser(CheckedOptions):
         Raises:
             ConfigurationError: The episode has no token ids.
         """
-        if not episode.mask:
-            raise ConfigurationError(
-                "The reward component 'laser' counts tokens, and this episode holds none; name it among a trainer's "
-                "rewards instead of in a wrapper."
-            )
+        need_tokens(episode, "laser")
         within = episode.policy_tokens <= self._target(ctx.group)
         if episode.correct:
             return self.correct + self.bonus * within

@@ -30,7 +30,7 @@ class TokenScorer(Protocol):
     """Computes log-probabilities of ids; see ``LanguageModel``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
+        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the preceding ids."""
         ...
 
     def encode(self, text: str) -> list[int]:

@@ -10,6 +10,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, check_options, option
 from rstar2_env.core.options.rules import FromRun
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
+from rstar2_env.rewards.texts import need_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,7 @@ class Overlong:
         Raises:
             ConfigurationError: The episode has no token ids, as in an environment's wrapper.
         """
-        if not episode.completion_ids:
-            raise ConfigurationError(
-                "The reward component 'overlong' counts tokens, and this episode holds none; name it among a trainer's "
-                "rewards instead of in a wrapper."
-            )
+        need_tokens(episode, "overlong")
         buffer = self.buffer or max(1, self.limit // 5)
         over = len(episode.completion_ids) - (self.limit - buffer)
         return max(-self.factor, min(-over / buffer * self.factor, 0.0))

@@ -56,8 +56,8 @@ class RewardScorer:
             component.check()
             if component.when == "step":
                 raise ConfigurationError(
-                    f"A wrapper alone pays by the step; elsewhere there is the reward component {component.name!r} at "
-                    "the end of an episode: leave out when=step, or put it into the wrapper reward_shaping."
+                    f"Only the wrapper reward_shaping supports when=step: remove it from the reward component "
+                    f"{component.name!r}, or move the component into that wrapper."
                 )
             check_needs(component, lacking)
 
@@ -95,7 +95,7 @@ class RewardScorer:
         # All of them before any reward changes: a component may compare the returns of the group.
         for episode, values in zip(counted, await asyncio.gather(*map(values_of, counted)), strict=True):
             if isinstance(values, ServiceError):
-                _LOG.warning("An episode has no reward, and counts for nothing: %s", values)
+                _LOG.warning("An episode has no reward and does not count: %s", values)
                 episode.void("unavailable", str(values))
                 continue
             scored = {component.name: value for component, value in zip(self._components, values, strict=True)}

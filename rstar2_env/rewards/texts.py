@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools.cut import Tokenizer
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
@@ -20,6 +21,23 @@ def policy_texts(episode: Episode) -> list[str]:
 def last_turn(episode: Episode) -> str:
     """Return the text of the policy's last turn; "" before the first."""
     return next((message.content for message in reversed(episode.messages) if message.role == "assistant"), "")
+
+
+def need_tokens(episode: Episode, name: str) -> None:
+    """Check that an episode has token ids, as a trainer keeps them.
+
+    Args:
+        episode: The episode.
+        name: Name of the component that counts tokens, for the message.
+
+    Raises:
+        ConfigurationError: The episode has no token ids.
+    """
+    if not episode.completion_ids:
+        raise ConfigurationError(
+            f"The reward component {name!r} counts tokens, and this episode holds none; name it among a trainer's "
+            "rewards instead of in a wrapper."
+        )
 
 
 def pieces(text: str) -> list[str]:

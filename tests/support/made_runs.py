@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -223,7 +224,7 @@ def write_evaluation(folder: Path, *, seed: int = 0, problems: int = 40, samples
     plan = EvaluationPlan(chosen, 0, samples)
     run = {"env": "rstar2/MathTool-v0", "env_options": {}, "model": f"made/tiny-{seed}", "problems": "made"}
     played: list[Episode] = []
-    with EvalLog(folder, run=run | {"split": "test", "seed": 0, "n": samples}, plan=plan) as log:
+    with closing(EvalLog(folder, run=run | {"split": "test", "seed": 0, "n": samples}, plan=plan)) as log:
         for task in plan:
             assert task.problem is not None
             episode = made_episode(task.problem, Skill(right, 0.2), rng, group=task.index, seed=task.seed)

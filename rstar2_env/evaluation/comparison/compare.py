@@ -26,9 +26,9 @@ from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figu
 from rstar2_env.evaluation.stored.runs import Stored
 
 _ENOUGH = 0.9
-"""Share of the problems that must have k samples in both runs for a k to be looked at."""
+"""Minimum share of the problems that must have k samples in both runs for k to be used."""
 _POINTS = 40
-"""Most points of a curve."""
+"""Maximum number of points of a curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ComparedFigure:
         baseline: The baseline's value.
         other: The other run's.
         difference: The other's minus the baseline's, with its interval over problems.
-        p_value: How likely so large a difference is if the runs are equally good, two-sided.
+        p_value: Two-sided probability of a difference at least as large if the runs are equally good.
     """
 
     baseline: Interval
@@ -54,10 +54,11 @@ class Changed:
 
     Attributes:
         problem: Its id, or the number of its start.
-        baseline: Right samples of the baseline, and how many there are.
-        other: The same of the other run.
-        p_value: Of Fisher's exact test of the two shares, two-sided.
-        q_value: The share of false ones to expect among the problems with a p-value no larger (Benjamini and Hochberg).
+        baseline: Number of right samples and of all samples of the baseline.
+        other: Number of right samples and of all samples of the other run.
+        p_value: Two-sided p-value of Fisher's exact test of the two shares.
+        q_value: Expected share of false findings among the problems with this p-value or a smaller one (Benjamini and
+            Hochberg).
     """
 
     problem: str
@@ -74,14 +75,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """How much of a run was compared.
+    """Name and size of a compared run.
 
     Attributes:
-        name: How the run was named.
+        name: Name of the run, as the user wrote it.
         step: The step of training after which its episodes were played; 0 in an evaluation.
         problems: Problems with an episode that counts.
         episodes: Episodes that count.
-        uncounted: Episodes that do not: failures of the infrastructure, replies that could not be played.
+        uncounted: Episodes that do not count: failures of the infrastructure, replies that could not be played.
     """
 
     name: str
@@ -99,14 +100,14 @@ class Comparison:
         baseline: The baseline.
         other: The other run.
         problems: Problems that both played.
-        other_gold: Problems of the same id that are left out since their gold answers differ.
+        other_gold: Number of problems left out because the same id has different gold answers.
         figures: By name: ``pass@1``, ``maj@8``, ``tool_error_share``, …
         ks: The k of the curves.
         curves: pass@k of the baseline and of the other run at each k.
-        crossing: The smallest k at which the order of the two is another than at the smallest k where they differ;
-            ``None`` if the curves do not cross.
-        solved: Problems that both, one or neither solved at least once.
-        changed: Problems whose share of right samples differs, the surest first.
+        crossing: The smallest k at which the order of the curves is the reverse of that at the first k at which they
+            differ; ``None`` if the curves do not cross.
+        solved: Number of problems that both runs, one run or neither run solved at least once, by name.
+        changed: Problems whose share of right samples differs, the smallest p-value first.
     """
 
     baseline: RunCounts
@@ -121,7 +122,7 @@ class Comparison:
     changed: tuple[Changed, ...]
 
     def record(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """Return all fields as JSON values."""
         figures = {
             name: {
                 "baseline": _ends(figure.baseline),
@@ -158,11 +159,11 @@ def compare(
         runs: Two or more runs.
         ks: The k of the figures; ``None`` takes the powers of two that the runs have samples for.
         seed: Seed of the draws.
-        resamples: How many draws.
+        resamples: Number of draws.
 
     Raises:
-        ConfigurationError: There is one run alone, two runs have no problem in common, or a k is larger than the number
-            of samples.
+        ConfigurationError: There are fewer than two runs, two runs have no problem in common, or a k is larger than the
+            number of samples.
     """
     if len(runs) < 2:
         raise ConfigurationError("Expected two or more runs to compare: the baseline first.")
@@ -254,7 +255,7 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
 
 
 def _linear(x: FloatArray, y: FloatArray) -> FloatArray:
-    """One number a problem whose mean is the ratio of sums of the share: its linearised contribution.
+    """Return the linearised contribution of each problem to a ratio of sums; their mean is the ratio.
 
     With r the ratio of the sums of x over y, and Y the mean of y, a problem contributes ``r + (x - r * y) / Y`` (W. G.
     Cochran, Sampling Techniques, 3rd edition, section 6.3), so that differences by problem can be drawn as those of
@@ -322,7 +323,7 @@ def _changed(names: Sequence[Hashable], a: _Side, b: _Side) -> tuple[Changed, ..
 
 def _nothing_common(a: _Played, b: _Played, other_gold: int) -> str:
     names = [next(iter(map(str, played.tally.problems)), "none") for played in (a, b)]
-    because = f" ({other_gold} have other gold answers under the same id)" if other_gold else ""
+    because = f" ({other_gold} have different gold answers under the same id)" if other_gold else ""
     return (
         f"{a.stored.name} and {b.stored.name} have no problem in common{because}: the first of one is {names[0]}, of "
         f"the other {names[1]}. Compare runs on the same problems."

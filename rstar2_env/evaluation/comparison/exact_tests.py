@@ -9,15 +9,15 @@ from functools import cache
 
 @cache
 def fisher_exact(correct_a: int, n_a: int, correct_b: int, n_b: int) -> float:
-    """Fisher's exact test of two shares, two-sided: the chance of a table that is no likelier than the observed one.
+    """Return the two-sided p-value of Fisher's exact test: the probability of the tables at most as likely as this one.
 
     R. A. Fisher, The Design of Experiments (1935), section 21; the margins are given.
 
     Args:
         correct_a: Right samples of the first.
-        n_a: Its samples.
+        n_a: Samples of the first.
         correct_b: Right samples of the second.
-        n_b: Its samples.
+        n_b: Samples of the second.
     """
     right = correct_a + correct_b
     ways = [math.comb(n_a, x) * math.comb(n_b, right - x) for x in range(max(0, right - n_b), min(n_a, right) + 1)]
@@ -26,7 +26,7 @@ def fisher_exact(correct_a: int, n_a: int, correct_b: int, n_b: int) -> float:
 
 
 def false_shares(p_values: Sequence[float]) -> list[float]:
-    """The smallest share of false discoveries at which each of several tests is one.
+    """Return the q-value of each test: the smallest false discovery rate at which it counts as a discovery.
 
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, Journal of the Royal Statistical Society B 57
     (1995), section 3: with the p-values ascending, ``min over j >= i of p_j * m / j``.
@@ -35,7 +35,7 @@ def false_shares(p_values: Sequence[float]) -> list[float]:
         p_values: p-values of the tests, in any order.
 
     Returns:
-        One number a test, in the same order.
+        One q-value per test, in the same order.
     """
     order = sorted(range(len(p_values)), key=lambda at: p_values[at], reverse=True)
     found = [1.0] * len(p_values)

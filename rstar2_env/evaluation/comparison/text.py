@@ -38,7 +38,7 @@ def sentences(comparison: Comparison) -> list[str]:
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:
-        found.append(f"{comparison.other_gold} have other gold answers under the same id, and are left out.")
+        found.append(f"{comparison.other_gold} have different gold answers under the same id, and are left out.")
     for run in (a, b):
         if run.uncounted:
             found.append(f"{run.name}: {run.uncounted} of {run.episodes + run.uncounted} episodes do not count.")

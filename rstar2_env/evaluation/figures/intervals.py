@@ -28,7 +28,7 @@ from rstar2_env.evaluation.figures.statistics import (
 from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 
 MOST_GROUPS = 64
-"""Most sources, or difficulties, that figures are broken down by; of more, the largest."""
+"""Maximum number of sources, or of difficulties, with figures of their own; the largest are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class IntervalFigures:
         return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
 
     def record(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """Return all fields as JSON values."""
         return {
             "problems": self.problems,
             "episodes": self.episodes,

@@ -130,7 +130,7 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
     the interval has no width, however few problems there are; ``unanimous`` gives an interval for shares.
 
     Args:
-        values: One number a problem, of shape (problems,); a problem with NaN is left out.
+        values: One number per problem, of shape (problems,); a problem with NaN is left out.
         seed: Seed of the draws.
         resamples: Number of draws.
         level: Level of the interval, between 0 and 1.
@@ -161,7 +161,7 @@ def bootstrap_shares(
         level: Level of the intervals, between 0 and 1.
 
     Returns:
-        One interval a figure.
+        One interval per figure.
 
     Raises:
         ConfigurationError: The shapes differ or are not of two dimensions, or an option is out of its range.
@@ -225,7 +225,7 @@ def paired(
     more than ``resamples``, else ``resamples`` of them, with the observed one counted among them.
 
     Args:
-        a: One number a problem, of shape (problems,).
+        a: One number per problem, of shape (problems,).
         b: The numbers of the other run, in the same order of problems. A problem with NaN in either is left out.
         seed: Seed of the draws.
         resamples: Number of draws, for the interval and for the test.

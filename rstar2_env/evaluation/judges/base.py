@@ -1,8 +1,8 @@
 """The protocol and the registry of judges of chains of thought.
 
 CoT-pass@k (Wen et al., Reinforcement Learning with Verifiable Rewards Implicitly Incentivizes Correct Reasoning in Base
-LLMs, arXiv 2506.14245) counts a sample as right only if both its answer and its chain of thought are right. A judge is
-asked about samples whose answer is right; the others need none.
+LLMs, arXiv 2506.14245) counts a sample as right only if both its answer and its chain of thought are right. Only
+samples with a right answer are judged.
 """
 
 from __future__ import annotations

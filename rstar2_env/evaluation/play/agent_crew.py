@@ -72,7 +72,7 @@ class AgentCrew:
         self.determinism = str(said or "The agent receives the same seeds; its turns may still differ.")
         incidental: Collection[str] = getattr(first.agent, "incidental", ())
         kept = {name: value for name, value in options.items() if name not in incidental}
-        self.record = {"agent": agent_name(agent), "agent_options": kept}
+        self.record: dict[str, Any] = {"agent": agent_name(agent), "agent_options": kept}
         self.lacking = NOT_OF_AGENTS
 
     def threads(

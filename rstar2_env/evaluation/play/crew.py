@@ -24,7 +24,7 @@ Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
-"""Returns whether the chain of an episode is right; called by several threads at once, not the caller's."""
+"""Returns whether the chain of thought of an episode is right; several worker threads call it at once."""
 
 
 class Tasks:
@@ -41,27 +41,19 @@ class Tasks:
 
 
 class Crew(Protocol):
-    """Plays episodes."""
+    """Plays episodes.
 
-    @property
-    def env(self) -> gym.Env[str, str]:
-        """An environment to read specifications from; it must not be played."""
-        ...
+    Attributes:
+        env: An environment to read specifications from; it must not be played.
+        record: The player as JSON values (``agent`` is its name); a resumed evaluation must have the same record.
+        determinism: Whether the same seeds give the same episodes, in a sentence.
+        lacking: Needs of scores that the player cannot meet, with reasons, as ``check_needs`` takes them.
+    """
 
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """The player as JSON can hold it (``agent`` is its name); a resumed evaluation must have the same."""
-        ...
-
-    @property
-    def determinism(self) -> str:
-        """Whether the same seeds give the same episodes, in a sentence."""
-        ...
-
-    @property
-    def lacking(self) -> Mapping[Need, str]:
-        """Needs of scores that the player cannot meet, with reasons, as ``check_needs`` takes them."""
-        ...
+    env: gym.Env[str, str]
+    record: dict[str, Any]
+    determinism: str
+    lacking: Mapping[Need, str]
 
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
@@ -97,8 +89,8 @@ def drive(
     Args:
         crew: Plays them.
         tasks: The tasks to play.
-        count: How many they are.
-        take: Called in this thread with every episode that was played.
+        count: Number of tasks.
+        take: Called in this thread with every played episode.
         stop: A request to stop.
         scores: Scores the episodes before they are taken.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
@@ -146,12 +146,6 @@ class EvalLog:
         self._file.close()
         unlock_file(self._lock)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
         """The lines to keep, one by one."""
         run = {**_LATER, **self._run}
@@ -200,7 +194,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
     Args:
         path: The file.
-        last: Number of the last episode that belongs to the evaluation; ``None``: all do.
+        last: Number of the last episode of the evaluation; ``None`` reads all episodes.
     """
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         episode = episode_of(record)

@@ -1,7 +1,7 @@
 """The episodes that an evaluation plays: the starts, in order, with their seeds, and the samples of each.
 
-A start is what one ``reset`` begins: a problem and a seed. Its samples begin from that same ``reset`` and differ in the
-draws of the player.
+A start is a problem and a seed, the input of one ``reset``. The samples of a start begin with the same ``reset`` and
+differ in the player's random draws.
 """
 
 from __future__ import annotations

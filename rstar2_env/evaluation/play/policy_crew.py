@@ -136,7 +136,7 @@ def load_policy(
         options: Options of loading.
         engine: Name of the engine.
         engine_options: Its options.
-        seed: Seeds draws without a seed of their own.
+        seed: Seed of random draws that have no seed of their own.
 
     Raises:
         ConfigurationError: There is no such model, or an option does not fit.
@@ -176,18 +176,15 @@ class PolicyCrew:
         from rstar2_env.rollout.engine import Scores as ScoresTokens
 
         self._options, self._judge = options, judge
-        self.record = {
+        self.record: dict[str, Any] = {
             "agent": NAME,
             "model": model.path,
             "engine": model.engine_name,
             "model_options": options.sampled(),
         }
         self.determinism = model.determinism
-        self.lacking: dict[Need, str] = {}
-        if not isinstance(model.engine, ScoresTokens):
-            self.lacking["lm"] = (
-                f"which the engine {model.engine_name!r} does not compute for given tokens: use transformers."
-            )
+        why = f"which the engine {model.engine_name!r} does not compute for given tokens: use transformers."
+        self.lacking: Mapping[Need, str] = {} if isinstance(model.engine, ScoresTokens) else {"lm": why}
         self.env: gym.Env[str, str] = make_env()
         self._player: Player = Player(
             make_env,

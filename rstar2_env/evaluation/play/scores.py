@@ -35,7 +35,7 @@ ScoreSpec: TypeAlias = Component | PartSpec
 
 NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
-    "which an agent does not have: let a model play (--model), whose engine gives them, or leave the score out.",
+    "which an agent does not have: evaluate a model (--model), whose engine provides them, or omit the score.",
 )
 """Needs that an evaluation of an agent cannot meet, with the reason."""
 
@@ -114,7 +114,7 @@ class EpisodeScores:
 
         Args:
             played: The episode.
-            policy: Offers the policy to the components of these episodes.
+            policy: Returns the policy for the components that score the given episodes.
 
         Returns:
             The episodes that were scored; none while others of the start still play.
@@ -137,11 +137,11 @@ class EpisodeScores:
 
 
 class OfferedPolicy:
-    """The policy as a player has it, for the components of one group: see ``ComponentPolicy``.
+    """A ``ComponentPolicy`` over a player, for the components that score one group.
 
     Args:
         player: Plays further episodes.
-        room: Limits how many play at the same time.
+        room: Limits the number of episodes that play at the same time.
         group: The episodes that are scored.
     """
 

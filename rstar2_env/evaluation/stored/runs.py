@@ -27,7 +27,7 @@ class Stored:
     """Held-out episodes of a run.
 
     Attributes:
-        name: How the run was named.
+        name: Name of the run, as the user wrote it.
         run: The run.
         step: The step after which they were played; 0 in an evaluation.
     """
@@ -127,7 +127,7 @@ def find_episode(written: str, place: str) -> OneStored:
 
     Args:
         written: ``RUN``, or ``RUN@STEP`` for held-out episodes after another step than the last.
-        place: The number of a held-out episode, or ``STEP/GROUP/MEMBER`` of one that was played to train.
+        place: The number of a held-out episode, or ``STEP/GROUP/MEMBER`` of an episode played for training.
 
     Raises:
         ConfigurationError: There is no such run, or no such episode.
@@ -135,7 +135,7 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"An episode is named by its number, or as STEP/GROUP/MEMBER if it was played to train, not {place!r}."
+            f"Expected the number of an episode, or STEP/GROUP/MEMBER for one played for training; got {place!r}."
         )
     if match[2] is None:
         stored = find_stored(written)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Seed, call_with_options, checked
@@ -24,21 +24,23 @@ PLAYS = 16
 """Default number of episodes of each player."""
 
 
+class ValidationKeywords(TypedDict, total=False):
+    """Keywords of ``validate`` with and without a level."""
+
+    problems: ProblemSpec | None
+    split: str
+    episodes: Count | None
+    seed: Seed
+    contract: bool
+    env_options: Mapping[str, Any] | None
+    wrappers: str | Sequence[PartSpec]
+    progress: Callable[..., None] | None
+    stop: Stop | None
+
+
 @overload
 def validate(
-    env_id: EnvSpec,
-    *,
-    level: None = None,
-    problems: ProblemSpec | None = None,
-    split: str = "train",
-    episodes: Count | None = None,
-    seed: Seed = 0,
-    workers: Count | None = None,
-    contract: bool = True,
-    env_options: Mapping[str, Any] | None = None,
-    wrappers: str | Sequence[PartSpec] = (),
-    progress: Callable[..., None] | None = None,
-    stop: Stop | None = None,
+    env_id: EnvSpec, *, level: None = None, workers: Count | None = None, **options: Unpack[ValidationKeywords]
 ) -> Validation: ...
 
 
@@ -47,17 +49,9 @@ def validate(
     env_id: EnvSpec,
     *,
     level: int,
-    problems: ProblemSpec | None = None,
-    split: str = "train",
-    episodes: Count | None = None,
-    seed: Seed = 0,
-    contract: bool = True,
     checks: Sequence[str] = (),
     bounds: Bounds | Mapping[str, Any] | None = None,
-    env_options: Mapping[str, Any] | None = None,
-    wrappers: str | Sequence[PartSpec] = (),
-    progress: Callable[..., None] | None = None,
-    stop: Stop | None = None,
+    **options: Unpack[ValidationKeywords],
 ) -> Report: ...
 
 
@@ -79,25 +73,26 @@ def validate(
     progress: Callable[..., None] | None = None,
     stop: Stop | None = None,
 ) -> Validation | Report:
-    """Check every problem of an environment, and its contract; or make the checks of a level and of all below it.
+    """Check every problem of an environment and its contract, or perform the checks of a level and of all below it.
 
     Args:
-        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
-        level: ``None`` checks problem by problem; 1 (static), 2 (runtime), 3 (semantic) or 4 (statistical) makes the
-            checks of docs/validation.md.
-        problems: A source as ``load_problems`` takes it; ``None`` means the environment's own. If it has
-            none, such as a mixture of environments, only the contract is checked.
-        split: Split of the problems, where the source has splits.
-        episodes: Without a level, how many problems, the first ones; ``None`` checks every problem of a finite source,
-            and 100 of one that never ends. With a level, how many episodes each player plays; ``None`` means 16.
+        env_id: A Gymnasium id, the user's own code, or a class or function, as for ``make_env``.
+        level: ``None`` checks problem by problem; 1 (static), 2 (runtime), 3 (semantic) or 4 (statistical) performs
+            the checks of docs/validation.md.
+        problems: A source, as for ``load_problems``; ``None`` means the environment's own problems. If it has
+            none, as a mixture of environments, only the contract is checked.
+        split: Split of the problems, if the source has splits.
+        episodes: Without a level, the number of problems to check, from the first; ``None`` means every problem of a
+            finite source, and 100 of an unlimited source. With a level, the number of episodes of each player;
+            ``None`` means 16.
         seed: Seed of the episodes; with a level, the first seed.
-        workers: Without a level, threads, each with an environment; by default two for each processor.
+        workers: Without a level, the number of threads, each with an environment; ``None`` means two per processor.
         contract: Check the whole contract as well.
-        checks: With a level, names of the only checks to make.
-        bounds: With a level, bounds that the author declares: ``Bounds``, or its fields by name.
+        checks: With a level, the names of the checks to perform; empty means all.
+        bounds: With a level, ``Bounds`` of the environment's author, or their values by name.
         env_options: Options of the environment.
-        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then apply to
-        the wrapped environment.
+        wrappers: Wrappers of the environment, innermost first, as for ``make_env``; the checks apply to the wrapped
+            environment.
         progress: Called with the number done and the total; with a level also with the name of the check that begins.
         stop: Once a stop is requested, running checks finish and no further check begins.
 

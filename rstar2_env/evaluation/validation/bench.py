@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -38,10 +39,10 @@ class Bounds(CheckedOptions):
         exploit_margin: How far above the random player's the mean reward of an exploit may be.
         headroom: How far below 1 the random player must be.
         gap: How far below the reference player every exploit must be.
-        signal: Least share of groups of a player of middling skill in which not all rewards are the same.
-        episode_s: Most wall-clock seconds of an episode.
-        memory_mb: Most MiB by which the process may grow while episodes are played.
-        turns: Most turns of an episode; a longer one shows that the environment has no budget of its own.
+        signal: Minimum share of groups in which rewards differ, for a player of medium skill.
+        episode_s: Maximum wall-clock seconds of an episode.
+        memory_mb: Maximum growth of the process in MiB while episodes are played.
+        turns: Maximum number of turns of an episode; a longer episode shows that the environment sets no limit itself.
     """
 
     oracle_tolerance: float = option(0.0, least=0, most=1)
@@ -67,7 +68,7 @@ class StepRecord:
     Attributes:
         action: The player's action.
         text: The environment's next text.
-        reward: Its reward, before a mixture's scale.
+        reward: Reward of the turn, before a mixture scales it.
         terminated: As ``step`` returned it.
         truncated: As ``step`` returned it.
         info: As ``step`` returned it.
@@ -98,13 +99,13 @@ class StepRecord:
         return str(calls[0]["status"]) if calls else None
 
     def comparable(self) -> tuple[Any, ...]:
-        """Values that are equal for equal turns."""
+        """Return the values that a repetition of the turn must reproduce."""
         return self.text, self.reward, self.terminated, self.truncated, canonical(self.info)
 
 
 @dataclass(slots=True)
 class BenchEpisode:
-    """One episode.
+    """The record of one episode.
 
     Attributes:
         player: Name of the player.
@@ -112,7 +113,7 @@ class BenchEpisode:
         question: The text of ``reset``.
         info: The ``info`` of ``reset``.
         gold: The gold answer, if the environment has a problem.
-        turns: The turns.
+        turns: The turns, in order.
     """
 
     player: str
@@ -124,12 +125,12 @@ class BenchEpisode:
 
     @property
     def reward(self) -> float:
-        """The return."""
+        """Sum of the rewards of the turns."""
         return sum(turn.reward for turn in self.turns)
 
     @property
     def last(self) -> Mapping[str, Any]:
-        """The last ``info``."""
+        """The ``info`` of the last turn; empty before the first turn."""
         return self.turns[-1].info if self.turns else {}
 
     @property
@@ -144,19 +145,19 @@ class BenchEpisode:
 
     @property
     def actions(self) -> list[str]:
-        """The actions."""
+        """The action of each turn."""
         return [turn.action for turn in self.turns]
 
     def graded(self) -> tuple[Any, ...]:
-        """The verifier's decision."""
+        """Return the reward, whether the answer is correct, the end, and the answer."""
         return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
 
     def comparable(self) -> list[tuple[Any, ...]]:
-        """Values that are equal for equal episodes."""
+        """Return the values that a repetition of the episode must reproduce."""
         return [(self.question, canonical(self.info)), *(turn.comparable() for turn in self.turns)]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; long texts are cut."""
+        """Return the first 10 turns and the result as JSON values; long texts are cut."""
         return {
             "player": self.player,
             "seed": self.seed,
@@ -194,7 +195,7 @@ class View:
 
     @property
     def draws(self) -> np.random.Generator:
-        """A generator of NumPy's, seeded from ``rng``."""
+        """A NumPy generator, seeded from ``rng``."""
         return np.random.default_rng(self.rng.getrandbits(32))
 
     @property
@@ -218,7 +219,7 @@ class View:
 
 
 ScriptedPlayer = Callable[[View], str]
-"""Gives the next turn."""
+"""Returns the action of the next turn."""
 
 
 @dataclass
@@ -240,33 +241,29 @@ class Bench:
     seed: int = 0
     bounds: Bounds = field(default_factory=Bounds)
     contract: bool = True
-    _env: TextEnv | None = field(default=None, init=False)
-    _more: list[TextEnv] = field(default_factory=list, init=False)
+    _made: list[TextEnv] = field(default_factory=list, init=False)
     _kept: dict[str, list[BenchEpisode]] = field(default_factory=dict, init=False)
 
-    @property
+    @cached_property
     def env(self) -> TextEnv:
         """The instance that most checks share."""
-        if self._env is None:
-            self._env = self.make()
-        return self._env
+        return self.fresh()
 
     @property
     def seeds(self) -> range:
-        """The seeds of the episodes of a player."""
+        """Seeds of the episodes of each player."""
         return range(self.seed, self.seed + self.plays)
 
     def fresh(self) -> TextEnv:
         """A new instance, closed at the end."""
-        self._more.append(self.make())
-        return self._more[-1]
+        self._made.append(self.make())
+        return self._made[-1]
 
     def close(self) -> None:
         """Close every instance."""
-        for env in [*self._more, *([self._env] if self._env is not None else [])]:
+        for env in self._made:
             with suppress(Exception):
                 env.close()
-        self._more, self._env = [], None
 
     def view(self, seed: int, options: Mapping[str, Any] | None = None) -> View:
         """Reset the shared instance and return the input of a player's first turn.
@@ -279,12 +276,12 @@ class Bench:
         return View(self.env, text, info, text, 0, seed, 0, Random(0))
 
     def episodes(self, name: str, player: ScriptedPlayer, count: int | None = None) -> list[BenchEpisode]:
-        """The episodes of a player, one for each seed; they are played once and cached.
+        """Return the episodes of a player, one for each seed; they are played once and cached.
 
         Args:
-            name: Its name.
+            name: Name of the player; the cache is by this name.
             player: The player.
-            count: How many, at most all; ``None`` means all.
+            count: Number of episodes, at most one for each seed; ``None`` means one for each seed.
         """
         kept = self._kept.setdefault(name, [])
         wanted = self.plays if count is None else min(count, self.plays)
@@ -307,13 +304,13 @@ class Bench:
         Args:
             name: Name of the player.
             player: The player.
-            seed: Of ``reset`` and of the player's draws.
-            env: An instance other than the shared one.
-            options: Of ``reset``.
-            draw: Another draw of the same player from the same start.
+            seed: Seed of ``reset`` and of the player's random draws.
+            env: Instance to play on; ``None`` means the shared instance.
+            options: Options of ``reset``.
+            draw: Number of the repetition from the same start; each has its own random draws.
 
         Raises:
-            EndlessEpisodeError: It did not end within ``bounds.turns`` turns.
+            EndlessEpisodeError: The episode did not end within ``bounds.turns`` turns.
         """
         rng = Random(f"{seed} {draw}")
 
@@ -378,17 +375,17 @@ def problem_of(env: TextEnv) -> Problem | None:
 
 
 def mean(episodes: Sequence[BenchEpisode]) -> float:
-    """Mean return of the episodes that count: those that are ``unavailable`` are left out."""
+    """Mean return over the episodes that are not ``unavailable``; 0 if there are none."""
     counted = [played.reward for played in episodes if not played.unavailable]
     return statistics.fmean(counted) if counted else 0.0
 
 
 def deviation(episodes: Sequence[BenchEpisode]) -> float:
-    """Standard deviation of the returns that count."""
+    """Standard deviation of the returns over the episodes that are not ``unavailable``; 0 if there are none."""
     counted = [played.reward for played in episodes if not played.unavailable]
     return statistics.pstdev(counted) if counted else 0.0
 
 
 def cut(text: str) -> str:
-    """Shorten a text for evidence."""
+    """Shorten a text to 400 characters, for evidence."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text) - _SHOWN} characters more)"

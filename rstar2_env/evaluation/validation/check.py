@@ -3,9 +3,9 @@
     @check(1, demands="The requirement.", remedy="How to meet it.")
     def its_name(bench: Bench) -> CheckFinding: ...
 
-A check returns its finding, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008 if
-it has the same check. Not covered: running them (``levels``), and the checks themselves (``static``, ``runtime``,
-``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
+A check returns its finding, or raises ``NotApplicableError`` with the reason. Checks that RFC 008 of
+OpenEnv also has carry the same name. Not covered: running checks (``levels``), and the checks themselves (``static``,
+``runtime``, ``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CheckFinding:
         ok: Whether the demand is met.
         said: The finding, in a sentence.
         figures: Numbers by name.
-        evidence: Episodes that show it.
+        evidence: Episodes that show the finding.
     """
 
     ok: bool
@@ -53,11 +53,11 @@ class Check:
     """One check.
 
     Attributes:
-        name: Its name.
+        name: Name of the check.
         level: From 1 to 4.
         demands: The requirement, in a sentence.
-        remedy: How to meet it.
-        run: Function that makes the check.
+        remedy: How to meet the requirement.
+        run: Function that performs the check.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Result:
     evidence: tuple[BenchEpisode, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the record as JSON values."""
         return {
             "name": self.check.name,
             "level": self.check.level,
@@ -100,7 +100,7 @@ class Result:
 
 
 CHECKS: dict[str, Check] = {}
-"""Every check by its name, in the order in which they are made."""
+"""Every check by its name, in the order in which they are performed."""
 
 
 def check(
@@ -111,7 +111,7 @@ def check(
     Args:
         level: From 1 to 4.
         demands: The requirement, in a sentence.
-        remedy: How to meet it.
+        remedy: How to meet the requirement.
     """
 
     def register(run: Callable[[Bench], CheckFinding]) -> Callable[[Bench], CheckFinding]:
@@ -122,7 +122,7 @@ def check(
 
 
 def make_check(one: Check, bench: Bench) -> Result:
-    """Make one check; any error that it raises is a failure of the check.
+    """Perform one check; an error that the check raises counts as a failure.
 
     Args:
         one: The check.

@@ -86,9 +86,8 @@ def network_policy(bench: Bench) -> CheckFinding:
             reached = True
         except BlockingIOError:
             reached = mark in turn.text
-    return CheckFinding(
-        not reached, "it reached a server outside" if reached else "no way out", {"status": turn.status}
-    )
+    said = "a program reached a server on the machine" if reached else "no connection possible"
+    return CheckFinding(not reached, said, {"status": turn.status})
 
 
 @check(
@@ -104,7 +103,8 @@ def host_containment(bench: Bench) -> CheckFinding:
         file.write_text(mark, encoding="utf-8")
         turn = _run(bench, _READ.format(path=str(file)))
     read = mark in turn.text
-    return CheckFinding(not read, "it read a file of the user's" if read else "not readable", {"status": turn.status})
+    said = "a program read a file of the user" if read else "not readable"
+    return CheckFinding(not read, said, {"status": turn.status})
 
 
 @check(
@@ -120,7 +120,7 @@ def resource_bounds(bench: Bench) -> CheckFinding:
     works = "42" in after.text
     said = "stopped, and the next call worked" if works else "stopped, but the next call failed"
     figures = {"status": turn.status, "next": after.status}
-    return CheckFinding(stopped and works, said if stopped else f"it came back as {turn.status}", figures)
+    return CheckFinding(stopped and works, said if stopped else f"an endless program ended as {turn.status}", figures)
 
 
 @check(
@@ -163,7 +163,7 @@ def _searchable(bench: Bench) -> tuple[View, str]:
         gold = view.problem.answer if view.problem is not None else ""
         if takes_code(view) and len(gold) >= 6:
             return view, gold
-    raise NotApplicableError("no tool of it runs code, or its gold answers are too short to be searched for")
+    raise NotApplicableError("the environment has no tool that runs code, or its gold answers are too short")
 
 
 def _run(bench: Bench, code: str) -> StepRecord:
@@ -171,7 +171,7 @@ def _run(bench: Bench, code: str) -> StepRecord:
     for view in map(bench.view, bench.seeds):
         if takes_code(view):
             return _stepped(view, code)
-    raise NotApplicableError("no tool of it runs code")
+    raise NotApplicableError("the environment has no tool that runs code")
 
 
 def _stepped(view: View, code: str) -> StepRecord:

@@ -33,8 +33,8 @@ _SURE = 0.9
 
 @check(
     3,
-    demands="The gold answer appears in no text before the end, and in no info.",
-    remedy="Remove it from the text or the key that is named; info may hold the answer only at the end.",
+    demands="No text and no info before the end reveals the gold answer.",
+    remedy="Remove the answer from the text or key that the finding names; info may hold it only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
     """RFC 008 no_solution_leakage."""
@@ -44,7 +44,7 @@ def no_solution_leakage(bench: Bench) -> CheckFinding:
     episodes = bench.episodes("prober", prober)
     golds = [played.gold for played in episodes]
     if all(gold is None for gold in golds) and marked is None:
-        raise NotApplicableError("it shows no gold answer to look for (env.unwrapped.problem)")
+        raise NotApplicableError("the environment does not expose a gold answer (env.unwrapped.problem)")
     for what, leak in (("text", _rule_of_text(bench, episodes)), ("info", _place_of_info(episodes))):
         if leak is not None:
             rule, served, shown = leak
@@ -53,7 +53,7 @@ def no_solution_leakage(bench: Bench) -> CheckFinding:
                 False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown
             )
     tried = "a marker and " if marked is not None else ""
-    return CheckFinding(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
+    return CheckFinding(True, f"{tried}{len(episodes)} episodes reveal no answer", {"episodes": len(episodes)})
 
 
 def _marked(bench: Bench) -> BenchEpisode | None:

@@ -39,10 +39,10 @@ class Report:
 
     Attributes:
         env_id: The environment.
-        level: The highest level that was asked for.
+        level: The highest requested level.
         plays: Episodes of each player.
         seed: The first seed.
-        results: Every check that was made, in order.
+        results: The result of each check, in order.
         seconds: Wall-clock seconds.
         interrupted: Whether it was stopped before its end.
     """
@@ -61,14 +61,14 @@ class Report:
         return not self.of(FAILED)
 
     def of(self, outcome: str) -> list[Result]:
-        """The results of one outcome."""
+        """Return the results with an outcome: ``PASSED``, ``FAILED`` or ``NOT_APPLICABLE``."""
         return [result for result in self.results if result.outcome == outcome]
 
     def named(self, name: str) -> Result:
-        """The result of one check.
+        """Return the result of one check.
 
         Raises:
-            UnknownNameError: It was not made.
+            UnknownNameError: The check was not performed.
         """
         for result in self.results:
             if result.check.name == name:
@@ -76,7 +76,7 @@ class Report:
         raise UnknownNameError("check", name, [result.check.name for result in self.results])
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``rstar2 validate --level N --json`` prints it."""
+        """Return the report as JSON values, as ``rstar2 validate --level N --json`` prints it."""
         return {
             "version": REPORT_VERSION,
             "env_id": self.env_id,
@@ -132,7 +132,7 @@ def run_levels(
 
 
 def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
-    """The checks of a level and of all below it, or those of the names.
+    """Return the checks of a level and of all levels below it, or the named checks.
 
     Raises:
         ConfigurationError: There is no such level.

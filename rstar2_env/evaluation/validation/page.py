@@ -1,4 +1,4 @@
-"""A report as one HTML file: no network, no script, and every text of the environment's escaped.
+"""Writes a report as one HTML file without network access or scripts, in which every text is escaped.
 
 An environment's text is hostile by assumption: it can hold tags, entities, control characters. The page shows it as
 text only. Not covered: the format of the JSON (docs/validation.md).
@@ -30,7 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 
 
 def page(report: Report) -> str:
-    """The report as one HTML file.
+    """Return the report as the text of one HTML file.
 
     Args:
         report: Results of the checks.
@@ -53,14 +53,15 @@ def page(report: Report) -> str:
 
 def _table(results: Sequence[Result]) -> str:
     rows = "".join(_row(result) for result in results)
-    return f"<table><tr><th>check</th><th>outcome</th><th>demands, and what was found</th></tr>{rows}</table>\n"
+    return f"<table><tr><th>check</th><th>outcome</th><th>requirement and finding</th></tr>{rows}</table>\n"
 
 
 def _row(result: Result) -> str:
     kind = result.outcome.split()[0]
     parts = [f"{_text(result.check.demands)}<br><em>{_text(result.said)}</em>"]
     if result.figures:
-        parts.append(f"<br><code>{_text(_json(result.figures))}</code>")
+        figures = json.dumps(result.figures, ensure_ascii=False, default=str)
+        parts.append(f"<br><code>{_text(figures)}</code>")
     if result.outcome == FAILED:
         parts.append(f"<p>Remedy: {_text(result.check.remedy)}</p>")
     parts += [_episode(played) for played in result.evidence]
@@ -81,11 +82,7 @@ def _episode(played: BenchEpisode) -> str:
     return f"<details><summary>{_text(head)}</summary><pre>{_text(shown['question'])}</pre>{turns}</details>"
 
 
-def _json(figures: Any) -> str:
-    return json.dumps(figures, ensure_ascii=False, default=str)
-
-
 def _text(value: Any) -> str:
-    """Text as HTML shows it: escaped, with control and direction characters as their code points."""
+    """Return a text escaped for HTML, with control and direction characters as code points."""
     said = _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", str(value))
     return html.escape(said.encode("utf-8", "replace").decode("utf-8"), quote=True)

@@ -31,14 +31,14 @@ def oracle(view: View) -> str:
     """Play as the environment's reference player, or give the gold answer.
 
     Raises:
-        NotApplicableError: It has neither.
+        NotApplicableError: The environment has neither.
     """
     own = reference_of(playing(view.env)) or reference_of(view.env)
     if own is not None:
         return str(own())
     if view.problem is None:
         raise NotApplicableError(
-            "it has no reference player: neither oracle_turn() nor a problem with a gold answer (env.unwrapped.problem)"
+            "the environment has neither oracle_turn() nor a problem with a gold answer (env.unwrapped.problem)"
         )
     return view.say(view.problem.answer)
 
@@ -77,10 +77,10 @@ def prober(view: View) -> str:
 
 
 def skilled(skill: float) -> ScriptedPlayer:
-    """A player whose turns are those of the reference player with a probability, and random ones otherwise."""
+    """Make a player that plays each turn like the reference player with probability ``skill``, else randomly."""
 
     def player(view: View) -> str:
-        # The draw does not depend on the skill: the better of two players knows every turn that the other knows.
+        # The draw does not depend on the skill, so a better player knows every turn that a worse player knows.
         lot = Random(f"skill {view.seed} {view.draw} {view.turn}").random()
         return oracle(view) if lot < skill else guesser(view)
 
@@ -88,7 +88,7 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """Return an answer that is not equal to the gold answer, to the extent that the environment's kind shows it."""
+    """Return a wrong answer: another value if the environment compares with a gold answer, else an unlikely text."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 
@@ -126,7 +126,7 @@ def need_oracle(bench: Bench) -> None:
     env.reset(seed=bench.seed)
     if reference_of(env) is None and reference_of(playing(env)) is None and problem_of(env) is None:
         raise NotApplicableError(
-            "it has no reference player: give the environment oracle_turn(), or a problem (env.unwrapped.problem)"
+            "there is no reference player: give the environment oracle_turn(), or a problem (env.unwrapped.problem)"
         )
 
 

@@ -31,13 +31,13 @@ from rstar2_env.testing.harness import ConformanceError, typical_call
 from rstar2_env.verification import gold_fault
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
-"""The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
+"""The four checks: the gold answer earns 1, a corrupted one 0, a malformed call its status; repetitions are equal."""
 
 UNREADABLE = "unreadable"
-"""Not a fault of the environment: the verifier cannot parse the gold answer and accepts only the same text."""
+"""Name of a finding that is a fault of the data: the verifier cannot parse the gold answer, only compare its text."""
 
 MOST_TURNS = 200
-"""A reference player that needs more turns than this has not solved the problem."""
+"""Maximum number of turns of the reference player; a longer episode counts as unsolved."""
 
 _SHOWN = 120
 
@@ -57,7 +57,7 @@ class FailedCheck:
     detail: str
 
     def to_dict(self) -> dict[str, str]:
-        """As JSON can hold it."""
+        """Return the record as JSON values."""
         return {"id": self.problem_id, "check": self.check, "detail": self.detail}
 
 
@@ -92,15 +92,15 @@ class Validation:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found; unreadable gold answers are a fault of the data, and do not count."""
+        """Whether no check failed; unreadable gold answers are faults of the data and do not count."""
         return not self.faults and not self.breaks
 
     def of(self, check: str) -> list[FailedCheck]:
-        """The faults of one check."""
+        """Return the failed checks with one name of ``CHECKED``."""
         return [fault for fault in self.faults if fault.check == check]
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``rstar2 validate --json`` prints it."""
+        """Return the result as JSON values, as ``rstar2 validate --json`` prints it."""
         return {
             "env_id": self.env_id,
             "problems": self.problems,
@@ -169,7 +169,7 @@ def validate_problems(
 
 
 def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym.Env[str, str]]:
-    """The same function, by the name that messages show."""
+    """Return the same function under a name for messages."""
 
     def environment() -> gym.Env[str, str]:
         return make()
@@ -179,7 +179,7 @@ def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym
 
 
 class _Checkers:
-    """An environment and its checker for each thread; all are closed at the end."""
+    """Keeps an environment with its checker for each thread, and closes all environments at the end."""
 
     def __init__(self, make: Callable[[], gym.Env[str, str]], seed: int, stop: Stop) -> None:
         self._make, self._seed, self._stop = make, seed, stop

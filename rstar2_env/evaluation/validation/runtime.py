@@ -31,7 +31,7 @@ _FEW = 6
 @check(
     2,
     demands="Two instances start and close, one while the other runs.",
-    remedy="Make nothing in __init__ that only one instance can have (a port, a file by a fixed name).",
+    remedy="Do not create anything in __init__ that only one instance can have (a port, a file with a fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
     """RFC 008 startup."""
@@ -48,7 +48,7 @@ def startup(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="Every reward is one finite number, and the components that are named add up to it.",
+    demands="Every reward is one finite number, and named components add up to it.",
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
 def reward_well_formed(bench: Bench) -> CheckFinding:
@@ -69,7 +69,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="What is shown lies in the observation space, info is JSON, and an episode ends in one of the two ways.",
+    demands="Every text is in the observation space, info is JSON, and no episode is both terminated and truncated.",
     remedy="Return text within the space's length, JSON values in info, and never both terminated and truncated.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
@@ -91,25 +91,25 @@ def observation_schema(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="A step without an episode is refused with an error that says to reset, and a reset then starts one.",
+    demands="A step outside of an episode raises an error that asks for reset, and a reset then starts an episode.",
     remedy="Raise rstar2_env.core.errors.EpisodeOverError (or gymnasium.error.ResetNeeded) from step.",
 )
 def state_contract(bench: Bench) -> CheckFinding:
     """RFC 008 state_contract."""
     env = bench.fresh()
     if not _refuses(env.unwrapped):
-        return CheckFinding(False, "a step before the first reset was played, or failed without saying to reset")
+        return CheckFinding(False, "a step before the first reset was accepted, or its error does not mention reset")
     bench.play("silent", PLAYERS["silent"], bench.seed, env=env)
     if not _refuses(env):
-        return CheckFinding(False, "a step after the end of an episode was played, or failed without saying to reset")
+        return CheckFinding(False, "a step after the end was accepted, or its error does not mention reset")
     bench.play("silent", PLAYERS["silent"], bench.seed, env=env)
-    return CheckFinding(True, "steps without an episode are refused")
+    return CheckFinding(True, "steps outside of an episode are refused")
 
 
 @check(
     2,
-    demands="The record of an episode goes to JSON and comes back as it was.",
-    remedy="Put only what the contract names into info (docs/environment.md), as JSON values.",
+    demands="The record of an episode survives a round trip through JSON unchanged.",
+    remedy="Put only the keys of the contract (docs/environment.md) into info, with JSON values.",
 )
 def trajectory_record(bench: Bench) -> CheckFinding:
     """RFC 008 trajectory_record."""
@@ -117,12 +117,12 @@ def trajectory_record(bench: Bench) -> CheckFinding:
         record = json.loads(json.dumps(recorded(played).record()))
         if json.loads(json.dumps(Episode.from_record(record).record())) != record:
             return CheckFinding(False, "a record changed when it was read back", evidence=[played])
-    return CheckFinding(True, "records come back as they were")
+    return CheckFinding(True, "records survive the round trip")
 
 
 @check(
     2,
-    demands="Every declared tool takes a call that fits its schema, and one that is not declared is unknown.",
+    demands="Every declared tool accepts a call that fits its schema, and a call of an undeclared tool is unknown.",
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool takes.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
@@ -132,24 +132,24 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
         ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())
     )
     if not tools:
-        raise NotApplicableError("it declares no tools")
+        raise NotApplicableError("the environment declares no tools")
     statuses = {}
     for tool in tools:
         name = tool["function"]["name"]
         env.reset(seed=seed)
         statuses[name] = StepRecord.of(env, fitting_call(playing(env), tool)).status
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
-            return CheckFinding(False, f"a call of {name} that fits its schema came back as {statuses[name]}", statuses)
+            return CheckFinding(False, f"a valid call of {name} was reported as {statuses[name]}", statuses)
     env.reset(seed=seed)
     unknown = StepRecord.of(env, write_call(playing(env), "no_such_tool", {})).status
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
-        return CheckFinding(False, f"a call of a tool that is not declared came back as {unknown}", statuses)
+        return CheckFinding(False, f"a call of an undeclared tool was reported as {unknown}", statuses)
     return CheckFinding(True, f"{len(statuses)} tools", statuses)
 
 
 @check(
     2,
-    demands="The id of an episode's problem brings the same start again.",
+    demands="Reset with the id of a problem gives the same start again.",
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
 def task_declaration_accuracy(bench: Bench) -> CheckFinding:
@@ -158,7 +158,9 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     text, info = env.reset(seed=bench.seed)
     named = info.get("problem_id")
     if not named or source_of(env) is None:
-        raise NotApplicableError("it names no problem in info, or shows no source of problems")
+        raise NotApplicableError(
+            "info does not name a problem, or the environment does not expose a source of problems"
+        )
     again, info = env.reset(seed=bench.seed + 1, options={"problem_id": named})
     return CheckFinding(again == text and info.get("problem_id") == named, f"problem {named!r} by its id")
 
@@ -198,7 +200,7 @@ def episode_determinism(bench: Bench) -> CheckFinding:
         for where, env in (("in one instance", bench.env), ("in another instance", other)):
             if replayed(env, played.seed, played.actions).comparable() != played.comparable():
                 return CheckFinding(False, f"seed {played.seed} played twice {where} differs", evidence=[played])
-    return CheckFinding(True, f"{len(episodes)} episodes came out the same three times")
+    return CheckFinding(True, f"{len(episodes)} episodes were identical in three plays")
 
 
 @check(
@@ -228,7 +230,7 @@ def episode_isolation(bench: Bench) -> CheckFinding:
     remedy="Leave handles (sandboxes, files, threads) out of __getstate__, and open them again when they are used.",
 )
 def pickled_state(bench: Bench) -> CheckFinding:
-    """Whether vector forms and other processes can receive it. Not in RFC 008."""
+    """Whether an environment can be pickled, as vector environments and other processes require. Not in RFC 008."""
     played = max(_episodes(bench), key=lambda played: len(played.turns))
     env = bench.fresh()
     env.reset(seed=played.seed)
@@ -248,13 +250,13 @@ def pickled_state(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="It keeps the whole contract of text environments (rstar2_env.testing.check_text_env).",
+    demands="The environment satisfies the whole contract of text environments (rstar2_env.testing.check_text_env).",
     remedy="The message names each clause that is broken; docs/environment.md has the contract.",
 )
 def contract(bench: Bench) -> CheckFinding:
-    """Ours: hostile turns, linear time, budgets, random states, Gymnasium's check_env."""
+    """Check hostile turns, linear time, budgets, random states, Gymnasium's check_env. Not in RFC 008."""
     if not bench.contract:
-        raise NotApplicableError("left out, as asked (--no-contract)")
+        raise NotApplicableError("skipped, as requested (--no-contract)")
 
     def environment() -> TextEnv:
         return bench.make()

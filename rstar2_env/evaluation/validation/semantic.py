@@ -28,7 +28,7 @@ _LEAKS = 2
 
 @check(
     3,
-    demands="A player that knows the answer earns everything, in every episode.",
+    demands="A player that knows the answer earns the full reward in every episode.",
     remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists problem by problem.",
 )
 def oracle_max(bench: Bench) -> CheckFinding:
@@ -44,7 +44,7 @@ def oracle_max(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="A random player earns clearly less than one who knows the answer.",
+    demands="A random player earns clearly less than a player that knows the answer.",
     remedy="Make the task harder to guess, or the reward stricter; bounds.floor_margin is the least distance.",
 )
 def floor_gap(bench: Bench) -> CheckFinding:
@@ -59,7 +59,7 @@ def floor_gap(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="An answer that is wrong is not correct, and earns next to nothing.",
+    demands="A wrong answer is not reported as correct, and earns almost nothing.",
     remedy="Make the grader compare instead of search: wrong answers that hold the right one must not pass.",
 )
 def canary_floor(bench: Bench) -> CheckFinding:
@@ -67,27 +67,27 @@ def canary_floor(bench: Bench) -> CheckFinding:
     episodes = [played for name in ("canary", "fixed") for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > bench.bounds.floor_margin]
     most = max(played.reward for played in episodes)
-    said = f"{len(paid)} of {len(episodes)} wrong answers were paid" if paid else "no wrong answer was paid"
+    said = f"{len(paid)} of {len(episodes)} wrong answers were rewarded" if paid else "no wrong answer was rewarded"
     return CheckFinding(not paid, said, {"most": most, "paid": len(paid)}, paid)
 
 
 @check(
     3,
-    demands="A task that was not touched does not pass: neither words without an answer nor nothing at all earn.",
+    demands="An untouched task does not pass: neither a text without an answer nor an empty turn earns a reward.",
     remedy="Begin at a reward of 0, and grade only an answer that the policy gave.",
 )
 def noop(bench: Bench) -> CheckFinding:
     """The second check of verifiers' ``validate``; not of RFC 008."""
     episodes = [played for name in _DO_NOTHING for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > 0]
-    said = f"{len(paid)} of {len(episodes)} episodes without an answer were paid" if paid else "nothing was paid"
+    said = f"{len(paid)} of {len(episodes)} episodes without an answer were rewarded"
     return CheckFinding(not paid, said, {"paid": len(paid)}, paid)
 
 
 @check(
     3,
-    demands="An episode is played again from its record in JSON alone, to the same texts, rewards and info.",
-    remedy="Make everything follow from the seed of reset and the turns: tools too (CallContext.seed).",
+    demands="An episode replayed from its JSON record alone gives the same texts, rewards and info.",
+    remedy="Derive everything from the seed of reset and the turns, including results of tools (CallContext.seed).",
 )
 def replayability(bench: Bench) -> CheckFinding:
     """RFC 008 replayability: ``rstar2 replay`` needs only the record."""
@@ -100,7 +100,7 @@ def replayability(bench: Bench) -> CheckFinding:
         again = replayed(fresh, played.seed, actions)
         if again.comparable() != played.comparable():
             return CheckFinding(False, f"seed {played.seed}: {_difference(played, again)}", evidence=[played, again])
-    return CheckFinding(True, f"{len(episodes)} episodes came out the same from their records")
+    return CheckFinding(True, f"{len(episodes)} episodes were identical when replayed from their records")
 
 
 @check(
@@ -135,14 +135,14 @@ def resource_envelope(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="In every problem the gold answer earns 1, a changed one 0, a broken call gets its status, all twice.",
-    remedy="`rstar2 validate ID` without --level lists every problem with what is wrong.",
+    demands="For every problem the gold answer earns 1, a changed one 0, a broken call its status, in repetitions too.",
+    remedy="`rstar2 validate ID` without --level lists every faulty problem with its fault.",
 )
 def problems(bench: Bench) -> CheckFinding:
     """The four checks of ``rstar2 validate`` on the problems of the episodes. Not in RFC 008."""
     source = source_of(bench.env)
     if source is None:
-        raise NotApplicableError("it shows no source of problems (env.unwrapped.problems)")
+        raise NotApplicableError("the environment does not expose a source of problems (env.unwrapped.problems)")
     checker = Checker(bench.env, bench.seed)
     faults, unreadable, number = [], 0, 0
     with suppress(IndexError):
@@ -152,7 +152,7 @@ def problems(bench: Bench) -> CheckFinding:
                 if fault.check != UNREADABLE:
                     faults.append(fault)
     figures = {"problems": number + 1, "faults": len(faults), UNREADABLE: unreadable}
-    said = f"{faults[0].problem_id} ({faults[0].check}): {faults[0].detail}" if faults else "nothing is wrong"
+    said = f"{faults[0].problem_id} ({faults[0].check}): {faults[0].detail}" if faults else "no problem has a fault"
     return CheckFinding(not faults, said, figures)
 
 
@@ -163,11 +163,11 @@ def _oracle(bench: Bench) -> list[BenchEpisode]:
 
 def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
     if (one.question, canonical(one.info)) != (other.question, canonical(other.info)):
-        return "another start"
+        return "the start differs"
     for number, (here, there) in enumerate(zip(one.turns, other.turns, strict=False), 1):
         if here.comparable() != there.comparable():
-            return f"turn {number} went otherwise"
-    return f"{len(one.turns)} turns, and {len(other.turns)}"
+            return f"turn {number} differs"
+    return f"{len(one.turns)} turns in one play, {len(other.turns)} in the other"
 
 
 def _held() -> dict[str, int]:

@@ -39,7 +39,7 @@ def manifest(bench: Bench) -> CheckFinding:
     if spec is not None and spec.version is None:
         return CheckFinding(False, f"the id {spec.id} has no version to distinguish results by", figures)
     if maker is not None and not said:
-        return CheckFinding(False, "it has no docstring", figures)
+        return CheckFinding(False, "the environment does not have a docstring", figures)
     bench.env.reset(seed=bench.seed)
     return CheckFinding(True, said or "made by its name", figures)
 
@@ -58,13 +58,13 @@ def text_spaces(bench: Bench) -> CheckFinding:
         if isinstance(space, (UnicodeText, gym.spaces.Text)):
             lengths[kind] = int(space.max_length)
         else:
-            return CheckFinding(False, f"the {kind} space is {space}, which states no length of a text")
+            return CheckFinding(False, f"the {kind} space is {space}, which is not a text of a stated length")
     return CheckFinding(True, "text in, text out", lengths)
 
 
 @check(
     1,
-    demands="No limit of steps is put around the environment by its registration, and no program may run over an hour.",
+    demands="The registration does not limit the steps, and no program may run for more than an hour.",
     remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
@@ -75,7 +75,7 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
     longest = max((limits.wall_s for limits in _limits(bench)), default=None)
     if longest is not None and longest > _TIMEOUT_CEILING_S:
         return CheckFinding(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
-    return CheckFinding(True, "no ceiling is passed", {} if longest is None else {"longest_program_s": longest})
+    return CheckFinding(True, "no time limit is too long", {} if longest is None else {"longest_program_s": longest})
 
 
 @check(
@@ -87,7 +87,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     """RFC 008 resource_declaration."""
     declared = _limits(bench)
     if not declared:
-        raise NotApplicableError("no tool of it runs programs in a sandbox")
+        raise NotApplicableError("the environment has no tool that runs programs in a sandbox")
     most = max(declared, key=lambda limits: limits.memory_mb)
     return CheckFinding(
         all(limits.wall_s > 0 and limits.memory_mb > 0 for limits in declared),
@@ -106,13 +106,13 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            return CheckFinding(False, f"problem {number} ({here.id!r}) is another one in another instance")
+            return CheckFinding(False, f"problem {number} ({here.id!r}) differs in another instance")
     return CheckFinding(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
 
 
 @check(
     1,
-    demands="Every problem has a question, an answer and an id of its own.",
+    demands="Every problem has a question, an answer and a unique id.",
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
@@ -129,14 +129,14 @@ def problem_ids(bench: Bench) -> CheckFinding:
 
 @check(
     1,
-    demands="No problem of the split train is one of the split test.",
+    demands="No problem is in both splits, train and test.",
     remedy="Divide by the question, as ProceduralSource and holdout= do.",
 )
 def splits_disjoint(bench: Bench) -> CheckFinding:
     """Whether training and test problems are disjoint. Not in RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
-        raise NotApplicableError("its problems are the split test already")
+        raise NotApplicableError("its problems are those of the split test")
     bench.env.reset(seed=bench.seed)
     # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None
@@ -144,7 +144,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     try:
         test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
-        raise NotApplicableError(f"it has no split test: {str(error)[:200]}") from error
+        raise NotApplicableError(f"it does not have a split test: {str(error)[:200]}") from error
     both = train & test
     said = f"{len(both)} of {len(test)} problems of test are in train" if both else "no problem is in both"
     return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
@@ -155,11 +155,11 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
     try:
         env = make(split="test")
     except TypeError as error:
-        raise NotApplicableError("it takes no split=") from error
+        raise NotApplicableError("it does not have an option split") from error
     try:
         own = source_of(env)
         if own is None or own.split != "test":
-            raise NotApplicableError("its problems are one part, without splits")
+            raise NotApplicableError("its problems are not divided into splits")
         return _contents(bench, env, game)
     finally:
         env.close()
@@ -172,7 +172,7 @@ def _contents(bench: Bench, env: TextEnv, game: bool) -> set[str]:
 def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:
     source = source_of(env)
     if source is None:
-        raise NotApplicableError("it shows no source of problems (env.unwrapped.problems)")
+        raise NotApplicableError("the environment does not expose a source of problems (env.unwrapped.problems)")
     wanted = min(_LOOKED_AT, max(16, 4 * bench.plays))
     return list(islice(source, min(wanted, len(source)) if isinstance(source, FiniteSource) else wanted))
 

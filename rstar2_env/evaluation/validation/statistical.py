@@ -1,4 +1,4 @@
-"""Level 4, statistical: whether a policy would learn the task from this reward and not a cheaper exploit.
+"""Level 4, statistical: whether a policy trained on this reward would learn the task instead of an exploit.
 
 Not covered: the difficulty for a particular model (play it with ``rstar2 eval``).
 """
@@ -18,13 +18,13 @@ from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracl
 _GROUP = 8
 _GROUPS = 6
 _SURE = 3.0
-"""Standard errors within which a difference may be chance: about thirty exploits are compared with one baseline."""
+"""Number of standard errors up to which a difference counts as chance; about thirty exploits are compared."""
 
 
 @check(
     4,
-    demands="The full reward is reached, and a player that knows some of the turns earns some of it.",
-    remedy="Correct the gold answers; give problems that can be solved; pay steps on the way if none is ever solved.",
+    demands="The full reward can be reached, and a player that knows half of the turns earns part of it.",
+    remedy="Correct the gold answers; use problems that can be solved; reward intermediate steps if none is solved.",
 )
 def reward_reachability(bench: Bench) -> CheckFinding:
     """RFC 008 reward_reachability."""
@@ -42,8 +42,8 @@ def reward_reachability(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="Players of growing skill earn more and more.",
-    remedy="Make the reward grow with what is right: a policy cannot climb where better play pays no better.",
+    demands="Players of higher skill earn more.",
+    remedy="Make the reward increase with the quality of play: a policy learns only if better play earns more.",
 )
 def difficulty_separation(bench: Bench) -> CheckFinding:
     """RFC 008 difficulty_separation."""
@@ -62,7 +62,7 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
 @check(
     4,
     demands="The same play from the same start earns the same, and the reference player's reward hardly varies.",
-    remedy="Take chance out of the reward; what chance there is must come from the seed of reset.",
+    remedy="Remove randomness from the reward, or derive it from the seed of reset.",
 )
 def variance_bound(bench: Bench) -> CheckFinding:
     """RFC 008 variance_bound."""
@@ -100,8 +100,8 @@ def headroom(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="In groups of episodes of a middling player from one start, rewards differ: there is something to learn.",
-    remedy="Reward what distinguishes episodes; a constant reward has no advantage to train on.",
+    demands="Rewards differ within groups of episodes that a player of medium skill plays from one start.",
+    remedy="Reward the differences between episodes; a constant reward gives no advantage to train on.",
 )
 def training_signal(bench: Bench) -> CheckFinding:
     """RFC 008 training_signal (advisory there)."""
@@ -111,7 +111,7 @@ def training_signal(bench: Bench) -> CheckFinding:
         [bench.play("skill 0.5", player, seed, draw=draw) for draw in range(_GROUP)] for seed in bench.seeds[:_GROUPS]
     ]
     lively = sum(deviation(group) > 1e-9 for group in groups) / len(groups)
-    said = f"{lively:.0%} of {len(groups)} groups of {_GROUP} have rewards that differ"
+    said = f"{lively:.0%} of {len(groups)} groups of {_GROUP} have different rewards"
     return CheckFinding(
         lively >= bench.bounds.signal, said, {"groups": len(groups), "lively": round(lively, 4)}, groups[0]
     )
@@ -119,8 +119,8 @@ def training_signal(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="No exploit earns more than a random player, beyond chance, and no hack of the generator is paid.",
-    remedy="The evidence shows what was paid for: grade one marked answer of the policy's own last turns, exactly.",
+    demands="No exploit earns significantly more than a random player, and no generated hack earns a reward.",
+    remedy="The evidence shows the rewarded answers: grade exactly one marked answer from the policy's own turns.",
 )
 def adversarial_floor(bench: Bench) -> CheckFinding:
     """RFC 008 adversarial_floor."""
@@ -147,14 +147,14 @@ def adversarial_floor(bench: Bench) -> CheckFinding:
             if tally.paid:
                 hack = tally.examples[0]
                 return CheckFinding(
-                    False, f"hacks of the cause {cause} are paid: {hack.answer!r} for {hack.gold!r}", figures
+                    False, f"hacks of the cause {cause} earn a reward: {hack.answer!r} for {hack.gold!r}", figures
                 )
     return CheckFinding(True, f"best exploit {best} {mean(earned[best]):.3g}, random {mean(floor):.3g}", figures)
 
 
 @check(
     4,
-    demands="Between the best exploit and the reference player lies most of the reward.",
+    demands="Most of the reward lies between the best exploit and the reference player.",
     remedy="Raise the difficulty, or close the exploit that adversarial_floor names.",
 )
 def gameability_gap(bench: Bench) -> CheckFinding:

@@ -128,7 +128,7 @@ class Columns:
         return mapped
 
     def top_level(self) -> list[str]:
-        """Names of the record's columns that are read, where only those are (``keep`` is given)."""
+        """Return the names of the columns to read if ``keep`` is given; other columns need not be read."""
         names = {name for _, column in self.fields for name in (column.path[0], column.written)}
         return sorted(names | set(self.keep or ()) | set(FIELDS))
 
@@ -140,7 +140,7 @@ def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | 
         ConfigurationError: It is not a mapping from names to columns.
     """
     if columns is not None and not isinstance(columns, Mapping):
-        raise ConfigurationError(f'columns maps fields to columns, {{"question": "problem"}}, not {columns!r}.')
+        raise ConfigurationError(f'columns must map fields to columns, {{"question": "problem"}}, not {columns!r}.')
     if isinstance(keep, str):
         keep = [name.strip() for name in keep.split(";") if name.strip()]
     fields = tuple((str(field), parse_column(written)) for field, written in (columns or {}).items())

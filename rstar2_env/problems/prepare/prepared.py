@@ -96,11 +96,6 @@ class PrepareOptions(CheckedOptions):
                 them have a weight.
         """
         super().__post_init__()
-        made = {
-            name: value if isinstance(value, SourceOptions) else SourceOptions(**value)
-            for name, value in self.sources.items()
-        }
-        object.__setattr__(self, "sources", made)
         if not self.sources:
             raise ConfigurationError("At least one source of problems is required.", option="sources")
         for name in self.sources:

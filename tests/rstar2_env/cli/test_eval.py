@@ -113,7 +113,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
         ((ID, "--agent", "oracle", "--episodes", "1", "--baseline", "nowhere"), "nowhere is not the folder of a run"),
         (("nowhere.yaml", "--agent", "oracle"), "nowhere.yaml cannot be read"),
         ((ID, "--model", "nowhere/at/all", "--episodes", "1"), "There is no folder nowhere/at/all"),
-        ((), "names no environment"),
+        ((), "name an environment"),
     ],
 )
 def test_eval_says_what_is_wrong_with_a_model_a_suite_or_the_samples(arguments, said):

@@ -161,7 +161,7 @@ def test_hacks_that_a_verifier_pays_are_named_by_cause():
     report = validate("rstar2/MathTool-v0", level=4, checks=["adversarial_floor"], episodes=4, **options)
     result = report.named("adversarial_floor")
     assert not report.ok
-    assert "hacks of the cause echo are paid" in result.said
+    assert "hacks of the cause echo earn" in result.said
     assert result.figures["hacks"]["digits"] == 1
 
 
