@@ -100,7 +100,7 @@ class Card:
 
     @property
     def baseline_text(self) -> str:
-        """The baseline's figure, or its first sentence."""
+        """The number of the baseline, or the first sentence if the baseline is a text."""
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,12 +114,12 @@ class Card:
 
 
 def environment_ids() -> list[str]:
-    """Every id of this package and of installed distributions that register their own."""
+    """Return the ids of all environments of this package and of installed distributions, sorted."""
     return sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" or name in plugin_ids)
 
 
 def card(env_id: str) -> Card:
-    """The card of an environment.
+    """Make the card of an environment.
 
     Raises:
         UnknownNameError: No environment of this package or of an installed distribution has that id.
@@ -165,7 +165,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
 
 
 def gallery() -> str:
-    """docs/environments.md: every environment of this package, with one episode of each."""
+    """Return the text of docs/environments.md: every environment of this package, with one episode of each."""
     cards = [card(env_id) for env_id in environment_ids() if env_id not in plugin_ids]
     rows = [
         f"| [`{each.env_id}`](#{_anchor(each.env_id)}) | {_cell(each.line)} | {_knob_cell(each)} | "
@@ -176,7 +176,7 @@ def gallery() -> str:
 
 
 def written(messages: list[Message], *, longest: int | None = None) -> str:
-    """Format messages as Markdown: the role, and the text in a fence longer than any in it."""
+    """Format messages as Markdown: the role, and the text in a fence longer than any fence in the text."""
     parts = []
     for message in messages:
         text = message.content if longest is None else _shortened(message.content, longest)

@@ -119,7 +119,7 @@ def options_from_keywords(agent: str | Callable[[], AnyAgent] | None, keywords: 
 
 @dataclass(frozen=True)
 class EvaluationParts:
-    """The parts that options name.
+    """The parts made from the options of an evaluation.
 
     Attributes:
         env: The environment.

@@ -57,7 +57,7 @@ class EvalResult:
 
     @property
     def env_id(self) -> str:
-        """The environment."""
+        """Name of the environment."""
         return str(self.run["env"])
 
     @property
@@ -107,7 +107,7 @@ class EvalResult:
 
     @property
     def episodes_per_second(self) -> float | None:
-        """Throughput; ``None`` when nothing was played now."""
+        """Episodes per second of this run; ``None`` if no episode was played."""
         return self.played / self.seconds if self.played and self.seconds > 0 else None
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class EvalResult:
         return rows
 
     def log_figures(self) -> dict[str, float | None]:
-        """The figures by name for the event of a run's folder: those of training, and those of several samples."""
+        """Return the figures of an event in a run's folder by name: those of training, and those of several samples."""
         return {**self.summary.figures(), **self.figures.numbers()}
 
     def to_dict(self) -> dict[str, Any]:

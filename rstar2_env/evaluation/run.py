@@ -124,7 +124,7 @@ def evaluate(
         if out is not None:
             whole = 1 if scoring is None else scoring.together
             log = EvalLog(
-                out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.take_up, whole=whole
+                out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.restore, whole=whole
             )
             opened.callback(log.close)
             ledger.log = log
@@ -158,7 +158,7 @@ def evaluate(
 
 
 def _loaded(asked: EvaluationOptions, policy: PolicyOptions, opened: ExitStack) -> LoadedModel:
-    """The model; one that is loaded here is closed with ``opened``."""
+    """Return the model of the options; if it is loaded here, it is closed with ``opened``."""
     if isinstance(asked.model, LoadedModel):
         return asked.model
     assert asked.model is not None  # a policy plays

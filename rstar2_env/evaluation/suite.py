@@ -52,7 +52,7 @@ _NAME = re.compile(r"[\w][\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Evaluations by name.
+    """The options of several evaluations, by name.
 
     Attributes:
         sets: The options of each set, by name, in the order of playing.
@@ -192,7 +192,7 @@ def run_suite(
 
 
 def _check_set(name: str, options: Mapping[str, Any]) -> None:
-    """Make the checks that need no model; a mistake in any set is reported before the first is played."""
+    """Perform the checks that need no model, so that a mistake in any set is reported before playing begins."""
     env = options.get("env")
     if env is None:
         what = f"The set {name!r}" if name else "The evaluation"
@@ -249,7 +249,7 @@ def _checked_sets(given: Any) -> Mapping[str, Any]:
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Merge a layer over another, and mappings in it; another engine or agent drops the previous one's options."""
+    """Merge a layer of options over another one; a new engine or agent drops the options of the previous one."""
     found = dict(base)
     for name in over:
         if name not in OPTIONS:

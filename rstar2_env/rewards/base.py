@@ -93,11 +93,10 @@ class RewardContext:
 
 Score: TypeAlias = float | OnTurns | None
 Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]"]
-"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing
-to score.
-The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A component that
-needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if the component is a
-function of a module, or an object of a class of a module."""
+"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing to
+score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A
+component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if
+the component is a function of a module, or an object of a class of a module."""
 
 
 class GroupOutcome(Protocol):
@@ -145,7 +144,7 @@ REWARDS: Registry[Callable[..., Reward]] = Registry(
 
 
 def problem_of(ctx: RewardContext, name: str) -> Problem:
-    """Return the problem of a context.
+    """Return the problem of a context, with its gold answer.
 
     Args:
         ctx: The context.

@@ -200,7 +200,7 @@ def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, A
 
 
 def check_bounds(bounds: Any) -> None:
-    """Check a clip.
+    """Check the bounds of the option ``clip``.
 
     Raises:
         ConfigurationError: The clip is neither ``None`` nor a pair of numbers in order.

@@ -74,7 +74,7 @@ class Laser(CheckedOptions):
         return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The score.
+        """Return the score.
 
         Raises:
             ConfigurationError: The episode has no token ids.

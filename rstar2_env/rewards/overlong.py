@@ -33,7 +33,7 @@ class Overlong:
     needs: ClassVar[frozenset[Need]] = frozenset({"tokens"})
 
     def __post_init__(self) -> None:
-        """Check the lengths.
+        """Check that the options are valid and that the buffer is not longer than the limit.
 
         Raises:
             ConfigurationError: An option is out of its range, or the buffer is longer than the limit.

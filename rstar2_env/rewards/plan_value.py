@@ -32,7 +32,7 @@ class PlanValue(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "play", "tokens"})
 
     def __post_init__(self) -> None:
-        """Check ``end``.
+        """Check that ``end`` is not empty.
 
         Raises:
             ConfigurationError: ``end`` is empty.

@@ -33,7 +33,7 @@ class Rubric:
     needs: ClassVar[frozenset[Need]] = frozenset({"judge", "problem"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return at most 1.
+        """Return the share, at most 1; below 0 if unwanted criteria are met.
 
         Raises:
             ConfigurationError: The problem has no rubric.

@@ -61,6 +61,6 @@ def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple
 
 
 def repeated_share(items: Sequence[object], n: int) -> float:
-    """Return the share of a sequence's n-grams that occurred in it before; 0 if it is shorter than n."""
+    """Return the share of a sequence's n-grams that repeat an earlier one; 0 if it is shorter than n."""
     grams = [tuple(items[at : at + n]) for at in range(len(items) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

@@ -17,7 +17,7 @@ from rstar2_env.traces.writer import Trace
 
 
 class TraceFile:
-    """Writes traces to a file, which is not touched before ``with``.
+    """Writes traces to a file; the file is not changed before ``with``.
 
     Each line is ``Trace.record()`` with ``run``, the source of the trace.
 

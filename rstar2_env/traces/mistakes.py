@@ -81,7 +81,7 @@ class _CallMistake:
 
 
 def _undefined_name(code: str, rng: np.random.Generator) -> str | None:
-    """Use a variable to which the number was not assigned."""
+    """Replace a number by the name of an undefined variable."""
     return _in_place_of_a_number(code, rng, lambda number: _NAMES[int(rng.integers(len(_NAMES)))])
 
 
@@ -105,7 +105,7 @@ def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
 
 
 def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
-    """Add a number as text to a number, or subtract it."""
+    """Replace a number before a plus or minus by a text."""
     places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
     if not places:
         return None
@@ -122,7 +122,7 @@ def _in_place_of_a_number(code: str, rng: np.random.Generator, change: Callable[
 
 
 def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-    """Leave out one of the marks that hold the JSON together."""
+    """Remove one bracket, quote, colon or comma of the JSON."""
     places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
     if not places:
         return None  # The dialect does not write JSON.

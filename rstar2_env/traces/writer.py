@@ -244,7 +244,7 @@ def write_trace(
 
 
 class _Writer:
-    """An agent that writes one trace: it has the problem, and makes the requested mistakes."""
+    """An agent that plays one trace: it knows the problem, and makes the requested mistakes."""
 
     needs_problem: Literal[True] = True
 
@@ -259,7 +259,7 @@ class _Writer:
         self._turns: list[str] = []
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
-        """Write all turns, last one first."""
+        """Write all turns of the episode in advance, the last one first."""
         options, (call_rng, wrong_rng, format_rng) = self._options, self._rngs
         programs = _programs(problem, options)
         reasons = _reasons(problem, len(programs)) if options.reasons else [""] * (len(programs) + 1)

@@ -33,7 +33,7 @@ _POINTS = 40
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of both runs.
+    """One figure of two compared runs.
 
     Attributes:
         baseline: The baseline's value.
@@ -94,7 +94,7 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A run against the baseline, over the problems that both played.
+    """The comparison of a run with the baseline, over the problems that both played.
 
     Attributes:
         baseline: The baseline.
@@ -275,7 +275,7 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """The largest k that nearly all problems have samples for in both runs."""
+    """Return the largest k for which nearly all problems have k samples in both runs."""
     ordered = np.sort(samples)[::-1]
     return int(ordered[min(len(ordered) - 1, math.ceil(_ENOUGH * len(ordered)) - 1)])
 

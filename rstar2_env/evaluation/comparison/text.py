@@ -14,7 +14,7 @@ CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 
 
 def figure_cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """A row for each figure, under ``HEADINGS``."""
+    """Return a table row for each figure; ``HEADINGS`` names the columns."""
     for name, figure in comparison.figures.items():
         yield (
             name,
@@ -27,14 +27,14 @@ def figure_cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
-    """A row for each problem that changed, under ``CHANGED_HEADINGS``; at most so many."""
+    """Return a table row for each of the first ``most`` changed problems; ``CHANGED_HEADINGS`` names the columns."""
     for one in comparison.changed[:most]:
         shares = (f"{right}/{samples}" for right, samples in (one.baseline, one.other))
         yield (one.problem, *shares, f"{one.p_value:.2g}", f"{one.q_value:.2g}")
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Facts that the tables do not show."""
+    """Return the facts that the tables do not show, one sentence each."""
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:
@@ -57,19 +57,19 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """A figure to three places; a dash where there is none."""
+    """Format a figure with three decimal places; a dash for NaN."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:+.3f}" if signed else f"{value:.3f}"
 
 
 def interval_text(interval: Interval) -> str:
-    """The ends of an interval."""
+    """Format the two ends of an interval; a dash if there is no interval."""
     if not math.isfinite(interval.low):
         return NOTHING
     return f"{interval.low:+.3f}, {interval.high:+.3f}"
 
 
 def p_text(figure: ComparedFigure) -> str:
-    """A p-value; a dash where there is no interval either."""
+    """Format the p-value of a figure; a dash if the figure has no interval."""
     return NOTHING if not math.isfinite(figure.difference.low) else f"{figure.p_value:.2g}"

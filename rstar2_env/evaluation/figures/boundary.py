@@ -28,15 +28,15 @@ _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)),
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The problems that two evaluations share, by the evaluations that solved them.
+    """The problems that two evaluations share, divided into sets by which evaluation solved them.
 
     Attributes:
-        expansion: Solved by the new one and not by the baseline.
-        shrinkage: Solved by the baseline and not by the new one.
-        preservation: Solved by both.
-        unsolved: Solved by neither.
+        expansion: Problems solved by the new evaluation and not by the baseline.
+        shrinkage: Problems solved by the baseline and not by the new evaluation.
+        preservation: Problems solved by both.
+        unsolved: Problems solved by neither.
         consolidation: Problems of ``preservation`` with a higher share of right samples than in the baseline.
-        samples: Samples of a problem on average, in the baseline and in the new one.
+        samples: Mean number of samples of a problem, in the baseline and in the new evaluation.
         baseline: Path of the baseline.
     """
 
@@ -77,7 +77,7 @@ class Boundary:
 
 
 def boundary_sets(baseline: EpisodeTally, new: EpisodeTally, *, name: str = "") -> Boundary | None:
-    """Divide the problems that two evaluations share; ``None`` if there is none.
+    """Divide the problems that two evaluations share into sets; return ``None`` if they share no problem.
 
     Args:
         baseline: Counts of the baseline's episodes.

@@ -48,11 +48,11 @@ class IntervalFigures:
     short: int = 0
 
     def numbers(self) -> dict[str, float | None]:
-        """The figures as plain numbers; ``None`` for one without data."""
+        """Return each figure as a number; ``None`` for a figure without data."""
         return {name: _number(found.value) for name, found in self.by_name.items()}
 
     def intervals(self) -> dict[str, list[float | None]]:
-        """The ends of each interval; ``None`` if there are too few problems."""
+        """Return the two ends of each interval; ``None`` if there are too few problems for an interval."""
         return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
 
     def record(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class IntervalFigures:
 
 
 def figures_of(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> IntervalFigures:
-    """The figures of all problems.
+    """Compute the figures over all problems.
 
     Args:
         tally: Counts of the episodes.
@@ -77,7 +77,7 @@ def figures_of(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> Inte
 
 
 def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, IntervalFigures]]:
-    """The figures of the problems of each source and of each difficulty.
+    """Compute the figures for the problems of each source and of each difficulty.
 
     Args:
         tally: Counts of the episodes.
@@ -162,7 +162,7 @@ def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
 
 
 def _cot_pass(problem: ProblemTally, k: int) -> float:
-    """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain and its answer are.
+    """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain of thought and its answer are right.
 
     Samples without a judgement are left out.
     """

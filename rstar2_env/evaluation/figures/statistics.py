@@ -293,7 +293,7 @@ def _binomial(n: int, chance: float, most: int) -> FloatArray:
 
 
 def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
-    """Multiply a rival in that has at most ``most`` votes; the rows count the rivals that have exactly as many."""
+    """Add a rival answer with at most ``most`` votes; row i of ``ties`` is for i rivals with exactly ``most``."""
     k = ties.shape[1] - 1
     found = np.zeros_like(ties)
     for number in range(min(most, len(votes) - 1) + 1):

@@ -90,7 +90,7 @@ class Summary:
     rewards: dict[str, Estimate]
 
     def estimate(self, name: str) -> Estimate:
-        """One of ``FIGURES``, by name."""
+        """Return the estimate of a figure by its name in ``FIGURES``."""
         found: Estimate = getattr(self, _FIELDS.get(name, name))
         return found
 
@@ -99,7 +99,7 @@ class Summary:
         return asdict(self)
 
     def figures(self) -> dict[str, float | None]:
-        """The figures by the names of training's metrics; ``None`` for a figure without data.
+        """Return the figures under the names of training's metrics; ``None`` for a figure without data.
 
         Returns:
             ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all episodes), the figures of

@@ -26,7 +26,7 @@ _DIFFICULTY = ("difficulty", "level")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts in an episode's line in addition to the episode.
+    """Facts about an episode that its line in a file holds in addition to the episode.
 
     Attributes:
         start: Number of its start; it identifies a problem without an id.
@@ -96,16 +96,16 @@ class ProblemTally:
 
     @property
     def episodes(self) -> int:
-        """Episodes that count."""
+        """Number of episodes that count."""
         return round(self.counts[_PLACES["episodes"]])
 
     @property
     def correct(self) -> int:
-        """Episodes that count and are right."""
+        """Number of episodes that count and are right."""
         return round(self.counts[_PLACES["correct"]])
 
     def votes(self) -> tuple[list[str | None], list[bool]]:
-        """An answer and a verdict for each episode, as ``maj_at_k`` takes them."""
+        """Return an answer and a verdict for each episode, the arguments of ``maj_at_k``."""
         answers: list[str | None] = [""] * self.correct
         answers += [answer for answer, times in self.wrong.items() for _ in range(times)]
         answers += [None] * (self.episodes - len(answers))
@@ -133,7 +133,7 @@ def figure_columns(problems: Sequence[ProblemTally]) -> dict[str, tuple[FloatArr
 
 
 class EpisodeTally:
-    """Counts by problem.
+    """The counts of an evaluation's episodes, by problem.
 
     Attributes:
         problems: The counts of each problem, by its id, or by the number of its start if it has no id.

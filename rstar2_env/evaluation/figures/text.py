@@ -50,7 +50,7 @@ def _usage_rows(summary: Summary) -> dict[str, str]:
 
 
 def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
-    """A value with its standard error: "0.973 ± 0.004", or in percent; "–" when nothing counts."""
+    """Format a value with its standard error: "0.973 ± 0.004", or in percent; "–" without data."""
     if estimate.value is None:
         return NOTHING
     scale, unit = (100, " %") if percent else (1, "")
@@ -61,7 +61,7 @@ def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """A share with its interval: "41.25 % [33.10, 49.80]"; "–" when nothing counts."""
+    """Format a share with its interval: "41.25 % [33.10, 49.80]"; "–" without data."""
     if not math.isfinite(interval.value):
         return NOTHING
     text = f"{100 * interval.value:.2f} %"
@@ -69,7 +69,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def boundary_text(boundary: Boundary) -> dict[str, str]:
-    """The rows of the boundary sets."""
+    """Return the table rows of the boundary sets, by name."""
     shares = boundary.shares()
     rows = {
         name: f"{len(getattr(boundary, name))} of {boundary.problems} problems ({100 * shares[name]:.2f} %)"
@@ -82,5 +82,5 @@ def boundary_text(boundary: Boundary) -> dict[str, str]:
 
 
 def tally_text(tally: Mapping[str, int]) -> str:
-    """Counts by name, the largest first."""
+    """Format counts by name, the largest first."""
     return ", ".join(f"{name} {count}" for name, count in sorted(tally.items(), key=lambda item: -item[1])) or NOTHING

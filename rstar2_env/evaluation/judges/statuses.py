@@ -10,7 +10,7 @@ from rstar2_env.evaluation.judges.base import JUDGES, JudgedChain
 
 @dataclass(frozen=True)
 class StatusesJudge(CheckedOptions):
-    """Judge in which a call with an error status is a wrong step.
+    """A judge that treats a call with an error status as a wrong step.
 
     Attributes:
         errors: Maximum number of errors in a right chain.

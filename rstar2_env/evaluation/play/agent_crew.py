@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class AgentCrew:
-    """Plays with an agent.
+    """A crew whose player is an agent.
 
     Args:
         make_env: Makes an environment.
@@ -89,7 +89,7 @@ class AgentCrew:
         ]
 
     def close(self) -> None:
-        """Close the environments; one that its thread still uses stays open."""
+        """Close the environments, except those that a thread still uses."""
         for player in self._players:
             if not player.busy:
                 player.env.close()
@@ -117,7 +117,7 @@ class AgentCrew:
                     break
                 with stop.flight():
                     played = self._play(player, task, stop)
-                    scored = [played] if scores is None else run_blocking(partial(scores.of, played))
+                    scored = [played] if scores is None else run_blocking(partial(scores.score, played))
                 for one in scored:
                     results.put(one)
         except StopPlayingError:
@@ -151,7 +151,7 @@ class _Player:
 
 
 def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options of an agent, typed and checked without making it.
+    """Return the options of an agent, converted and checked, without making the agent.
 
     Args:
         agent: As in ``AgentCrew``.
@@ -170,5 +170,5 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
 
 
 def agent_name(agent: str | Callable[[], AnyAgent]) -> str:
-    """Name of an agent in results."""
+    """Return the name of an agent for results."""
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)

@@ -41,7 +41,7 @@ class Tasks:
 
 
 class Crew(Protocol):
-    """Plays episodes.
+    """Plays the episodes of an evaluation in threads.
 
     Attributes:
         env: An environment to read specifications from; it must not be played.
@@ -58,7 +58,7 @@ class Crew(Protocol):
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
-        """Threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
+        """Return threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
 
         Args:
             tasks: The tasks to play.

@@ -48,11 +48,11 @@ class Ledger:
         return None if self._kept is None else tuple(self._kept[index] for index in sorted(self._kept))
 
     def missing(self) -> Iterator[Task]:
-        """The tasks that remain."""
+        """Return the tasks without a finished episode."""
         return (self._plan[index] for index in range(len(self._plan)) if not self._done[index])
 
-    def take_up(self, episode: Episode, about: About) -> None:
-        """Count an episode that the file already had."""
+    def restore(self, episode: Episode, about: About) -> None:
+        """Count an episode that was read from the file."""
         self._add(episode, about)
 
     def take(self, played: PlayedEpisode) -> None:
@@ -81,5 +81,5 @@ class Ledger:
 
 
 def words_of(episode: Episode) -> PolicyTexts:
-    """The player's texts, turn by turn."""
+    """Return the player's text of each turn."""
     return tuple(message.content for message in episode.messages if message.role == "assistant")

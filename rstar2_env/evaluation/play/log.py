@@ -129,7 +129,7 @@ class EvalLog:
         add_line(self._file, line)
 
     def end(self, figures: Mapping[str, float | None], summary: Mapping[str, Any], *, interrupted: bool) -> None:
-        """Note the figures of all episodes so far in the run's folder, if there is one.
+        """Write the figures of all episodes so far into the run's folder, if there is one.
 
         Args:
             figures: The figures by name; ``None`` without data.
@@ -147,7 +147,7 @@ class EvalLog:
         unlock_file(self._lock)
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
-        """The lines to keep, one by one."""
+        """Yield the lines of an existing file that stay in it."""
         run = {**_LATER, **self._run}
         broken = _broken(self.path, whole) if whole > 1 else frozenset()
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
@@ -177,7 +177,7 @@ class EvalLog:
 
 
 def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
-    """Check that an ``EvalLog`` may write there, before slow loading begins.
+    """Check that an ``EvalLog`` may write to a path, before slow loading begins.
 
     Raises:
         ConfigurationError: As ``EvalLog``.
@@ -190,7 +190,7 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) ->
 
 
 def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
-    """The episodes of an evaluation's file, in the order in which they ended.
+    """Read the episodes of an evaluation's file, in the order in which they ended.
 
     Args:
         path: The file.
@@ -203,7 +203,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
 
 def episode_of(line: Mapping[str, Any]) -> Episode:
-    """The episode of a line that ``EvalLog`` wrote; ``group`` is its number in the evaluation.
+    """Return the episode of a line that ``EvalLog`` wrote; its ``group`` is its number in the evaluation.
 
     Raises:
         RecordFormatError: A key is missing, is unknown, or has a value of another form.
@@ -229,7 +229,7 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:
-    """The starts for which a file lacks samples that count."""
+    """Return the starts with fewer than ``whole`` samples that count in a file."""
     held: dict[int, set[int]] = {}
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         try:

@@ -40,12 +40,12 @@ class Task:
 
     @property
     def problem_id(self) -> str | None:
-        """The id of its problem, if it has one."""
+        """The id of the problem, if the task has a problem."""
         return self.problem.id if self.problem is not None else None
 
 
 class EvaluationPlan:
-    """The episodes of an evaluation, by their index, made on demand.
+    """The tasks of an evaluation by index, made on demand.
 
     Args:
         problems: The problem of each start; ``None`` leaves the choice to the environment.
@@ -93,7 +93,7 @@ def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) 
 
 
 def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, samples: int = 1) -> EvaluationPlan:
-    """The episodes of an evaluation, in order.
+    """Plan the episodes of an evaluation.
 
     Args:
         source: Source of the problems; ``None`` leaves the choice to the environment, by the episode's seed.

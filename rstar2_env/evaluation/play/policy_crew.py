@@ -40,7 +40,7 @@ _JUDGES = 16
 
 
 class NothingPlayedError(Rstar2Error, RuntimeError):
-    """Every episode so far ended ``unavailable``; the message has the reason of one of them."""
+    """Every episode so far ended ``unavailable``; the message has the reason of one episode."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class PolicyOptions(CheckedOptions):
     chat_template_options: dict[str, Any] = field(default_factory=dict)
 
     def loading(self) -> dict[str, Any]:
-        """The options that affect loading."""
+        """Return the options that affect loading, by name."""
         sampling = ("temperature", "top_p", "top_k", "max_episode_tokens", "max_turn_tokens", "max_episode_seconds")
         return {name: value for name, value in asdict(self).items() if name not in sampling}
 
     def sampled(self) -> dict[str, Any]:
-        """The options that affect an episode's tokens: all except ``max_in_flight``."""
+        """Return the options that affect an episode's tokens, by name: all except ``max_in_flight``."""
         return {name: value for name, value in asdict(self).items() if name != "max_in_flight"}
 
 
@@ -154,7 +154,7 @@ def load_policy(
 
 
 class PolicyCrew:
-    """Plays with a model.
+    """A crew whose player is a model.
 
     Args:
         make_env: Makes an environment.
@@ -249,7 +249,7 @@ class PolicyCrew:
                     with stop.flight():
                         async with room:
                             played = await self._play(task, judges)
-                        scored = [played] if scores is None else await scores.of(played, offer)
+                        scored = [played] if scores is None else await scores.score(played, offer)
                     for one in scored:
                         results.put(one)
                     self._check(played.episode)
@@ -275,7 +275,7 @@ class PolicyCrew:
         return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
-        """Raise if all of the first episodes failed: the cause is then outside the episodes."""
+        """Raise ``NothingPlayedError`` if all of the first episodes failed."""
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:
@@ -283,7 +283,7 @@ class PolicyCrew:
 
 
 def _usage(episode: Episode) -> dict[str, float]:
-    """Token counts of the turns, named as endpoints name them: tokens read, cached or not, and written."""
+    """Return token counts of all turns under the names of endpoints; tokens read include cached ones."""
     prompt = len(episode.prompt_ids)
     return {
         "requests": float(episode.turns),

@@ -14,7 +14,7 @@ from rstar2_env.evaluation.play.played import PlayedEpisode
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How many episodes were the same when they were played again from the same seeds.
+    """The number of episodes that were identical when played again from the same seeds.
 
     Attributes:
         episodes: Episodes that were played again.
@@ -25,12 +25,12 @@ class Repeats:
     same: int
 
     def record(self) -> dict[str, Any]:
-        """The two numbers."""
+        """Return the two numbers by name."""
         return asdict(self)
 
 
 def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) -> Repeats:
-    """Play episodes again.
+    """Play episodes again and count the identical ones.
 
     Args:
         crew: Plays them.

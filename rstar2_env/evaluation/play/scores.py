@@ -41,7 +41,7 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
 
 
 def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
-    """Make the components of scores.
+    """Make the reward components that score episodes.
 
     Args:
         written: Each as ``make_component`` takes it; or all in one text, joined by ``+``.
@@ -107,10 +107,10 @@ class EpisodeScores:
         self._waiting: dict[int, list[PlayedEpisode]] = {}
         self._lock = threading.Lock()
 
-    async def of(
+    async def score(
         self, played: PlayedEpisode, policy: Callable[[Sequence[PlayedEpisode]], ComponentPolicy] | None = None
     ) -> Sequence[PlayedEpisode]:
-        """Score the episodes that can be scored now that one has ended.
+        """Take an episode that has ended, and score all episodes that can be scored now.
 
         Args:
             played: The episode.
@@ -171,5 +171,5 @@ class OfferedPolicy:
 
 
 def options_of(task: Task) -> dict[str, Any]:
-    """The options of the ``reset`` that a task begins with."""
+    """Return the options of ``reset`` for a task."""
     return {} if task.problem is None else {"problem": task.problem}

@@ -22,7 +22,7 @@ from rstar2_env.wrappers.make import make_env
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference in the environment's answers.
+    """One difference between the stored and the replayed results of an environment.
 
     Attributes:
         turn: The policy's turn before it, from 1; 0 for the result of ``reset``.
@@ -113,7 +113,7 @@ _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_te
 def _begin(
     env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
 ) -> tuple[Episode, list[Difference]]:
-    """Reset the environment in the first way that shows the same text, else in the first way.
+    """Reset the environment with the first options that give the stored text, else with the first options.
 
     Args:
         env: The environment.
@@ -159,7 +159,7 @@ def _differing(turn: int, *values: tuple[str, Any, Any]) -> list[Difference]:
 
 
 def _first(episode: Episode, role: str) -> str:
-    """The text of that role before the policy's first turn."""
+    """Return the first text of a role before the policy's first turn; empty if there is none."""
     for message in episode.messages:
         if message.role == "assistant":
             break

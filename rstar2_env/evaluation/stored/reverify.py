@@ -40,7 +40,7 @@ class Regraded:
 
     @property
     def graded(self) -> bool:
-        """Whether there is a verdict."""
+        """Whether the verifier returned a new verdict."""
         return self.verdict is not None and self.verdict.reason is not Reason.UNAVAILABLE
 
     @property
@@ -126,7 +126,7 @@ def regrade(
 
 
 def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The line of an episode with its new grade.
+    """Return the line of an episode with its new grade.
 
     Args:
         one: The episode.
@@ -144,7 +144,7 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
-    """Extract the question from the user's message, by the dialect's text around it."""
+    """Return a function that extracts the question from the user's message, using the dialect's text around it."""
     options = {} if setting is None else setting.env_options
     try:
         dialect = make_dialect(options.get("dialect") or "rstar2", **(options.get("dialect_options") or {}))

@@ -82,7 +82,7 @@ class StepRecord:
     info: Mapping[str, Any]
 
     @classmethod
-    def of(cls, env: TextEnv, action: str) -> StepRecord:
+    def play(cls, env: TextEnv, action: str) -> StepRecord:
         """Take one step in an environment and record it."""
         text, reward, terminated, truncated, info = env.step(action)
         return cls(action, text, float(info.get("source_reward", reward)), terminated, truncated, info)
@@ -356,7 +356,7 @@ def play_turns(
     problem = problem_of(env)
     played = BenchEpisode(name, seed, text, info, None if problem is None else problem.answer)
     for action in turns(played, env):
-        played.turns.append(StepRecord.of(env, action))
+        played.turns.append(StepRecord.play(env, action))
         if played.turns[-1].over:
             break
     return played

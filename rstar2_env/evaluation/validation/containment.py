@@ -179,4 +179,4 @@ def _stepped(view: View, code: str) -> StepRecord:
         action = code_turn(view, code)
     except ConfigurationError as error:
         raise NotApplicableError(str(error)) from error
-    return StepRecord.of(view.env, action)
+    return StepRecord.play(view.env, action)

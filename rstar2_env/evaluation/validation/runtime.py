@@ -137,11 +137,11 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     for tool in tools:
         name = tool["function"]["name"]
         env.reset(seed=seed)
-        statuses[name] = StepRecord.of(env, fitting_call(playing(env), tool)).status
+        statuses[name] = StepRecord.play(env, fitting_call(playing(env), tool)).status
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
             return CheckFinding(False, f"a valid call of {name} was reported as {statuses[name]}", statuses)
     env.reset(seed=seed)
-    unknown = StepRecord.of(env, write_call(playing(env), "no_such_tool", {})).status
+    unknown = StepRecord.play(env, write_call(playing(env), "no_such_tool", {})).status
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
         return CheckFinding(False, f"a call of an undeclared tool was reported as {unknown}", statuses)
     return CheckFinding(True, f"{len(statuses)} tools", statuses)
@@ -241,7 +241,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
     except Exception as error:
         return CheckFinding(False, f"it cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
     try:
-        last = StepRecord.of(twin, played.turns[-1].action)
+        last = StepRecord.play(twin, played.turns[-1].action)
     finally:
         twin.close()
     same = last.comparable() == played.turns[-1].comparable()

@@ -62,7 +62,7 @@ def results_message(*texts: str) -> Message:
 
 
 def checked(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages, if they are a trainable conversation.
+    """Check that messages are a conversation to train on, and return them without an empty system message.
 
     Raises:
         UnusableError: The turns do not alternate between user and policy, or a turn is empty.
@@ -92,7 +92,7 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
 
 
 def plain(text: Any) -> str:
-    """Return a text of a data set.
+    """Check and return a text of a data set.
 
     Raises:
         UnusableError: It is not a str, or contains marks of a chat template or of this dialect.
@@ -105,7 +105,7 @@ def plain(text: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON.
+    """Parse JSON.
 
     Raises:
         UnusableError: It is not valid JSON.

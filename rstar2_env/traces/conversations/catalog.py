@@ -115,7 +115,7 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
 
 
 def conversation_set(name: str) -> ConversationSet:
-    """Return the set of a name.
+    """Return the set of conversations with a name.
 
     Raises:
         UnknownNameError: There is no such set; the message suggests the nearest name.

@@ -272,5 +272,5 @@ class TestTheEnvironment:
         assert all("9\n[... 1 characters left out ...]" in text for text in shown)
 
     def test_one_that_is_there_already_takes_neither(self):
-        with pytest.raises(ConfigurationError, match="for environments that are made"):
+        with pytest.raises(ConfigurationError, match="made already"):
             generate_traces(stub(), [WORKED], wrappers=["save_state"])

@@ -164,7 +164,7 @@ def test_a_broken_contract_is_told(registered):
     [
         ({"episodes": 0}, "episodes"),
         ({"workers": 0}, "workers"),
-        ({"env_id": Unlisted}, "Unlisted has no problems"),
+        ({"env_id": Unlisted}, "Unlisted does not have problems"),
         ({"env_id": "CartPole-v1"}, "text environment"),
     ],
 )
