@@ -1,9 +1,10 @@
-"""Why a selector leaves failing calls: the training data of a run by quarters of its steps, and the section about it.
+"""Count the training data of a run by quarters of its steps, to explain why a selector leaves failing calls.
 
-GRPO-RoC teaches against failing calls in two ways: right episodes without one are kept in place of those with one, and
-failing calls of wrong episodes get the negative advantage of those. So what is left to explain its result is counted
-from a run's records: right episodes with a failing call that are kept all the same, since their group has not enough
-others for its quota (``forced``); groups that train nothing; and the advantage of turns whose call failed or ran.
+GRPO-RoC acts against failing calls in two ways: it prefers correct episodes without a failing call, and a failing call
+in a wrong episode gets the negative advantage of this episode. To explain its result, three things are counted from a
+run's records: correct episodes with a failing call that are kept because their group has too few other correct episodes
+for its quota (``forced``); groups without training; and the advantages of turns whose call failed or ran. Also contains
+the section of the page about these counts.
 """
 
 from __future__ import annotations
@@ -19,32 +20,35 @@ COUNTS = (
     *("groups", "rejected", "right", "right_failing", "kept_right", "kept_right_failing", "forced"),
     *("kept_wrong", "kept_wrong_failing", "failed", "failed_advantage", "ran", "ran_advantage"),
 )
-"""Counts of groups, of episodes (``failing``: with a failed call), and of the turns that train."""
+"""Names of the counts: groups, episodes (``failing``: with a failed call), and turns that are trained on."""
 BASE, PAPER, CLEAN = "grpo", "grpo_roc", "grpo_roc_clean"
 WIDTH = 120
-WHY = """`{paper}` works against failing calls in two ways: of the right answers it prefers those without one, and a
-failing call in a wrong answer has the negative advantage of its episode. The tables count the training data of each
-quarter of the first {steps} steps, over all seeds; an advantage is the mean over calls. A right answer is kept
-"because of the quota" if its group has fewer right answers without a failing call than its quota."""
-TOLD = """{where}: in the first quarter {bad:.0%} of the right answers that `{paper}` keeps have a failing call,
-{forced:.0%} of these because of the quota (sampling by weight instead of rank explains the rest), so failing calls are
-reinforced too. In the last quarter {bad_last:.1%} have one, but {idle:.0%} of the groups do not train, and only
-{calls_last:.1f} failing calls per step train instead of {calls:.1f}, because rare calls are rarely played. So the lower
-the share, the slower it falls; at the end it is still falling: {falling}. `{clean}` adds -1 to the advantage of every
-trained failing call, also in right answers: the advantage is {clean_first:+.2f} in the first quarter instead of
-{first:+.2f}, and {clean_last:+.2f} in the last instead of {last:+.2f}."""
+WHY = """`{paper}` acts against failing calls in two ways. First, it prefers correct episodes without a failing call.
+Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count the training
+data of each quarter of the first {steps} steps, over all seeds. An advantage is a mean over calls. A correct episode
+with a failing call is kept *because of the quota* if its group has fewer correct episodes without a failing call than
+the quota requires."""
+TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
+{forced:.0%} of them because of the quota. The rest is kept because `{paper}` samples by weight instead of rank. Failing
+calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However, {idle:.0%} of
+the groups are then not trained on. The number of failing calls in the training data is {calls_last:.1f} per step
+instead of {calls:.1f}, because the policy makes fewer of them. The smaller the share is, the slower it falls. At the
+end of the run it is still falling: {falling}."""
+CLEANER = """`{clean}` adds -1 to the advantage of every failing call that is trained on, also in correct episodes. The
+advantage of a failing call is {clean_first:+.2f} instead of {first:+.2f} in the first quarter, and {clean_last:+.2f}
+instead of {last:+.2f} in the last quarter."""
 """Text about the counts, in general and for a share of injected faults."""
 EPSILON = 1e-4
 """Added to a deviation by ``group_norm``."""
 
 
 def causes(read: Any, steps: int, penalty: float = 0.0) -> list[dict[str, float]]:
-    """Count what each quarter of the first steps trained on.
+    """Count the training data of each quarter of the first steps.
 
     Args:
         read: The run, as ``read_run`` returns it.
-        steps: How many steps, from the first.
-        penalty: What is added to the advantage of a turn whose call failed.
+        steps: Number of steps, from the first.
+        penalty: Number that is added to the advantage of a turn whose call failed.
 
     Returns:
         The counts of each quarter, by the names in ``COUNTS``; ``*_advantage`` are sums.
@@ -59,7 +63,7 @@ def causes(read: Any, steps: int, penalty: float = 0.0) -> list[dict[str, float]
 
 
 def of_group(group: Sequence[Any], penalty: float) -> dict[str, float]:
-    """The counts of one group of entries; see ``causes``."""
+    """Return the counts of one group of entries; see ``causes``."""
     counts: dict[str, float] = {**dict.fromkeys(COUNTS, 0), "groups": 1}
     kept = [entry for entry in group if entry.kept]
     counts["rejected"] = int(not kept)
@@ -82,15 +86,15 @@ def of_group(group: Sequence[Any], penalty: float) -> dict[str, float]:
 
 
 def fails(episode: Any) -> bool:
-    """Whether a call of an episode failed that counts."""
+    """Return whether any counted call of an episode failed."""
     return any(status.is_error for status in episode.statuses if status.counts)
 
 
 def section(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Why the paper's selector leaves more failing calls than ``grpo_roc_clean``: words and a table.
+    """Return the section that explains why the paper's selector leaves more failing calls than ``grpo_roc_clean``.
 
     Args:
-        lines: Of the comparison; without counts of ``grpo_roc`` there is nothing to tell.
+        lines: Lines of the comparison; without counts of ``grpo_roc``, the section is empty.
     """
     held = [line for line in lines if line["arm"] == PAPER and line.get("causes")]
     if not held:
@@ -99,11 +103,14 @@ def section(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     text += [*wrap(WHY.format(paper=PAPER, clean=CLEAN, steps=held[0]["cause_steps"]), WIDTH), ""]
     for faults in sorted({line["faults"] for line in held}):
         own = [line for line in lines if line["faults"] == faults]
-        text += [*wrap(_told(own, faults), WIDTH, break_on_hyphens=False), "", *table(own, (BASE, PAPER, CLEAN)), ""]
+        for paragraph in _told(own, faults):
+            text += [*wrap(paragraph, WIDTH, break_on_hyphens=False), ""]
+        text += [*table(own, (BASE, PAPER, CLEAN)), ""]
     return text
 
 
-def _told(lines: Sequence[Mapping[str, Any]], faults: float) -> str:
+def _told(lines: Sequence[Mapping[str, Any]], faults: float) -> list[str]:
+    """Return the paragraphs about one share of injected faults."""
     paper, clean = ([line for line in lines if line["arm"] == arm and line.get("causes")] for arm in (PAPER, CLEAN))
     (first, last), (clean_first, clean_last) = (
         [total([line["causes"][number] for line in held]) for number in (0, -1)] for held in (paper, clean)
@@ -113,34 +120,36 @@ def _told(lines: Sequence[Mapping[str, Any]], faults: float) -> str:
     failing = [
         mean(point["failing"] for line in paper for point in line["curve"] if point["step"] == at) for at in steps
     ]
-    return TOLD.format(
-        where=f"With {faults:.0%} injected faults" if faults else "Without injected faults",
-        paper=PAPER,
-        clean=CLEAN,
-        bad=share(first, "kept_right_failing", "kept_right"),
-        forced=share(first, "forced", "kept_right_failing"),
-        bad_last=share(last, "kept_right_failing", "kept_right"),
-        calls=first["failed"] / calls,
-        calls_last=last["failed"] / calls,
-        idle=share(last, "rejected", "groups"),
-        falling=", ".join(f"{value:.3f} after step {at}" for at, value in zip(steps, failing, strict=True)),
-        first=share(first, "failed_advantage", "failed"),
-        last=share(last, "failed_advantage", "failed"),
-        clean_first=share(clean_first, "failed_advantage", "failed"),
-        clean_last=share(clean_last, "failed_advantage", "failed"),
-    )
+    values = {
+        "where": f"With {faults:.0%} injected faults" if faults else "Without injected faults",
+        "paper": PAPER,
+        "clean": CLEAN,
+        "bad": share(first, "kept_right_failing", "kept_right"),
+        "forced": share(first, "forced", "kept_right_failing"),
+        "bad_last": share(last, "kept_right_failing", "kept_right"),
+        "calls": first["failed"] / calls,
+        "calls_last": last["failed"] / calls,
+        "idle": share(last, "rejected", "groups"),
+        "falling": ", ".join(f"{value:.3f} after step {at}" for at, value in zip(steps, failing, strict=True)),
+        "first": share(first, "failed_advantage", "failed"),
+        "last": share(last, "failed_advantage", "failed"),
+        "clean_first": share(clean_first, "failed_advantage", "failed"),
+        "clean_last": share(clean_last, "failed_advantage", "failed"),
+    }
+    return [text.format(**values) for text in (TOLD, CLEANER)]
 
 
 def table(lines: Iterable[Mapping[str, Any]], arms: Sequence[str]) -> list[str]:
     """Return the table of the training data of arms, over all seeds; arms without counts are omitted.
 
     Args:
-        lines: Of the comparison, with one share of injected faults.
-        arms: Those to tell of.
+        lines: Lines of the comparison with one share of injected faults.
+        arms: Names of the arms.
     """
     text = [
-        "| arm | steps | groups without training | right episodes with a failing call: played | kept | kept because of "
-        "the quota | failing calls trained | their advantage | advantage of working calls |",
+        "| arm | steps | share of groups without training | share of correct episodes with a failing call: played "
+        "| kept | kept because of the quota | failing calls trained on, per step | their advantage "
+        "| advantage of working calls |",
         "|" + "---|" * 9,
     ]
     for arm in arms:
@@ -155,7 +164,7 @@ def table(lines: Iterable[Mapping[str, Any]], arms: Sequence[str]) -> list[str]:
                 f"{share(own, 'right_failing', 'right'):.2f}",
                 f"{share(own, 'kept_right_failing', 'kept_right'):.3f}",
                 f"{share(own, 'forced', 'kept_right'):.3f}" if arm != BASE else "",
-                f"{own['failed'] / len(held) / (end - first + 1):.1f} a step",
+                f"{own['failed'] / len(held) / (end - first + 1):.1f}",
                 f"{share(own, 'failed_advantage', 'failed'):+.2f}",
                 f"{share(own, 'ran_advantage', 'ran'):+.2f}",
             ]
@@ -164,10 +173,10 @@ def table(lines: Iterable[Mapping[str, Any]], arms: Sequence[str]) -> list[str]:
 
 
 def total(counts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The sums of counts."""
+    """Return the sum of each count."""
     return {name: sum(one[name] for one in counts) for name in COUNTS}
 
 
 def share(counts: Mapping[str, float], part: str, whole: str) -> float:
-    """Return one count divided by another; 0 if there is nothing."""
+    """Return one count divided by another; 0 if the other one is 0."""
     return counts[part] / counts[whole] if counts[whole] else 0.0

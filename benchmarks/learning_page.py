@@ -18,7 +18,7 @@ WIDTH = 120
 FIFTH = 0.2
 """Target ratio of the share of failing calls to that of ``BASE``."""
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""97.5 % points of Student's t from one degree of freedom on (any table of it)."""
+"""97.5 % points of Student's t distribution, for 1, 2, ... degrees of freedom (any statistical table)."""
 FIGURES = {
     "success": "success",
     "failing": "failing calls in correct episodes",
@@ -40,17 +40,30 @@ HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/l
 
 # Learning curves
 
-A model with a tenth of a million parameters (2 layers, width 64) on `rstar2/MathTool-v0`, with arithmetic problems
-whose numbers it often copies wrongly, from one cold start. Every figure is on held-out problems at the temperature of
-training, without injected faults, and is the mean of the evaluations in the last fifth of a run's steps: in the
-comparison those after 36 and 40 of 40 steps (the last two of ten equally spaced ones; the first eight are skipped), in
-the curves the last of four. This is a tiny model in a small world: the ranking says little about large models.
+This page compares recipes on a very small model: 0.1 million parameters, 2 layers, width 64. The environment is
+`rstar2/MathTool-v0` with arithmetic problems. The model often copies the numbers of a problem wrongly. All runs start
+from the same cold start, a checkpoint trained by supervised fine-tuning. The ranking says little about large models.
+
+Terms of this page:
+
+- *Arm*: a recipe with its options. *World*: the traces and options of the cold start and the learning rate.
+- *Success*: share of held-out episodes with a correct answer.
+- *Failing calls*: share of failing calls among all calls in correct episodes.
+- *Tokens*: mean number of tokens of an episode after its prompt.
+
+Evaluations use held-out problems, the temperature of training, and no injected faults. A figure is the mean of the
+evaluations in the last fifth of a run's steps:
+
+| section | evaluations in a run | evaluations that count |
+|---|---|---|
+| comparison, 40 steps | ten at equal distances; the first eight are skipped | after steps 36 and 40 |
+| curves | four | the last one |
 
 ```sh
-python benchmarks/learning.py compare    # every arm and seed that benchmarks/learning_*.jsonl lack
-python benchmarks/learning.py curves     # and with --world teaching
-python benchmarks/learning.py page       # this page
-python benchmarks/learning.py table      # the short comparison, as printed by `make compare`
+python benchmarks/learning.py compare    # run every arm and seed that is missing in benchmarks/learning_*.jsonl
+python benchmarks/learning.py curves     # run the curves; also with --world teaching
+python benchmarks/learning.py page       # write this page
+python benchmarks/learning.py table      # print the short comparison, like `make compare`
 ```
 """
 
@@ -58,18 +71,17 @@ python benchmarks/learning.py table      # the short comparison, as printed by `
 WORLDS = {
     "indifferent": (
         "If failing calls cost nothing",
-        "Of {traces} traces of the cold start ({sft_steps} steps, problems `{source}`), {errors} begin with a call "
-        "that fails ({mistakes}) and is then corrected; the others make the right call twice. So the cold start is "
-        "right equally often after a failing first call and after a working one (50 and 49 % of 1,024 episodes), and "
-        "the reward does not depend on failing calls: the situation in which the paper found that GRPO keeps its "
-        "errors. "
-        "Learning rate {learning_rate}.",
+        "The cold start is trained on {traces} traces for {sft_steps} steps; the problems are `{source}`. In {errors} "
+        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is made "
+        "twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of those "
+        "with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In this "
+        "situation, the authors of rStar2-Agent found that GRPO keeps its errors. Learning rate: {learning_rate}.",
     ),
     "teaching": (
         "If failing calls cost reward",
-        "The same, but traces without a failing call make one call, and calls fail in more ways ({mistakes}): episodes "
-        "that start with a failing call are right less often, so every algorithm learns to avoid them. "
-        "Learning rate {learning_rate}.",
+        "This world differs from the first one in two ways: traces without a failing call make one call instead of "
+        "two, and calls fail in more ways ({mistakes}). Episodes that start with a failing call are correct less "
+        "often, so every algorithm learns to avoid failing calls. The learning rate is {learning_rate}.",
     ),
 }
 """Title and description of each world."""
@@ -77,37 +89,44 @@ WORLDS = {
 
 TRIED = """## Settings that were tried
 
-The comparison needs a cold start whose right answers often follow a failing call that costs no reward, and problems
-that are hard for another reason. The table lists cold starts, on held-out problems; the last column is the share of
-right answers if the first call ran, and if it failed (an exception / a syntax error, if both are given). Failing calls
-are those of right episodes:
+The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
+call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
+tried, with results on held-out problems. The last three columns are the share of correct answers by the result of the
+first call. The tokens of model A are characters; those of model B are words and pairs of digits.
 
-| model | problems | traces | success | failing calls | right after a call that ran, failed |
-|---|---|---|---|---|---|
-| 0.46 M parameters, characters | `arithmetic:level=3` | 35 % fail first, 30 % copy wrongly | .22 | .07 | |
-| 0.1 M, words and pairs of digits | `arithmetic:level=2` | 70 %, 30 % | .19 | .16 | |
-| the same | `arithmetic:level=1,max_number=199` | 70 % fail first | .67 | .24 | .76, .59 / .43 |
-| the same, 1,500 steps | the same | the same | .85 | .30 | .92, .81 / .72 |
-| 600 steps, the others call twice | the same | the same | .52 | .25 | .54, .62 / .20 |
-| the same, no syntax errors | the same | the same | .55 | .25 | .56, .57 |
-| the same, no undefined names either: **used above** | the same | the same | .49 | .30 | .49, .50 |
-| the same, only divisions by zero | the same | the same | .72 | .34 | .67, .75 |
+| # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
+|---|---|---|---|---|---|---|---|---|
+| 1 | A, 0.46 M parameters | `arithmetic:level=3` | 35 % fail first, 30 % copy wrongly | .22 | .07 | | | |
+| 2 | B, 0.1 M parameters | `arithmetic:level=2` | 70 % fail first, 30 % copy wrongly | .19 | .16 | | | |
+| 3 | as 2 | `arithmetic:level=1,max_number=199` | 70 % fail first | .67 | .24 | .76 | .59 | .43 |
+| 4 | as 2, 1,500 steps | as 3 | as 3 | .85 | .30 | .92 | .81 | .72 |
+| 5 | as 2, 600 steps | as 3 | as 3; the other traces make the call twice | .52 | .25 | .54 | .62 | .20 |
+| 6 | as 5 | as 3 | as 5, without syntax errors | .55 | .25 | .56 | .57 | |
+| 7, **used above** | as 5 | as 3 | as 6, without undefined names | .49 | .30 | .49 | .50 | |
+| 8 | as 5 | as 3 | as 7, with divisions by zero only | .72 | .34 | .67 | .75 | |
 
-In the third, answers are right less often after a failing call than after a working one, so plain GRPO learns to
-avoid failing calls because of the answer: 40 steps at a learning rate of 1e-3 took the share of failing calls from
-.24 to .021 and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007,
-`grpo_roc_ties` to .001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of an already small share. In
-the sixth, where failing calls cost nothing, one seed of the same training took it to .36 under `grpo`, .025 under
-`grpo_roc` by rank, .013 under `grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56,
-.62); but a call with an undefined name is shorter than the right one, so cleaner answers are longer there.
+In cold start 3, answers are correct less often after a failing call than after a working one. Plain GRPO therefore
+learns to avoid failing calls from the reward for the answer alone. In cold start 6, failing calls do not lower the
+reward. The next table has the share of failing calls after 40 steps at a learning rate of 1e-3, and for cold start 6
+also the success:
+
+| recipe | cold start 3 (.24 before), seed 0 | cold start 3, seed 1 | cold start 6, one seed | success, cold start 6 |
+|---|---|---|---|---|
+| `grpo` | .021 | .012 (success fell to .58) | .36 | .54 |
+| `grpo_roc` by rank | .007 | .007 | .025 | .61 |
+| `grpo_roc_ties` | .001 | .007 | .013 | .56 |
+| `grpo_roc_clean` | .005 | .010 | .015 | .62 |
+
+From cold start 3, the selecting recipes reach a third to a half of `grpo`'s share, which is already small. In cold
+start 6, a call with an undefined name is shorter than the right call, so answers without failing calls are longer.
 """
 
 
 def interval(differences: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of paired differences, and its interval of 95 % by Student's t; infinite for fewer than two.
+    """Return the mean of paired differences, and the bounds of its 95 % interval (Student's t).
 
     Args:
-        differences: One a seed.
+        differences: One difference per seed; the bounds are infinite for a single one.
     """
     middle = mean(differences)
     if len(differences) < 2:
@@ -118,16 +137,16 @@ def interval(differences: Sequence[float]) -> tuple[float, float, float]:
 
 
 def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dict[str, Any]]:
-    """Each arm against the base, seed by seed.
+    """Compare each arm with the base, seed by seed.
 
     Args:
         lines: Lines of the comparison.
-        faults: With which share of injected faults.
+        faults: Share of injected faults; other lines are skipped.
         base: The arm that the others are compared with.
 
     Returns:
-        The name of each arm, its figures by seed, and against the base the mean and interval of the differences, and
-        the mean ratio of failing calls, over the seeds that both have.
+        For each arm: ``arm``, its name; ``seeds``, its lines by seed; ``apart``, mean and interval of the differences
+        from the base; ``share``, its failing calls divided by the base's. The last two use the seeds that both have.
     """
     by_arm: dict[str, dict[int, Line]] = {}
     for line in lines:
@@ -146,9 +165,9 @@ def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dic
 
 
 def holds(row: Mapping[str, Any]) -> bool:
-    """Whether an arm reaches the aim of Resample-on-Correct: as many right answers, a fifth of the failures, shorter.
+    """Return whether an arm reaches the aim: as much success, a fifth of the failing calls, shorter correct answers.
 
-    Success is as good if its interval reaches up to no difference.
+    Success counts as equal if the upper bound of the interval of its difference is at least 0.
     """
     apart = row["apart"]
     return bool(apart and apart["success"][2] >= 0 and row["share"] <= FIFTH and apart["length_right"][0] < 0)
@@ -185,7 +204,7 @@ def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], doc
     """Write the page, and the figures if there are curves; return the page's path.
 
     Args:
-        told: By the name of a world, the lines of all its runs and what they have in common.
+        told: The lines of all runs and their common settings, by the name of the world.
         docs: The folder to write to.
     """
     text = [HEAD]
@@ -214,19 +233,20 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
     text += [
-        f"Every arm trains on {settings['budget']} episodes; arms that select play twice as many.",
-        f"Evaluations use {settings['problems']} held-out problems.",
-        f"Compared with `{BASE}`: the mean over seeds of the paired differences, with a 95 % interval (Student's t).",
-        "The figures of a seed are success, failing calls in correct episodes, and tokens of a correct episode.",
+        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice as many.",
+        f"Evaluations use {settings['problems']} held-out problems. The column of a seed has three figures: success,",
+        "failing calls, and tokens of a correct episode. The last four columns compare the arm with",
+        f"`{BASE}`: the mean over the seeds of the paired differences, with its 95 % interval (Student's t),",
+        "and the ratio of failing calls.",
         "",
     ]
     seeds = sorted({seed for row in rows for seed in row["seeds"]})
     if len(seeds) < 2:
-        text[-1:] = ["A single seed has no interval, and proves nothing.", ""]
+        text[-1:] = ["A single seed has no interval, so it is not evidence.", ""]
     text += [
         "| arm | "
         + " | ".join(f"seed {seed}" for seed in seeds)
-        + " | success | failing calls | ratio to base | tokens |"
+        + " | success, difference | failing calls, difference | failing calls, ratio | tokens, difference |"
     ]
     text += ["|" + "---|" * (len(seeds) + 5)]
     for row in rows:
@@ -242,16 +262,16 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         several = all(len(found) in (0, len(seeds)) for found in early.values())
         text += [
             "",
-            f"For {', '.join(alone)}, {'all' if several else 'some'} runs were evaluated only once in that fifth:",
+            f"For {', '.join(alone)}, {'all' if several else 'some'} runs have only one evaluation in the last",
         ]
-        text += ["after the last step."]
+        text += ["fifth of their steps, after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
     told = f"reached by {', '.join(passed) or 'no arm'}"
     text += [
         "",
-        f"The largest success of any evaluation is {most:.3f}. The aim (as much success as `{BASE}`, at most a",
-        f"fifth of its failing calls, and shorter correct answers) is {told}.",
+        f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",
+        f"fifth of its failing calls, and shorter correct answers. It is {told}.",
         "",
     ]
     return text
@@ -262,12 +282,13 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"Every recipe plays {settings['curve_budget']} episodes, plus refills and rollouts outside the groups.",
-        f"Evaluations use {settings['curve_problems']} held-out problems.",
-        "All have 8 problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens an",
-        "episode, regardless of the recipe. The teacher of `opsd` is the policy itself with the answer in its prompt.",
-        "Mean over seeds, ± the standard deviation over them. In the figure, bands are the range over seeds, and",
-        f"`{BASE}` is the grey curve behind every recipe.",
+        f"Every recipe plays {settings['curve_budget']} episodes in its groups; refills and episodes outside them are",
+        f"not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8 problems a",
+        "step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode, even if the",
+        "recipe prescribes other values. The teacher of `opsd` is the policy itself with the answer in its prompt.",
+        "",
+        "The table has the mean over the seeds, ± their standard deviation. In the figure, a line is the mean, a band",
+        f"is the range over the seeds, and the grey curve in each plot is `{BASE}`.",
         "",
         f"![Success, failing calls and length]({picture}-light.png#gh-light-mode-only)",
         f"![Success, failing calls and length, on a dark page]({picture}-dark.png#gh-dark-mode-only)",
@@ -286,20 +307,21 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     better = {line["arm"] for line in lines if mean(one["success"] for one in own[line["arm"]]) < _mean_of(own, BASE)}
     if BASE in arms:
         worse = ", ".join(f"`{arm}`" for arm in sorted(better)) or "none"
-        text += ["", f"Less success than plain `{BASE}` on this budget: {worse}."]
+        text += ["", f"Recipes with less success than plain `{BASE}` after as many episodes: {worse}."]
     if left := [f"`{arm}`" for arm in CURVES if arm not in arms]:
-        text += ["", f"Not run yet in this world: {', '.join(left)}."]
+        text += ["", f"Recipes without a run in this world: {', '.join(left)}."]
     return [*text, ""]
 
 
 def draw(lines: Sequence[Line], folder: Path, world: str) -> list[Path]:
-    """Draw the curves, once for light pages and once for dark ones: a row of small plots for each recipe.
+    """Draw the curves once for light pages and once for dark pages; return the paths of the two images.
 
-    Mean over seeds as a line, least to largest as a band, with those of ``BASE`` behind every recipe.
+    Each recipe has a row of small plots. A line is the mean over the seeds, and a band is the range from the smallest
+    to the largest value. The curve of ``BASE`` is behind the curve of every recipe.
 
     Args:
         lines: Lines of the runs of the curves.
-        folder: Where ``curves-WORLD-light.png`` and ``curves-WORLD-dark.png`` go.
+        folder: Folder in which ``curves-WORLD-light.png`` and ``curves-WORLD-dark.png`` are written.
         world: Name of the world.
     """
     import matplotlib
@@ -320,7 +342,7 @@ def draw(lines: Sequence[Line], folder: Path, world: str) -> list[Path]:
 
 
 def _drawn(plt: Any, lines: Sequence[Line], own: str, base: str) -> Any:
-    """The figure: two recipes a line, three plots each, of which a column shares its axis."""
+    """Return the figure: two recipes per row, with three plots each; the plots of a column share their x-axis."""
     arms = sorted({line["arm"] for line in lines} - {BASE}) or [BASE]
     rows, each = math.ceil(len(arms) / 2), len(FIGURES)
     figure, axes = plt.subplots(rows, 2 * each, figsize=(14, 0.6 + 1.25 * rows), sharex=True, squeeze=False)
@@ -350,7 +372,7 @@ def _drawn(plt: Any, lines: Sequence[Line], own: str, base: str) -> Any:
 
 
 def _band(lines: Sequence[Line], name: str) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Episodes played; mean, least and largest over seeds."""
+    """Return the numbers of played episodes; and for each, mean, minimum and maximum over the seeds."""
     values: dict[float, list[float]] = {}
     for line in lines:
         for point in line["curve"]:
@@ -360,7 +382,7 @@ def _band(lines: Sequence[Line], name: str) -> tuple[list[float], list[float], l
 
 
 def _late(line: Line) -> int:
-    """How many evaluations count."""
+    """Return the number of evaluations in the last fifth of the steps."""
     return sum(point["step"] > LAST * line["curve"][-1]["step"] for point in line["curve"])
 
 
