@@ -6,6 +6,7 @@ rstar2_agent/config, 2025-09; github.com/RLinf/RLinf, examples/agent/rstar2/conf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,7 @@
 """``Rollout``: the base class of rollout parts, which play the episodes of each group through ``Play``.
 
-A part decides which episodes are played, which of them branch off others, and in which order; it neither scores nor
-selects. Not covered: how an episode is played, which is the player's task.
+A rollout part decides which episodes are played, which of them branch off others, and in which order. Not covered:
+playing an episode (the player), scoring, and selection.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _T = TypeVar("_T")
 
 
 class Play(Protocol):
-    """Plays episodes for a rollout part; every call of the part gets a new one.
+    """Plays episodes for one call of a rollout part.
 
     Attributes:
-        rng: Source of the part's random draws; different for every step, round of refill and process.
+        rng: Random generator for the part; different for every step, round of refill and process.
         step: Number of optimizer steps so far.
         judge: The model that ``rollout.judge`` names; ``None`` if it names none.
     """
@@ -41,39 +41,39 @@ class Play(Protocol):
     judge: RewardJudge | None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Return a random generator for a group, the same on any number of processes and in whatever step it ends.
+        """Return a random generator for a group, which depends neither on the number of processes nor on other groups.
 
         Args:
             group: Position of the group among the starts of this call.
-            *words: Key of the draws; the same words give the same draws.
+            *words: Key of the generator; the same words give the same draws.
         """
         ...
 
     async def episode(
         self, start: Start, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
-        """Play one episode to its end. A failure ends it as ``unavailable`` and raises nothing.
+        """Play one episode to its end. If it fails, it ends as ``unavailable``; no exception is raised.
 
         Args:
             start: Start of the episode.
             group: Position of its group among the starts of this call.
             member: Number of the episode in its group; with the group, it seeds the policy's draws.
-            shown: Text shown to the policy in place of the user's message; its first ``{question}``
-                (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode trains under the
-                message itself: ``prompt_ids`` and ``messages`` are those without help, ``shown_ids`` and ``shown``
-                those with help, and its ``source`` is ``refined``. A text equal to the message is not help.
-            manner: How the episode is played; in chunks, for example, after which it is ``OPEN`` until it is branched
-                off.
+            shown: Text shown to the policy instead of the user's message. Its first ``{question}``
+                (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on under
+                the message alone: ``prompt_ids`` and ``messages`` do not contain the help, ``shown_ids`` and ``shown``
+                do. The ``source`` of the episode is ``refined``, unless the text equals the message.
+            manner: How the episode is played; for example in chunks. After a chunk, the episode is ``OPEN`` until a
+                branch at its end continues it.
         """
         ...
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
-        """Ask the policy for one turn, without an environment. The episode earns nothing, and trains under ``text``.
+        """Sample one turn of the policy without an environment; the reward is 0, and the prompt is ``text``.
 
         Args:
             text: The user's message.
             group: Position of its group among the starts of this call.
-            member: Its number in the group; ``episode``, ``reply`` and ``given`` share one series.
+            member: Its number in the group, different from the members of all other episodes of the group.
             system: The system message; empty for none.
 
         Raises:
@@ -87,10 +87,10 @@ class Play(Protocol):
         If the turns do not end the episode, it is ``unavailable``.
 
         Args:
-            start: Where it starts.
-            turns: The turns as text.
+            start: Start of the episode.
+            turns: The texts of the turns.
             group: Position of its group among the starts of this call.
-            member: Its number in the group; ``episode``, ``reply`` and ``given`` share one series.
+            member: Its number in the group, different from the members of all other episodes of the group.
 
         Raises:
             ConfigurationError: The player does not support it.
@@ -98,17 +98,17 @@ class Play(Protocol):
         ...
 
     def problem(self, problem_id: str) -> Problem | None:
-        """Return the problem of an id, with its gold answer and its ``meta``; ``None`` if the environment has none.
+        """Return the problem with an id, with its gold answer and its ``meta``; ``None`` if there is no such problem.
 
-        Its answer and ``meta`` must not reach the prompt that an episode trains under.
+        Do not put its answer or ``meta`` into the prompt under which an episode is trained on.
         """
         ...
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Play ``n`` episodes that start with tokens of ``episode`` and continue differently.
 
-        The turns before that token are replayed, so that the environment reaches the same state. This requires that it
-        is deterministic for its seed and actions, as its contract says.
+        The turns before that token are replayed, so the environment reaches the same state. The environment must be
+        deterministic for its seed and actions, as its contract requires.
 
         Args:
             episode: An episode of this call.
@@ -118,12 +118,12 @@ class Play(Protocol):
             manner: How the branches are played after these tokens.
 
         Raises:
-            BranchError: There is no policy turn at that token, or the replay shows other text than the episode did.
+            BranchError: There is no policy turn at that token, or the text of the environment differs in the replay.
         """
         ...
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the policy's log-probability of each of ``ids`` after ``prompt_ids`` and those before it.
+        """Return the policy's log-probability of every token of ``ids``, given ``prompt_ids`` and the tokens before it.
 
         Raises:
             ConfigurationError: The engine cannot score given tokens.
@@ -133,11 +133,11 @@ class Play(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OlderWeights:
-    """Weights of the policy from before the last steps, which a backend keeps in addition to the newest.
+    """Request for older weights of the policy, which a backend keeps in addition to the newest weights.
 
     Attributes:
-        every: Number of steps after which they are replaced by the newest weights.
-        base_urls: Addresses of the servers that hold them, if the engine is served.
+        every: Number of steps after which the newest weights replace the older weights.
+        base_urls: Addresses of the servers that hold the older weights, if the engine is served.
     """
 
     every: int
@@ -147,14 +147,14 @@ class OlderWeights:
 class Rollout:
     """Base class of rollout parts. A part implements ``group`` or ``__call__``; everything else has a default.
 
-    A part that learns from step to step also has ``state_dict`` and ``load_state_dict``, and its state goes into
+    A part that adapts from step to step also has ``state_dict`` and ``load_state_dict``; its state is saved in
     checkpoints.
 
     Attributes:
-        columns: Columns of the rows that the part sets itself, so that the trainer need not compute them (``teacher``).
-        staged: Why later episodes of a group have to wait for earlier ones, as the end of a sentence; empty if they do
-            not. The groups of a staged part cannot end early, so it is refused with early stop, and with a tail that
-            does not wait.
+        columns: Columns of the rows that the part computes instead of the trainer (``teacher``).
+        staged: Reason why later episodes of a group wait for earlier ones, as a clause; empty if they do not wait. The
+            groups of a staged part cannot end early, so a run with ``early_stop`` or another ``tail`` than ``wait``
+            rejects it.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
@@ -162,12 +162,12 @@ class Rollout:
 
     @property
     def manner(self) -> Manner:
-        """All abilities that any of its episodes needs, so that a run can check the player first."""
+        """All abilities that the part's episodes need from the player; a run checks them before it starts."""
         return PLAIN
 
     @property
     def older_weights(self) -> OlderWeights | None:
-        """The older weights from which the part draws turns; ``None`` if it uses only the newest."""
+        """The older weights from which the part samples turns; ``None`` if it uses only the newest weights."""
         return None
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
@@ -193,7 +193,7 @@ class Rollout:
         return await at_once(play.episode(start, group=number, member=one, manner=self.manner) for one in members)
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """Return the positions of episodes that train with the advantage 0 and are not shown to the selector.
+        """Return the positions of episodes to train on with the advantage 0, without passing them to the selector.
 
         Args:
             group: The episodes that the part returned for one start.
@@ -201,7 +201,7 @@ class Rollout:
         return []
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
-        """Return the rows in which an episode trains.
+        """Return the rows in which an episode is trained on.
 
         Args:
             episode: A selected episode.
@@ -210,7 +210,7 @@ class Rollout:
         return [Row.of(episode, advantage)]
 
     def report(self, group: Sequence[Episode]) -> Any:
-        """Return data about a scored group for ``update`` in all processes; ``None`` for nothing.
+        """Return data about a scored group, which ``update`` receives in all processes; ``None`` for no data.
 
         Args:
             group: The episodes that the part returned for one start.
@@ -218,7 +218,7 @@ class Rollout:
         return None
 
     def update(self, reports: Sequence[Any]) -> None:
-        """Learn from the reports of all groups of a step; called with the same reports in every process.
+        """Adapt to the reports of all groups of a step; called with the same reports in every process.
 
         Args:
             reports: The results of ``report`` other than ``None``, in the order of the groups' numbers.
@@ -230,7 +230,7 @@ RolloutPart = Rollout | Callable[[Sequence[Start], int, Play], Awaitable[list[li
 
 
 def as_rollout(part: RolloutPart) -> Rollout:
-    """Return a part with all methods of ``Rollout``; those that the part does not have get the defaults.
+    """Return a part with all methods of ``Rollout``; methods that it does not define get their defaults.
 
     Args:
         part: The part.
@@ -247,22 +247,22 @@ def check_manner(rollout: Rollout, player: object) -> None:
     """Check that a player can play the episodes of a part.
 
     Raises:
-        ConfigurationError: It cannot.
+        ConfigurationError: The player does not support the part's ``manner``.
     """
     if rollout.manner == PLAIN:
         return
     check = getattr(player, "check_manner", None)
     if check is None:
         raise ConfigurationError(
-            f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or draws from older "
-            f"weights, and the player {type(player).__name__} has no `check_manner`: use one that has it, such as "
-            "rstar2_env.rollout.Player."
+            f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or samples from older "
+            f"weights, which requires a player with `check_manner`; {type(player).__name__} does not have it. Use "
+            "rstar2_env.rollout.Player, for example."
         )
     check(rollout.manner)
 
 
 def check_waits(rollout: Rollout, *, early_stop: bool, tail: str) -> None:
-    """Check that the groups of a part may end as early as the options of a run allow.
+    """Check that the options of a run do not end the groups of a staged part early.
 
     Args:
         rollout: The part.
@@ -270,13 +270,13 @@ def check_waits(rollout: Rollout, *, early_stop: bool, tail: str) -> None:
         tail: Treatment of the groups that end last; see ``StepOptions``.
 
     Raises:
-        ConfigurationError: They may not.
+        ConfigurationError: An option ends groups early, and the part is staged.
     """
     option = "early_stop" if early_stop else "tail" if tail != "wait" else ""
     if option and rollout.staged:
         raise ConfigurationError(
-            f"The rollout part {type(rollout).__name__} cannot let a group end early, since {rollout.staged}: set it "
-            f"to {'false' if early_stop else 'wait'}",
+            f"The groups of the rollout part {type(rollout).__name__} cannot end early, since {rollout.staged}. Set "
+            f"rollout.{option} to {'false' if early_stop else 'wait'}.",
             option=f"rollout.{option}",
         )
 
@@ -293,7 +293,7 @@ ROLLOUTS: Registry[Callable[..., RolloutPart]] = Registry(
 
 
 async def at_once(awaitables: Iterable[Awaitable[_T]]) -> list[_T]:
-    """Await all at the same time; return their results in order."""
+    """Await all awaitables concurrently; return their results in order."""
     import asyncio  # here, so that listing parts does not import it
 
     return list(await asyncio.gather(*awaitables))

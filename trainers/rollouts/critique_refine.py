@@ -1,4 +1,4 @@
-"""``critique_refine``: criticises answers, lets the policy refine them, and adds the best refinement to the group.
+"""``critique_refine``: critiques answers, lets the policy refine them, and adds the best refinement to the group.
 
 Longer than most parts: two critics and three kinds of critiques are published (Critique-GRPO, arXiv 2506.03106).
 """
@@ -26,11 +26,11 @@ _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do
 class CritiqueRefine(CheckedOptions, Rollout):
     """Samples n - 1 episodes and adds their best refinement after critiques (Critique-GRPO, arXiv 2506.03106).
 
-    Each sampled episode is criticised, and the problem is played again under question, answer and critique together.
-    The first right refinement, else the one with the highest return, is the n-th episode (7 + 1 in the paper). It
-    trains under the question alone, with 1 in the column ``off_policy``, which the loss ``shaped_offpolicy`` reads. If
-    nothing could be refined, one more episode is sampled. Critiques, and refinements that are not chosen, are not
-    recorded. The paper's critiques are a larger model's, ``critic="judge"``; the policy is the default critic.
+    For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
+    in the prompt. The first right refinement, or else the refinement with the highest return, is the n-th episode of
+    the group (7 + 1 in the paper). It is trained on under the question alone, with 1 in the column ``off_policy``,
+    which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled. Critiques and
+    other refinements are not recorded. In the paper, a larger model writes the critiques (``critic="judge"``).
 
     Args:
         critique: Content of a critique: ``"text"``, the critic's text about each answer; ``"simple"``, whether the
@@ -39,7 +39,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
             model that ``rollout.judge`` names. An answer without a reply of the judge is not refined.
     """
 
-    staged: ClassVar[str] = "it refines what was sampled first"
+    staged: ClassVar[str] = "it refines episodes that were sampled before"
     critique: Literal["text", "simple", "simple_gt"] = "text"
     critic: Literal["policy", "judge"] = "policy"
 
@@ -47,11 +47,11 @@ class CritiqueRefine(CheckedOptions, Rollout):
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
-                "critique_refine samples all but one of a group: play at least 2 episodes of each."
+                f"critique_refine needs groups of at least 2 episodes, since it samples all but one; got {size}."
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(
-                "critic=judge needs a judge model, and rollout.judge names none: set it "
+                "critic=judge needs a judge model, but rollout.judge is not set. Set it "
                 "(rollout.judge=model:url=...,model=NAME), or let the policy write the critiques (critic=policy)."
             )
         own = size - 1
@@ -91,8 +91,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
         problem = play.problem(episode.problem_id)
         if problem is None or not problem.answer.strip():
             raise ConfigurationError(
-                f"critique=simple_gt names the gold answer, and the problem {episode.problem_id!r} has none: choose "
-                "critique=simple or text, or an environment whose problems have one."
+                f"critique=simple_gt needs a gold answer, but the problem {episode.problem_id!r} does not have one. "
+                "Set critique=simple or critique=text, or use an environment whose problems have gold answers."
             )
         return f"{verdict} The right answer is {problem.answer}."
 

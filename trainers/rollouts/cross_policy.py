@@ -1,13 +1,14 @@
 """``cross_policy``: draws each turn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
 
-Each turn is drawn, with ``probability``, from weights that are updated every ``every`` steps, else from the newest. So
-episodes reach states that the policy alone would not reach. ``Turn.version`` is the version of the weights, and
-``Turn.stale`` the result of the draw. The paper trains on the turns of both, with the log-probabilities with which they
-were drawn, as the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` removes turns of older
-weights from the loss. The default values of ``probability`` and ``every`` are this package's.
+With probability ``probability``, a turn is sampled from older weights, which are replaced by the newest weights every
+``every`` steps; otherwise it is sampled from the newest weights. Episodes therefore reach states that the newest policy
+alone would not reach. ``Turn.version`` is the version of the weights; ``Turn.stale`` is true for a turn of older
+weights. The paper trains on the turns of both, with the log-probabilities of the weights that sampled them, as the
+recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` excludes turns of older weights from the loss.
+The default values of ``probability`` and ``every`` are this package's choices.
 
 The older weights need their own engine: ``engine="transformers"`` keeps a second copy of the weights in each process,
-and ``engine="vllm-server"`` uses further servers, at ``base_urls``. With other engines a run is refused.
+and ``engine="vllm-server"`` uses further servers, at ``base_urls``. A run with another engine is rejected.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from .base import ROLLOUTS, OlderWeights, Rollout
 
 @dataclass(frozen=True)
 class CrossPolicy(CheckedOptions, Rollout):
-    """Draws each turn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
+    """Sample each turn from the newest weights or from older weights: AgentRL (arXiv 2510.04206).
 
-    Choose it if the policy explores too little in environments of many turns.
+    Use it if the policy explores too little in environments with many turns.
 
     Args:
-        probability: Probability that a turn is drawn from older weights.
-        every: Steps after which the older weights are replaced by the newest. Checkpoints hold only the newest: a
-            resumed run is exactly reproducible if ``run.save_every`` is a multiple.
+        probability: Probability that a turn is sampled from the older weights.
+        every: Steps after which the newest weights replace the older weights. Checkpoints hold only the newest weights,
+            so a resumed run is exactly reproducible only if ``run.save_every`` is a multiple of this number.
         stale: ``"train"`` on turns of older weights, or ``"mask"`` them.
         base_urls: Addresses of the servers that hold the older weights, with ``engine="vllm-server"``.
     """

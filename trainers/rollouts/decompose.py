@@ -1,4 +1,4 @@
-"""``decompose``: retries problems that no episode solves, with solved examples, then with wrong answers."""
+"""``decompose``: retries unsolved problems with solved examples, and then with wrong answers to reflect on."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ _REFLECT = "{question}\n\nA wrong answer:\n%s\n\nFind out what is wrong with it,
 class Decompose(RemembersSolved):
     """Retries unsolved problems with solved examples, then with wrong answers (Cog-Rethinker, arXiv 2510.15979).
 
-    Only groups without a right episode are helped. The policy sees similar solved problems, found by BM25, and is asked
-    to decompose the problem; if no such attempt is right, each further attempt sees a wrong answer and is asked to find
-    the mistake. Right attempts train separately from the group, under the question alone: with the advantage 0, and 1
-    in the column ``off_policy``, for the loss ``sft``. Failed attempts are not recorded. The solved problems of all
-    processes go into checkpoints. The numbers of examples and attempts are this package's.
+    Only groups without a right episode get help. First, the prompt contains similar solved problems, found by BM25, and
+    asks the policy to decompose the problem. If no such attempt is right, the prompt of each further attempt contains a
+    wrong answer and asks for the mistake in it. Right attempts are trained on separately from the group, under the
+    question alone: with the advantage 0, and 1 in the column ``off_policy``, for the loss ``sft``. Failed attempts are
+    not recorded. The solved problems of all processes are saved in checkpoints. The default numbers of examples and
+    attempts are this package's choices.
 
     Args:
         attempts: Number of attempts of each of the two kinds.
-        examples: Solved problems that an attempt is shown.
+        examples: Number of solved problems in the prompt of an attempt.
     """
 
-    staged: ClassVar[str] = "it helps where all that was sampled first is wrong"
+    staged: ClassVar[str] = "it adds attempts only if all sampled episodes are wrong"
     attempts: int = option(4, least=1)
     examples: int = option(2, least=0)
 

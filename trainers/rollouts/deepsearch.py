@@ -1,13 +1,15 @@
 """``deepsearch``: grows episodes chunk by chunk in a search tree: DeepSearch (arXiv 2509.25454).
 
-A node is 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. One of the children that end
-is backed up: a right one, else the wrong one of which the policy is most certain (``chunk_tree`` has the formulas).
-While no child ends, the search descends by UCT with weight 2; after an end it continues at the best node of the whole
-tree. It stops when one end was backed up for each episode of the group (paper: 8, at depth 64). Missing episodes are
-filled with ends that were not backed up, with nodes of the frontier that are played to their ends, and with fresh
-episodes. If at most a quarter of a problem's episodes are right, one of them is kept; when the problem occurs again, it
-joins fresh episodes in place of a search. The paper trains on problems with a pass rate of at most a quarter. Every
-chunk starts with a replay of the turns before it. Longer than other parts: it is a search.
+A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If children end, the
+value of one of them is backed up: of a right child, or else of the wrong child of which the policy is most certain
+(``chunk_tree`` has the formulas). As long as no child ends, the search descends by UCT with weight 2; after an end, it
+continues at the best node of the whole tree. It stops when an end was backed up for each episode of the group (8 in the
+paper, at depth 64). If episodes are missing, the group is filled with ends that were not backed up, with nodes of the
+frontier that are played to their ends, and with new episodes.
+
+If at most a quarter of a problem's episodes are right, one right episode is kept. When the problem occurs again, the
+group consists of this episode and new episodes, without a search. The paper trains on problems with a pass rate of at
+most a quarter. Every chunk starts with a replay of the turns before it. Longer than other parts, since it is a search.
 """
 
 from __future__ import annotations
@@ -38,18 +40,18 @@ NODE_VALUE = "node_value"
 class DeepSearch(CheckedOptions, Rollout):
     """Searches a tree of chunks for episodes to train on: DeepSearch (arXiv 2509.25454).
 
-    Choose it for problems that the policy rarely solves, in environments that are deterministic for the same seed and
-    actions, with the advantage ``tree_value``.
+    Use it with the advantage ``tree_value``, for problems that the policy rarely solves, in environments that are
+    deterministic for the same seed and actions.
 
     Args:
-        chunk: Tokens of a node.
-        width: Children of a node.
+        chunk: Maximum number of tokens of a node.
+        width: Number of children of a node.
         depth: Maximum depth of a node.
         weight: Exploration weight of UCT.
-        incomplete: Value of an end without an answer, or by a budget.
+        incomplete: Value of an episode that has no answer or that a budget ended.
         expansions: Maximum number of nodes that are expanded for one group.
-        hard: Maximum pass rate of a problem whose right episode is kept; 0 keeps none.
-        kept: Maximum number of problems whose episode is kept; the oldest are dropped.
+        hard: A right episode is kept if the pass rate of its problem is at most this value; 0 keeps none.
+        kept: Maximum number of kept episodes; the oldest are dropped.
     """
 
     chunk: int = option(256, least=1)
@@ -62,7 +64,7 @@ class DeepSearch(CheckedOptions, Rollout):
     kept: int = option(1024, least=1)
     _traces: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
 
-    staged: ClassVar[str] = "its search decides which episodes end the group, and grows each out of those before it"
+    staged: ClassVar[str] = "its search extends earlier episodes and chooses the episodes of the group"
 
     @property
     def manner(self) -> Manner:

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """An episode of a group, and its key there."""
+    """An episode of a group and its key, which seeds the draws for its branches."""
 
     episode: Episode
     key: tuple[int, ...]
@@ -45,13 +45,13 @@ class _Path:
 
 @dataclass(frozen=True)
 class EntropyBranching(CheckedOptions, Rollout):
-    """Branches an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
+    """Branch an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
 
-    Choose it for environments of several turns that are deterministic for the same seed and actions.
+    Use it for environments with several turns that are deterministic for the same seed and actions.
 
     Args:
-        initial: Episodes of a group that are played from the start (M); ``None`` is half of them.
-        beam: Paths that continue from a branching point: the episode's own and its branches.
+        initial: Number of episodes of a group that are played from the start (M); ``None`` means half of the group.
+        beam: Number of paths that continue from a branching point: the episode and its branches.
         probability: P at the entropy of the first turn.
         weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
         decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with

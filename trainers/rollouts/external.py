@@ -28,16 +28,18 @@ class External(CheckedOptions, Rollout):
     """Samples n - count episodes and adds count demonstrations (RL-PLUS, arXiv 2508.00222).
 
     Demonstrations are found by the problem's id in a file of traces as ``rstar2 traces`` writes it, or in a field of
-    ``Problem.meta``: the text of one turn, or a list of turns. They must answer in the environment's own form. Choose
-    it with a loss that weights such rows, ``rl_plus`` or ``shaped_offpolicy``, and the advantage ``policy_baseline``.
+    ``Problem.meta``: the text of one turn, or a list of turns. Their answers must have the environment's format. Use
+    this part with a loss that weights such rows (``rl_plus`` or ``shaped_offpolicy``) and with the advantage
+    ``policy_baseline``.
 
     Args:
-        file: A file of traces (JSON lines with ``problem_id`` and ``messages``); several of one problem take turns.
-        field: The field of ``Problem.meta``, for problems that are not in the file.
-        count: Demonstrations in each group; 1 of 8 in the paper.
+        file: A file of traces (JSON lines with ``problem_id`` and ``messages``). Several traces of one problem are used
+            in turn.
+        field: The field of ``Problem.meta`` that holds the demonstration of a problem that is not in the file.
+        count: Number of demonstrations in each group; the paper uses 1 in a group of 8.
     """
 
-    staged: ClassVar[str] = "a demonstration is looked up by the problem that was played first"
+    staged: ClassVar[str] = "the first episode determines the problem whose demonstration is looked up"
     file: str | None = None
     field: str = "demonstration"
     count: int = option(1, least=1)
@@ -55,7 +57,8 @@ class External(CheckedOptions, Rollout):
         """See ``Rollout``."""
         if size <= self.count:
             raise ConfigurationError(
-                f"external adds {self.count} demonstrations to each group of {size}: play more episodes of each."
+                f"external adds {self.count} demonstrations to each group, so a group needs at least "
+                f"{self.count + 1} episodes; got {size}."
             )
         own = size - self.count
         sampled = await at_once(play.episode(start, group=number, member=member) for member in range(own))
@@ -92,8 +95,8 @@ class External(CheckedOptions, Rollout):
                 found.setdefault(str(trace["problem_id"]), []).append(turns)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
-                f"Expected a file of traces, one JSON object a line with problem_id and messages, in {self.file!r}: "
-                f"{type(error).__name__}: {error}. `rstar2 traces` writes one.",
+                f"{self.file!r} is not a file of traces ({type(error).__name__}: {error}). Each line must be a JSON "
+                "object with problem_id and messages, as `rstar2 traces` writes it.",
                 option="parts.rollout.file",
             ) from error
         return found

@@ -1,4 +1,4 @@
-"""``mae``: the policy proposes problems, solves them, and judges both: self-play of roles that share their weights.
+"""``mae``: self-play in which one policy proposes problems, solves them, and judges problems and answers.
 
 The prompts of the roles are in ``roles``. Longer than most parts: it has three roles.
 """
@@ -26,23 +26,28 @@ _UNJUDGED = "Its judge was not available."
 
 @dataclass
 class Mae(CheckedOptions, SavedState, Rollout):
-    """Lets one policy propose, solve and judge problems (Multi-Agent Evolve, arXiv 2510.23595).
+    """One policy proposes, solves and judges problems (Multi-Agent Evolve, arXiv 2510.23595).
 
-    A group consists of rounds of 2 + 2n episodes: a proposer sees a reference problem and proposes another one; a judge
-    scores its quality; if the quality is at least ``least``, n solvers answer the problem, and a judge scores each
-    answer. The proposer earns (quality + difficulty + format) / 3 with difficulty = 1 - mean score of the answers, a
-    solver (score + format) / 2, and a judge its format: 1 for exactly one pair of the requested tags, 0.5 for more,
-    else 0. A problem without solvers has no difficulty. The places that a bad problem leaves free are taken by solvers
-    of the environment's own problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes:
-    the proposer adds an answer to its problem, the environment plays the problem and grades the solvers, and quality is
-    1 if one of them agrees, else 0.
+    A group consists of rounds. A round with n solvers has 2 + 2n episodes: a proposer reads a reference problem and
+    proposes another problem; a judge scores its quality; if the quality is at least ``least``, n solvers answer the
+    problem, and a judge scores each answer. The rewards are:
 
-    ``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, which computes mean and
-    deviation for each role. Good problems may be references in later steps; they go into checkpoints.
+    - proposer: (quality + difficulty + format) / 3, with difficulty = 1 - mean score of the answers; the difficulty of
+      a problem without solvers is 0;
+    - solver: (score + format) / 2;
+    - judge: its format, which is 1 for exactly one pair of the requested tags, 0.5 for more, else 0.
+
+    If a problem has no solvers, their places in the group are used for solvers of the environment's own problem, whose
+    score is the environment's reward. With ``judge=environment``, a round has 1 + n episodes: the proposer also writes
+    an answer, the environment plays the problem and grades the solvers, and the quality is 1 if a solver agrees with
+    the proposer's answer, else 0.
+
+    ``Episode.task`` is the role. The advantage ``task_norm:of=(reinforce:baseline=none)`` computes mean and deviation
+    for each role. Good problems can be references in later steps; they are saved in checkpoints.
 
     Args:
-        solvers: Solvers of a proposed problem; fewer if a group has no room for them.
-        judge: Source of the scores: the ``"policy"``, or the ``"environment"``, if its ``reset`` takes a problem.
+        solvers: Number of solvers of a proposed problem; fewer if the group is smaller.
+        judge: Source of the scores: the ``"policy"``, or the ``"environment"`` if its ``reset`` accepts a problem.
         difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 if the mean score is below 0.7,
             else 0, as in the released code.
         least: Minimum quality of a problem that is solved.
@@ -50,7 +55,7 @@ class Mae(CheckedOptions, SavedState, Rollout):
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_good",)
-    staged: ClassVar[str] = "what some roles write is the task of the others"
+    staged: ClassVar[str] = "the texts of some roles are the tasks of others"
     solvers: int = option(3, least=1)
     judge: Literal["policy", "environment"] = "policy"
     difficulty: Literal["mean", "threshold"] = "mean"
@@ -61,7 +66,7 @@ class Mae(CheckedOptions, SavedState, Rollout):
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
         if size < 2:
-            raise ConfigurationError("mae plays several roles in a group: play at least 2 episodes of each.")
+            raise ConfigurationError(f"mae needs groups of at least 2 episodes, one for each role; got {size}.")
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
         return await _Table(self, start, number, size, solvers, play).group()
 

@@ -1,6 +1,6 @@
-"""``rubric_scaffold``: shows part of the rubric to part of a group, less and less over the run.
+"""``rubric_scaffold``: shows part of the rubric to part of a group, and decreases this help over the run.
 
-Longer than most parts: it has the schedule of the scaffold and reads rubrics.
+Longer than most parts, since it contains the schedule of the help and reads rubrics.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RubricScaffold(CheckedOptions, Rollout):
             step: Number of optimizer steps so far.
         """
         if self.steps is None:
-            raise ConfigurationError("rubric_scaffold decays over the steps of the run: give it `steps`.")
+            raise ConfigurationError("rubric_scaffold needs the number of steps of the run: set `steps`.")
         late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
         left = 0.0 if late > 700 else 1 / (1 + math.exp(late))
         return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]
@@ -75,7 +75,7 @@ def _rubric(start: Start, play: Play) -> list[str]:
     items = () if problem is None else problem.meta.get("rubric", ())
     if not items:
         raise ConfigurationError(
-            f"rubric_scaffold needs problems with meta['rubric']; the problem {start.problem_id!r} has none."
+            f"rubric_scaffold needs problems with meta['rubric']; the problem {start.problem_id!r} does not have it."
         )
     return [f"{item['criterion']} ({item['points']:+g})" for item in items]
 

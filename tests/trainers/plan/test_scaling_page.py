@@ -58,7 +58,7 @@ def test_a_divided_node_takes_the_seconds_that_are_said() -> None:
     together = planned("qwen3-14b", 8, "paper_stage2").time
     for time in (apart, ahead, together):
         assert time is not None
-        assert f"{time.total:,.0f} s" in PAGE
+        assert f" {time.total:,.0f} |" in PAGE
 
 
 def test_what_others_published_stands_beside_what_is_computed() -> None:
