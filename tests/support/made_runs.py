@@ -34,7 +34,7 @@ from rstar2_env.trainers import api
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.options.slots import given_to
 from rstar2_env.trainers.ranks import ONE
-from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by
+from rstar2_env.trainers.samplers.base import SAMPLERS, Start, figures_of
 from rstar2_env.trainers.selectors.base import SELECTORS, AdaptsToResults
 from rstar2_env.trainers.step.batch import PlayedGroup
 from rstar2_env.trainers.step.problem_facts import about_problems
@@ -126,7 +126,7 @@ class MadeTraining:
         """Play and write a step, from 1; with what follows it: figures, a checkpoint, an evaluation."""
         made, rng = self.made, Random(f"{self.made.seed}/{self._rank}/{step}")
         skill, groups, wanted = made.skill(step), list[PlayedGroup](), made.problems_per_step
-        stands = told_by(self.sampler)
+        stands = figures_of(self.sampler)
         for number in range(made.refill + 1):
             starts = self.sampler.draw(wanted - sum(bool(group.kept) for group in groups))
             first = len(groups) + self._rank * wanted

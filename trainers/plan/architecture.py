@@ -16,7 +16,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 
 FAMILIES = ("qwen2", "qwen3", "llama", "mistral", "qwen3_moe")
-"""Values of ``model_type`` whose layers are counted here."""
+"""Values of ``model_type`` in ``config.json`` whose sizes can be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Architecture:
 
     Attributes:
         name: Name of the model.
-        layers: Transformer layers.
+        layers: Number of transformer layers.
         hidden: Width of the residual stream.
         intermediate: Width of a feed-forward layer, or of one expert.
-        heads: Query heads.
-        kv_heads: Heads of keys and values.
+        heads: Number of query heads.
+        kv_heads: Number of heads of keys and of values.
         head_dim: Width of a head.
-        vocabulary: Tokens.
+        vocabulary: Number of tokens of the vocabulary.
         tied: Whether the head shares its weights with the embedding.
-        experts: Experts of a layer; 0 for a dense model.
-        active_experts: Experts that a token passes through.
+        experts: Number of experts per layer; 0 for a dense model.
+        active_experts: Number of experts per layer that compute a token.
         qk_norm: Whether queries and keys are normalized, as in Qwen3.
         qkv_bias: Whether their projections have a bias, as in Qwen2.
     """
@@ -65,51 +65,51 @@ class Architecture:
 
     @property
     def attention_parameters(self) -> int:
-        """Parameters of the matrices of one layer's attention."""
+        """Number of parameters of the attention matrices of one layer."""
         return self.hidden * (2 * self.query_width + 2 * self.kv_width)
 
     @property
     def feed_forward_parameters(self) -> int:
-        """Parameters of the matrices of one layer's feed-forward part, all experts and their router included."""
+        """Number of parameters of the feed-forward matrices of one layer, including all experts and the router."""
         one = 3 * self.hidden * self.intermediate
         return self.experts * (one + self.hidden) if self.experts else one
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer."""
+        """Number of parameters of one layer."""
         vectors = 2 * self.hidden + (2 * self.head_dim if self.qk_norm else 0)
         vectors += self.query_width + 2 * self.kv_width if self.qkv_bias else 0
         return self.attention_parameters + self.feed_forward_parameters + vectors
 
     @property
     def embedding_parameters(self) -> int:
-        """Parameters of the embedding, or of the head."""
+        """Number of parameters of the embedding, which is also that of the head."""
         return self.vocabulary * self.hidden
 
     @property
     def parameters(self) -> int:
-        """All parameters; those of a tied head count once."""
+        """Number of parameters; the weights of a tied head are counted once."""
         return self.layers * self.layer_parameters + (1 if self.tied else 2) * self.embedding_parameters + self.hidden
 
     @property
     def matrix_parameters(self) -> int:
-        """Parameters that are multiplied with: those of linear layers, the head included."""
+        """Number of parameters of the matrices: all linear layers, including the head."""
         return self.layers * (self.attention_parameters + self.feed_forward_parameters) + self.embedding_parameters
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token is multiplied with."""
+        """Number of matrix parameters that compute one token."""
         if not self.experts:
             return self.matrix_parameters
         passed = self.active_experts * 3 * self.hidden * self.intermediate + self.experts * self.hidden
         return self.layers * (self.attention_parameters + passed) + self.embedding_parameters
 
     def cache_bytes(self, width: int = 2) -> int:
-        """Bytes of keys and values that one token leaves in the cache, at ``width`` bytes a number."""
+        """Return the bytes of the keys and values of one token in the cache, with ``width`` bytes per number."""
         return 2 * self.layers * self.kv_width * width
 
     def forward_operations(self, tokens: float, context: float) -> float:
-        """Floating-point operations of a forward pass over tokens that each attend to ``context`` others on average."""
+        """Return the floating-point operations of a forward pass; a token attends to ``context`` tokens on average."""
         return tokens * (2 * self.active_parameters + 4 * self.layers * self.query_width * context)
 
 
@@ -121,7 +121,7 @@ def architecture_of(model: str) -> Architecture:
             ``Qwen/Qwen3-14B-Base``, ``Qwen/Qwen2.5-7B-Instruct``), or a folder with a ``config.json``.
 
     Raises:
-        ConfigurationError: The model is unknown, or its configuration is of another kind.
+        ConfigurationError: The model is unknown, or its type is not in ``FAMILIES``.
     """
     if Path(model).is_dir():
         return read_architecture(Path(model))
@@ -131,25 +131,25 @@ def architecture_of(model: str) -> Architecture:
     near = difflib.get_close_matches(name, MODELS, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     raise ConfigurationError(
-        f"{model!r} is neither a folder nor one of the models whose sizes are known: {', '.join(MODELS)}.{meant} "
-        "A folder with the model's config.json will do; its weights are not needed.",
+        f"{model!r} is neither a folder nor a known model.{meant} Known models: {', '.join(MODELS)}. For another "
+        "model, give a folder with its config.json; the weights are not needed.",
         option="model",
     )
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """Return the sizes of the model in a folder, of which ``config.json`` alone is read.
+    """Return the sizes of the model in a folder; only ``config.json`` is read.
 
     Raises:
-        ConfigurationError: The file is missing or cannot be read, or the model is of another kind.
+        ConfigurationError: The file does not exist or cannot be read, or the type is not in ``FAMILIES``.
     """
     file = folder / "config.json"
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"The folder {folder} has no config.json that can be read: {error}.") from error
+        raise ConfigurationError(f"config.json of the folder {folder} cannot be read: {error}.") from error
     except ValueError as error:
-        raise ConfigurationError(f"{file} is not JSON: {error}.") from error
+        raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
     return sizes_in(found, folder.resolve().name, where=str(file))
 
 
@@ -162,17 +162,17 @@ def sizes_in(found: Any, name: str, *, where: str) -> Architecture:
         where: Origin of the configuration, for messages.
 
     Raises:
-        ConfigurationError: A size is missing, or the model is of another kind.
+        ConfigurationError: A size is missing, or the type is not in ``FAMILIES``.
     """
     if not isinstance(found, Mapping) or found.get("model_type") not in FAMILIES:
         kind = found.get("model_type") if isinstance(found, Mapping) else type(found).__name__
         raise ConfigurationError(
-            f"{where}: the sizes of models of type {kind!r} are not known here, only those of {', '.join(FAMILIES)}."
+            f"{where}: the sizes of a model of type {kind!r} cannot be computed; supported are {', '.join(FAMILIES)}."
         )
     try:
         return _architecture(name, found)
     except KeyError as error:
-        raise ConfigurationError(f"{where} does not say {error.args[0]}.") from error
+        raise ConfigurationError(f"{where} does not have the key {error.args[0]}.") from error
 
 
 def _architecture(name: str, config: Mapping[str, Any]) -> Architecture:
@@ -228,4 +228,4 @@ MODELS = {
         Architecture("llama-3.1-70b", 80, 8192, 28_672, 64, 8, 128, 128_256),
     )
 }
-"""Models by name, as their public configurations state them; a Base, an Instruct and a dated form are the same."""
+"""Models by name, with the sizes in their public configurations; variants such as Base and Instruct are equal."""

@@ -12,20 +12,20 @@ class Assumptions(CheckedOptions):
     """The assumptions of a plan.
 
     Attributes:
-        mean_tokens: Mean tokens of an episode after its prompt; ``None`` is half of its budget.
-        prompt_tokens: Tokens of a prompt.
+        mean_tokens: Mean number of tokens of an episode after its prompt; ``None`` means half of the budget.
+        prompt_tokens: Number of tokens of a prompt.
         spread: Standard deviation of the logarithm of an episode's length.
         tool_s: Seconds that an episode waits for its tools, on average.
         memory_share: Share of a device's memory that may be used.
-        reserve_gib: GiB of a device for the runtime, the communication library, and the engine's own computation.
-        bandwidth_share: Share of the memory's bandwidth that decoding reaches.
-        prefill_share: Share of the peak that prompts, and decoding with many rows, reach.
-        train_share: Share of the peak that training a dense model reaches (model FLOPs utilization).
-        train_share_experts: Share of the peak that training a model with experts reaches.
+        reserve_gib: GiB per device that are reserved for the runtime, the communication library and the engine.
+        bandwidth_share: Share of the memory bandwidth that decoding reaches.
+        prefill_share: Share of peak operations that prefill, and decoding of many rows, reach.
+        train_share: Share of peak operations that training of a dense model reaches (model FLOPs utilization).
+        train_share_experts: Share of peak operations that training of a model with experts reaches.
         decode_step_s: Seconds of a decoding step in addition to reading weights and cache.
         handover_gb_s: Gigabytes per second of a weight sync.
-        trained_share: Share of the rows that train; the others are not computed.
-        other_share: Seconds of a step outside rollout, training and weight sync, as a share of those.
+        trained_share: Share of the rows that are trained on; the others are not computed.
+        other_share: Other seconds of a step, as a share of the seconds of rollout, training and weight sync.
     """
 
     mean_tokens: int | None = option(None, least=1)
@@ -44,24 +44,24 @@ class Assumptions(CheckedOptions):
     other_share: float = option(0.0, least=0)
 
     def listed(self) -> list[tuple[str, float | int | None, str]]:
-        """Name, value and source of each."""
+        """Return name, value and source of each assumption."""
         return [(one.name, getattr(self, one.name), SOURCES[one.name]) for one in fields(self)]
 
 
 SOURCES = {
-    "mean_tokens": "half of max_episode_tokens, as rStar2-Agent reports of its stages (arXiv 2508.20722, section 5.1)",
-    "prompt_tokens": "the prompt of rstar2/MathTool-v0 with a problem of a competition",
+    "mean_tokens": "half of max_episode_tokens, as rStar2-Agent reports for its stages (arXiv 2508.20722, section 5.1)",
+    "prompt_tokens": "the prompt of rstar2/MathTool-v0 with a competition problem",
     "spread": "assumed; as in benchmarks/scheduler_sim.py",
-    "tool_s": "2.7 calls of 0.3 s (arXiv 2508.20722, section 3.1)",
+    "tool_s": "2.7 calls with 0.3 s each (arXiv 2508.20722, section 3.1)",
     "memory_share": "assumed",
     "reserve_gib": "assumed",
-    "bandwidth_share": "assumed; with it, the rollout that miles published for 8 MI300X comes out within a tenth",
+    "bandwidth_share": "assumed; the computed rollout is within a tenth of the one published by miles for 8 MI300X",
     "prefill_share": "assumed",
-    "train_share": "assumed; not measured on the devices named here",
-    "train_share_experts": "what the training seconds of miles on 8 MI300X come to",
+    "train_share": "assumed; not measured on any of the supported devices",
+    "train_share_experts": "fitted to the training time published by miles for 8 MI300X",
     "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
-    "handover_gb_s": "what the seconds for new weights of miles on 8 MI300X come to",
-    "trained_share": "an upper bound: every row trains",
-    "other_share": "nothing; miles published 0.38 on 8 MI300X, log-probabilities and waking up included",
+    "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
+    "trained_share": "an upper bound: every row is trained on",
+    "other_share": "none; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
 }
 """The source of each default."""

@@ -28,7 +28,7 @@ class Device:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether kernels of an accelerator run on it: bfloat16, and a head that keeps one tile of logits."""
+        """Whether training uses accelerator kernels: bfloat16, and a head that keeps one tile of logits."""
         return self.operations is not None
 
 
@@ -54,12 +54,12 @@ def device_of(name: str) -> Device:
     """Return a device by its name; ``cpu`` is this machine.
 
     Raises:
-        ConfigurationError: There is no such device.
+        ConfigurationError: The device is unknown.
     """
     key = name.casefold()
     if key == "cpu":
         return Device("CPU", os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), None, None)
     if key not in DEVICES:
         known = ", ".join(device.name for device in DEVICES.values())
-        raise ConfigurationError(f"There is no device {name!r}; known are {known}, and cpu for this machine.")
+        raise ConfigurationError(f"Unknown device {name!r}. Known devices: {known}, and cpu for this machine.")
     return DEVICES[key]

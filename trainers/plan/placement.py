@@ -1,4 +1,4 @@
-"""``Placement``: which devices serve and which train, and how much of their memory that uses."""
+"""``Placement``: the assignment of devices to serving and training, and the memory that it uses."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Placement:
 
     Attributes:
         colocated: Whether the same devices serve and train, one after the other; the engine sleeps while they train.
-        serving: Devices that serve.
-        training: Devices that train.
-        tensor_parallel: Devices of one engine.
-        how: How the model is trained.
+        serving: Number of devices that serve.
+        training: Number of devices that train.
+        tensor_parallel: Number of devices per engine.
+        how: The training setup.
         memory: Bytes that training uses on a device, by purpose.
-        usable: Bytes of a device that may be used.
-        engine_weights: Bytes of weights on a device that serves.
-        cache_tokens: Tokens that fit into the cache of one engine.
-        lacking: The reason why it does not fit; empty if it fits.
+        usable: Usable bytes of a device.
+        engine_weights: Bytes of weights on a serving device.
+        cache_tokens: Number of tokens that fit into the cache of one engine.
+        lacking: The reason why the run does not fit; empty if it fits.
     """
 
     colocated: bool
@@ -70,16 +70,16 @@ def placements(
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        serve: Devices that serve: 0 for the same that train; ``None`` tries several.
-        tensor_parallel: Devices of one engine; ``None`` is the fewest on which the model fits.
+        serve: Number of serving devices; 0 if all devices serve and train in turn, ``None`` to try several numbers.
+        tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
 
     Raises:
-        ConfigurationError: That number of devices cannot serve.
+        ConfigurationError: ``serve`` is negative, or no device is left for training.
     """
     if serve is not None and not 0 <= serve < gpus:
         raise ConfigurationError(
-            f"{serve} devices cannot serve where {gpus} are there and at least one must train; 0 lets the same devices "
-            "serve and train.",
+            f"The number of serving devices must be at least 0 and less than {gpus}, the number of all devices; got "
+            f"{serve}. With 0, all devices serve and train in turn.",
             option="serve",
         )
     counts = _splits(gpus) if serve is None else [serve]
@@ -90,12 +90,12 @@ def placements(
 
 
 def _splits(gpus: int) -> list[int]:
-    """0, and what halves, quarters and eighths of the devices come to."""
+    """Return the numbers of serving devices to try: 0, and all multiples of an eighth of the devices."""
     return sorted({0} | {gpus * eighths // 8 for eighths in range(1, 8)} - {gpus})
 
 
 def usable(device: Device, assume: Assumptions) -> int:
-    """Bytes of a device that may be used."""
+    """Return the usable bytes of a device."""
     return round(device.memory * assume.memory_share - assume.reserve_gib * GIB)
 
 
@@ -125,7 +125,7 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
 def _training(
     model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
 ) -> tuple[Training, Mapping[str, int]]:
-    """How the model is trained on so many devices: with the sharding asked for, else the first that fits."""
+    """Return the training setup and its memory, with the requested sharding or else the first that fits."""
     how = training_of(work, processes, assume, accelerator=device.is_accelerator)
     if work.sharding is not None:
         shardings = [cast(Sharding, work.sharding)]

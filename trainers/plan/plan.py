@@ -21,7 +21,7 @@ CLOSE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan.
+    """A plan of a run.
 
     Attributes:
         model: The model.
@@ -29,8 +29,8 @@ class Plan:
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        placed: The placement: the fastest that fits or, if none fits, the one that lacks the least memory.
-        time: Seconds of a step; ``None`` if it does not fit or the device's speed is unknown.
+        placed: The fastest placement that fits; if none fits, the placement whose training uses the least memory.
+        time: Seconds of a step; ``None`` if the run does not fit or the device's speed is unknown.
         others: The other placements that fit, with their seconds, fastest first.
     """
 
@@ -63,9 +63,9 @@ class Plan:
             return found
         if self.time.play.waves > 1.5:
             found.append(
-                f"The caches hold {self.time.play.most_in_flight} episodes of an engine at once, of "
-                f"{round(self.time.play.waves * self.time.play.most_in_flight)}: more devices that serve, or shorter "
-                "episodes, save rollout time."
+                f"The cache of an engine holds {self.time.play.most_in_flight} of its "
+                f"{round(self.time.play.waves * self.time.play.most_in_flight)} episodes at once: more serving devices "
+                "or shorter episodes reduce the rollout time."
             )
         longer = "rollout" if self.time.rollout > self.time.train else "training"
         if not placed.colocated and not self.time.overlapped:
@@ -74,7 +74,7 @@ class Plan:
         return found
 
     def record(self) -> dict[str, Any]:
-        """The plan as JSON-compatible values; memory in bytes, times in seconds."""
+        """Return the plan as JSON-compatible values, with memory in bytes and times in seconds."""
         placed = self.placed
         return {
             "model": {
@@ -117,19 +117,19 @@ def make_plan(
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        serve: Devices that serve; 0 for the same that train, ``None`` for the fastest choice.
-        tensor_parallel: Devices of one engine; ``None`` for the fewest on which the model fits.
+        serve: Number of serving devices; 0 if all devices serve and train in turn, ``None`` for the fastest number.
+        tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
 
     Raises:
-        ConfigurationError: There is no device, or so many cannot serve.
+        ConfigurationError: ``gpus``, ``serve`` or ``mean_tokens`` is out of its range.
     """
     if gpus < 1:
         raise ConfigurationError(f"A plan needs at least one device, not {gpus}.", option="gpus")
     assume = assume or Assumptions()
     if assume.mean_tokens is not None and assume.mean_tokens > work.budget:
         raise ConfigurationError(
-            f"Episodes of {assume.mean_tokens} tokens on average do not fit into a budget of {work.budget} "
-            "(max_episode_tokens).",
+            f"mean_tokens={assume.mean_tokens} must be at most the budget of an episode, max_episode_tokens="
+            f"{work.budget}.",
             option="mean_tokens",
         )
     found = list(placements(model, device, gpus, work, assume, serve=serve, tensor_parallel=tensor_parallel))
@@ -185,5 +185,5 @@ def _seconds(time: StepTime) -> dict[str, Any]:
 
 
 def gib(number: float) -> str:
-    """Bytes as GiB."""
+    """Format bytes as GiB."""
     return f"{number / GIB:.1f} GiB"

@@ -1,4 +1,4 @@
-"""Published step times, and the plans of the same runs."""
+"""Published times of steps, and the computed times of the same runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure, and the figure of a plan.
+    """A published time and the computed time.
 
     Attributes:
-        what: The measurement and its hardware.
+        what: The measured activity.
         source: The publication.
         seconds: The published seconds.
         planned: The planned seconds.
-        fitted: Whether an assumption was fitted to this figure, so that it is no evidence.
+        fitted: Whether an assumption was fitted to this figure; it then does not confirm the plan.
     """
 
     what: str
@@ -38,17 +38,17 @@ class Published:
 MILES = "LMSYS blog, 2026-03-17: miles, Qwen3-30B-A3B on 8 MI300X, 32 x 8 episodes of at most 8K tokens"
 RSTAR2 = "arXiv 2508.20722: 510 steps in one week on 64 MI300X, Qwen3-14B, 512 x 32 episodes"
 STAGES = ((300, 2500, 8192), (85, 5000, 12_288), (125, 7000, 12_288))
-"""Steps, mean tokens and budget of the stages of rStar2-Agent: of 1K to 4K, 4K to 6K and 6K to 8K the middle (section
-5.1)."""
+"""Steps, mean tokens and budget of the stages of rStar2-Agent. The means are the middles of the ranges 1K to 4K, 4K to
+6K and 6K to 8K (section 5.1)."""
 MILES_TOKENS = 5800
-"""Mean tokens of an episode there: 152.8 s at 1.1 to 1.3 thousand tokens a second on each of 8 devices, 256 episodes;
-95.3 s of training at 15 to 16 thousand tokens a second say the same."""
+"""Mean tokens of an episode of miles. It follows from 152.8 s at 1.1 to 1.3 thousand tokens per second on each of 8
+devices for 256 episodes, and equally from 95.3 s of training at 15 to 16 thousand tokens per second."""
 
 
 def comparisons() -> list[Published]:
-    """Return every published figure with the figure of a plan."""
+    """Return every published time with the computed time."""
     miles = miles_plan()
-    assert miles.time is not None  # its device's speed is known, and it fits
+    assert miles.time is not None  # the speed of its device is known, and the run fits
     time = miles.time
     return [
         Published("the rollout", MILES, 152.8, time.rollout),
@@ -67,12 +67,12 @@ def miles_plan() -> Plan:
 
 
 def rstar2_seconds() -> float:
-    """Mean seconds of a step of rStar2-Agent over its three stages, by a plan."""
+    """Return the computed mean seconds of a step of rStar2-Agent over its three stages."""
     spent = 0.0
     for steps, mean, budget in STAGES:
         work = Workload(groups=512, played=32, trained=16, budget=budget, tokens_per_device=16_384, in_flight=512)
         assume = Assumptions(mean_tokens=mean)
         plan = make_plan(MODELS["qwen3-14b"], DEVICES["mi300x"], 64, work, assume, serve=0)
-        assert plan.time is not None  # as above
+        assert plan.time is not None  # see ``comparisons``
         spent += steps * plan.time.total
     return spent / sum(steps for steps, *_ in STAGES)

@@ -1,10 +1,10 @@
-"""``rollout_seconds``: how long the episodes of a step take on one engine, decoded together, in simulated time.
+"""``rollout_seconds``: the simulated time of the episodes of a step on one engine.
 
-Episodes enter first come, first served, while their tokens fit into the cache, and leave when they are as long as
-drawn; between two such moments all rows get a token in each step. Lengths are log-normal, cut at the budget. Covered:
-waves of episodes that do not fit at once, and the long tail in which few rows are left. Not covered: the difference
-between two engines, pre-emption (admission knows the lengths), prompts that a group shares; benchmarks/scheduler_sim.py
-simulates engines and their scheduler at the size of a cluster.
+Episodes start in their order while their tokens fit into the cache, and end at their drawn lengths. Between two such
+events, each decoding step adds one token to every running episode. Lengths are log-normal, cut at the budget. Covered:
+waves of episodes that do not fit at once, and the long tail with few running episodes. Not covered: differences between
+engines, pre-emption (admission uses the drawn lengths), prompts that a group shares; benchmarks/scheduler_sim.py
+simulates the engines and the scheduler of a cluster.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class RolloutTime:
     """The rollout of one engine's share of a step.
 
     Attributes:
-        seconds: From its first episode to the end of its last.
-        most_in_flight: Most episodes that are decoded together.
-        waves: Episodes over ``most_in_flight``: how often the cache is filled.
-        generated: Tokens of the policy and the environment after the prompts.
+        seconds: Seconds from the start of the first episode to the end of the last.
+        most_in_flight: Maximum number of episodes that are decoded concurrently.
+        waves: Number of episodes divided by ``most_in_flight``.
+        generated: Number of tokens of the policy and the environment after the prompts.
     """
 
     seconds: float
@@ -38,16 +38,17 @@ class RolloutTime:
 
 
 def lengths_of(count: int, mean: float, most: int, spread: float, *, among: int = 0) -> NDArray[np.float64]:
-    """Lengths of an engine's episodes with that mean, in an order of their own that is always the same.
+    """Return the lengths of an engine's episodes in tokens, in a fixed random order.
 
     Args:
-        count: How many.
+        count: Number of episodes.
         mean: Mean of the lengths after the cut.
-        most: Where they are cut.
-        spread: Standard deviation of their logarithm before.
-        among: Episodes of all engines together: the longest of them is on this one, for which the others wait.
+        most: Maximum length; longer ones are cut.
+        spread: Standard deviation of the logarithm of the lengths before the cut.
+        among: Number of episodes on all engines. The longest of them is assigned to this engine, since the step waits
+            for it.
     """
-    # The middles of equal parts of the distribution: no luck of a draw is in a plan.
+    # Quantiles at equal distances instead of random draws, so that a plan does not depend on chance.
     places = (np.arange(count) + 0.5) / count
     places[-1] = max(places[-1], 1 - 0.5 / max(1, among))
     shape = np.exp(spread * _normal_quantiles(places))
@@ -69,7 +70,7 @@ def rollout_seconds(
     tensor_parallel: int = 1,
     max_rows: int = 256,
 ) -> RolloutTime:
-    """Seconds of a rollout on one engine.
+    """Return the time of a rollout on one engine.
 
     Args:
         model: The model.
@@ -77,20 +78,20 @@ def rollout_seconds(
         lengths: Tokens of each episode after its prompt.
         cache_tokens: Tokens that fit into the engine's cache.
         assume: The assumptions.
-        tensor_parallel: Devices of the engine.
-        max_rows: Most episodes that are decoded together, whatever the cache holds.
+        tensor_parallel: Number of devices of the engine.
+        max_rows: Maximum number of concurrent episodes, even if the cache holds more.
 
     Raises:
-        ValueError: The device's speed is not known.
+        ValueError: The device's speed is unknown.
     """
     if device.bandwidth is None or device.operations is None:
-        raise ValueError(f"The speed of {device.name} is not known.")
+        raise ValueError(f"The speed of {device.name} is unknown.")
     bandwidth = device.bandwidth * assume.bandwidth_share * tensor_parallel
     operations = device.operations * assume.prefill_share * tensor_parallel
     per_token = 2 * model.active_parameters / operations
     per_cached = model.cache_bytes() / bandwidth
     prompt = assume.prompt_tokens
-    queue, live = list(lengths[::-1]), np.empty((0, 2))  # of a row: tokens to come, tokens in the cache
+    queue, live = list(lengths[::-1]), np.empty((0, 2))  # for each row: remaining tokens, tokens in the cache
     clock, most, reserved = 0.0, 0, 0.0
     while queue or len(live):
         fresh: list[tuple[float, float]] = []
@@ -116,7 +117,7 @@ def rollout_seconds(
 
 
 def _weights_read(model: Architecture, rows: int) -> float:
-    """Bytes of weights that a step reads, in bfloat16: of experts, those that some row passes through."""
+    """Return the bytes of weights in bfloat16 that a step reads; experts that no row uses are not read."""
     if not model.experts:
         return 2.0 * model.matrix_parameters
     touched = 1 - (1 - model.active_experts / model.experts) ** rows
@@ -125,5 +126,5 @@ def _weights_read(model: Architecture, rows: int) -> float:
 
 
 def _normal_quantiles(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles of the standard normal distribution."""
+    """Return quantiles of the standard normal distribution."""
     return np.array([NormalDist().inv_cdf(float(place)) for place in places])

@@ -1,6 +1,6 @@
-"""``serving_seconds``: how long engines on dedicated devices need to play episodes.
+"""``serving_seconds``: the time in which engines on dedicated devices play episodes.
 
-The caches use all memory that the bfloat16 weights leave, since nothing trains there, and episodes run in waves
+The cache uses all memory besides the bfloat16 weights, since no training runs on these devices. Episodes run in waves
 (``rollout_time``). Not covered: loading the weights, and the tools of episodes.
 """
 
@@ -14,7 +14,7 @@ from .rollout_time import lengths_of, rollout_seconds
 
 _WIDTH = 2
 _FOLLOWED = 4096
-"""Most episodes of each engine of which every one is followed: as many as fill it a dozen times are enough."""
+"""Maximum number of simulated episodes per engine; the time of more episodes is extrapolated."""
 
 
 def serving_seconds(
@@ -29,21 +29,21 @@ def serving_seconds(
     tensor_parallel: int = 1,
     in_flight: int | None = None,
 ) -> float | None:
-    """Return the seconds in which engines play episodes; ``None`` if a model and one episode do not fit.
+    """Return the seconds in which engines play episodes; ``None`` if the model and one episode do not fit.
 
     Args:
         model: The model.
         device: One device, whose speed is known.
-        engines: Engines, each with devices of its own, among which the episodes are divided.
-        episodes: Episodes of all of them.
-        budget: Tokens that an episode may have after its prompt.
-        mean: Tokens that it has on average.
+        engines: Number of engines, each on its own devices.
+        episodes: Number of episodes on all engines.
+        budget: Maximum number of tokens of an episode after its prompt.
+        mean: Mean number of tokens of an episode after its prompt.
         assume: The assumptions.
-        tensor_parallel: Devices of one engine.
-        in_flight: Episodes that all engines play at once, at most; ``None`` is what their caches hold.
+        tensor_parallel: Number of devices per engine.
+        in_flight: Maximum number of concurrent episodes on all engines; ``None`` if only the caches limit it.
 
     Raises:
-        ValueError: The device's speed is not known.
+        ValueError: The device's speed is unknown.
     """
     room = usable(device, assume) - _WIDTH * model.parameters / tensor_parallel
     cache = int(room * tensor_parallel / model.cache_bytes(_WIDTH))

@@ -17,10 +17,10 @@ class StepTime:
     """Seconds of one step.
 
     Attributes:
-        rollout: Playing the episodes, the longest included.
-        train: Forward and backward passes.
-        handover: Weight sync to the engines.
-        other: Other time, from ``Assumptions.other_share``.
+        rollout: Seconds from the start of the episodes to the end of the longest one.
+        train: Seconds of the forward and backward passes.
+        handover: Seconds of the weight sync to the engines.
+        other: Other seconds, from ``Assumptions.other_share``.
         overlapped: Whether rollout and training run in parallel.
         play: The rollout in more detail.
     """
@@ -40,7 +40,7 @@ class StepTime:
 
 
 def step_time(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> StepTime:
-    """Seconds of a step.
+    """Return the seconds of a step.
 
     Args:
         model: The model.
@@ -70,24 +70,26 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
 
 
 def mean_tokens(work: Workload, assume: Assumptions) -> int:
-    """Mean tokens of an episode after its prompt."""
+    """Return the mean number of tokens of an episode after its prompt."""
     return assume.mean_tokens or max(1, work.budget // 2)
 
 
 def train_seconds(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> float:
-    """Seconds of the passes of a step: three forward passes' operations for each update, one more to recompute layers.
+    """Return the seconds of the forward and backward passes of a step.
+
+    An update takes the operations of three forward passes, and of one more to recompute layers.
 
     Raises:
-        ValueError: The device's speed is not known.
+        ValueError: The device's speed is unknown.
     """
     if device.operations is None:
-        raise ValueError(f"The speed of {device.name} is not known.")
+        raise ValueError(f"The speed of {device.name} is unknown.")
     lengths = lengths_of(max(1, work.rows), mean_tokens(work, assume), work.budget, assume.spread)
     tokens = lengths + assume.prompt_tokens
-    # A token attends to those before it: to half of a row, on average.
+    # A token attends to the tokens before it, which is half of a row on average.
     forward = model.forward_operations(float(tokens.sum()), float((tokens**2).sum() / tokens.sum()) / 2)
     passes = work.updates * (4.0 if placed.how.recompute else 3.0)
-    # Adapters alone have a gradient of their weights: a third of the backward pass and a half is left.
+    # With LoRA, the frozen weights have no gradient, which saves the operations of one forward pass.
     if work.lora_rank:
         passes -= work.updates
     passes += float(work.reference)

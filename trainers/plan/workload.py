@@ -12,20 +12,20 @@ class Workload:
     """The episodes and training of one step of a run.
 
     Attributes:
-        groups: Groups of a step.
-        played: Episodes of each.
-        trained: Episodes of each that train.
-        budget: Tokens that an episode may have after its prompt.
-        tokens_per_device: Tokens of one forward and backward pass.
-        in_flight: Episodes that one process of the trainer plays at once, at most.
-        updates: Optimizer passes over a rollout.
-        minibatches: Optimizer steps of such a pass.
+        groups: Number of groups of a step.
+        played: Number of episodes that a group plays.
+        trained: Number of episodes of a group that are trained on.
+        budget: Maximum number of tokens of an episode after its prompt.
+        tokens_per_device: Maximum number of tokens of one forward and backward pass.
+        in_flight: Maximum number of concurrent episodes of one training process.
+        updates: Number of optimizer passes over a rollout.
+        minibatches: Number of optimizer steps of such a pass.
         lora_rank: Rank of the adapters; 0 trains all weights.
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
         sharding: The sharding of the processes; ``None`` if the plan chooses.
         reference: Whether a term of the loss needs the reference model.
-        max_staleness: Versions by which rollouts run ahead.
+        max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
     """
 
     groups: int
@@ -45,7 +45,7 @@ class Workload:
 
     @classmethod
     def of(cls, config: TrainConfig) -> Workload:
-        """Read the options of a run."""
+        """Return the workload of a run with the given options."""
         rollout, optim, model = config.rollout, config.optim, config.model
         return cls(
             groups=rollout.problems_per_step,
@@ -66,10 +66,10 @@ class Workload:
 
     @property
     def episodes(self) -> int:
-        """Episodes that a step plays, rounds of refill aside."""
+        """Number of episodes that a step plays, without refills."""
         return self.groups * self.played
 
     @property
     def rows(self) -> int:
-        """Episodes that a step trains on."""
+        """Number of episodes that a step trains on."""
         return self.groups * self.trained

@@ -37,20 +37,22 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """How one group went. Episodes that ended as ``unavailable`` or ``cancelled`` are in none of its numbers.
+    """The results of one group.
+
+    An episode counts unless it ended as ``unavailable`` or ``cancelled``; all numbers cover the counted episodes.
 
     Attributes:
-        start: Where the group started.
+        start: Start of the group.
         group: Number of the group in its step, over all processes.
-        episodes: Episodes that count; where it is 0, the rest says nothing.
-        successes: Correct ones among them.
+        episodes: Number of counted episodes; if it is 0, the other numbers have no meaning.
+        successes: Number of correct counted episodes.
         reward: Mean reward.
-        advantage: Mean absolute advantage over the episodes that count; 0 for those that do not train.
-        kept: Episodes that train.
-        task: Kind of problem, as the episodes name it.
-        deviation: Standard deviation of the rewards, over n - 1; 0 for fewer than two.
-        lengths: Tokens that the policy wrote in each episode that counts.
-        problem_id: The problem, as the environment names it; also where the seed chose it.
+        advantage: Mean absolute advantage; the advantage of an episode that was not selected is 0.
+        kept: Number of selected episodes.
+        task: Kind of problem, from ``Episode.task``.
+        deviation: Standard deviation of the rewards (n - 1); 0 for fewer than two episodes.
+        lengths: Number of policy tokens in each counted episode.
+        problem_id: Id of the problem as the environment reports it, also if the environment chose it by the seed.
     """
 
     start: Start
@@ -67,18 +69,18 @@ class GroupResult:
 
 
 class Sampler(Protocol):
-    """Chooses the starts of groups. The order of its draws depends only on its seed and its state."""
+    """Chooses the starts of groups. Its draws depend only on its seed and its state."""
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts and move on."""
+        """Return the next ``n`` starts, and advance the state."""
         ...
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Learn how the groups of a step went: those of all processes, in the order of ``GroupResult.group``."""
+        """Receive the results of a step's groups from all processes, in the order of ``GroupResult.group``."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as JSON can hold it."""
+        """Return the state as JSON-compatible values."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -87,23 +89,27 @@ class Sampler(Protocol):
 
 
 @runtime_checkable
-class Tells(Protocol):
+class ReportsFigures(Protocol):
     """Optional method of a sampler that reports its state."""
 
     def figures(self) -> Mapping[str, float]:
-        """Return finite numbers by name for the next step; they are logged as ``sampler/<name>``.
+        """Return finite numbers about the next draws, by name; they are logged as ``sampler/<name>``.
 
-        Names in use: ``share/<kind>``, the probability of each kind of problem; ``level`` and ``stage``, numbers from 1
-        (``stage`` is 0 while problems are measured); ``problems``, the number of problems that can be drawn; ``hard``,
-        ``normal``, ``easy`` and ``unseen``, the sizes of the pools; ``expected``, the predicted mean pass rate.
+        Names in use:
+
+        - ``share/<kind>``: probability of each kind of problem;
+        - ``level`` and ``stage``: number of the level or stage, from 1; ``stage`` is 0 while pass rates are measured;
+        - ``problems``: number of problems that can be drawn;
+        - ``hard``, ``normal``, ``easy``, ``unseen``: sizes of the pools;
+        - ``expected``: predicted mean pass rate.
         """
         ...
 
 
-def told_by(sampler: Sampler) -> dict[str, float]:
-    """The figures of a sampler by their names in the metrics; none where it tells none."""
-    told = sampler.figures() if isinstance(sampler, Tells) else {}
-    return {f"sampler/{name}": float(value) for name, value in told.items()}
+def figures_of(sampler: Sampler) -> dict[str, float]:
+    """Return the figures of a sampler by their names in the metrics; empty for a sampler without ``figures``."""
+    figures = sampler.figures() if isinstance(sampler, ReportsFigures) else {}
+    return {f"sampler/{name}": float(value) for name, value in figures.items()}
 
 
 def problems_of(env: Any) -> ProblemSource | None:
@@ -113,10 +119,10 @@ def problems_of(env: Any) -> ProblemSource | None:
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Creates a sampler: called with its options and with those of the following arguments that it declares.
+"""Creates a sampler from its options and from the arguments that it declares among ``ids``, ``seed`` and ``problems``.
 
-``ids``, the problems of a finite source, else ``None``; ``seed``; ``problems``, the environment's source of problems,
-or ``None``. ``kinds`` and ``listed`` build on ``problems`` what most samplers need.
+``ids`` are the ids of the problems of a finite source, else ``None``; ``problems`` is the environment's source of
+problems, or ``None``. The modules ``kinds`` and ``listed`` have helpers for them.
 """
 
 SAMPLERS: Registry[SamplerFactory] = Registry(

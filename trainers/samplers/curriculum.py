@@ -1,7 +1,8 @@
 """``curriculum``: levels of increasing difficulty, each until enough is solved (SATURN, arXiv 2505.16368).
 
-The paper measures the pass rate on held-out instances of the level; here it is measured on the latest training groups
-of the level, which costs nothing. Longer than most parts, since it reports figures and has a state for checkpoints.
+The paper measures the pass rate on held-out instances of the level. Here, it is measured on the latest training groups
+of the level, so no further episodes are needed. Longer than most parts, since it reports figures and has a state for
+checkpoints.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Curriculum(SavedState):
         problems: The environment's source.
         by: Field of the problems that names their level, if the source is not a mixture.
         order: The levels, easiest first; by default the parts of the mixture, or the values of the field, ascending.
-        above: Pass rate above which the next level starts: about 0.5 for a model with 1.5B parameters and 0.75 for one
-            with 7B.
-        window: Number of latest groups of a level over which its pass rate is computed; that many must have been
-        played.
+        above: Pass rate above which the next level starts. The paper uses about 0.5 for a model with 1.5B parameters,
+            and 0.75 for a model with 7B.
+        window: Number of latest groups of a level from which its pass rate is computed; a level lasts at least as many
+            groups.
 
     Raises:
         ConfigurationError: There are fewer than two levels.
@@ -66,7 +67,7 @@ class Curriculum(SavedState):
         return [self._kinds.draw(self.level) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Move to the next level if enough of the current one is solved."""
+        """Start the next level if the pass rate of the current level is high enough."""
         own = [one for one in outcomes if one.start.kind == self.level and one.episodes]
         self._latest = [*self._latest, *([one.successes, one.episodes] for one in own)][-self._window :]
         if len(self._latest) < self._window or self._level == len(self._kinds.names) - 1:
@@ -76,7 +77,7 @@ class Curriculum(SavedState):
             self._level, self._latest = self._level + 1, []
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.level) for name in self._kinds.names}
         return {"level": self._level + 1.0, **shares}
 

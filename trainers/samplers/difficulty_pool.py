@@ -86,7 +86,7 @@ class DifficultyPool(SavedState):
         self._weigh({outcome.start.problem_id for outcome in outcomes})
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         rates = [rate for name in self._list.ids if (rate := self._rates.of(name)) is not None]
         hard, normal, easy = np.bincount(np.searchsorted(self._bounds, rates), minlength=3).tolist()
         return {"hard": hard, "normal": normal, "easy": easy, "unseen": float(len(self._list) - len(rates))}

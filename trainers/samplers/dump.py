@@ -27,8 +27,8 @@ class Dump(SavedState):
         UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
 
     for n_i groups of the kind among N. A kind that is mastered, or far too hard, has advantages near 0 and is drawn
-    less; the second summand returns to it from time to time. Use it for a mixture of domains or levels if it is unknown
-    which one teaches most.
+    less; because of the second summand, it is still drawn from time to time. Use it for a mixture of domains or levels
+    if it is unknown on which of them training is most effective.
 
     Args:
         seed: Seed of all draws.
@@ -90,7 +90,7 @@ class Dump(SavedState):
                 self._sizes[kind] = [*self._sizes[kind], outcome.advantage][-self._window :]
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

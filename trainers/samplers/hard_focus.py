@@ -1,7 +1,8 @@
 """``hard_focus``: all problems first, then a shrinking set of the hardest ones (DRIVE, arXiv 2511.06307).
 
-Stage 1 of the paper trains on many problems uniformly, with 8 episodes each; stage 2 on a small set of hard problems,
-with 64, of which the hardest stay throughout. The speed of narrowing is an option here. Longer than most parts, since
+Stage 1 of the paper trains on many problems uniformly, with 8 episodes each. Stage 2 trains on a small set of hard
+problems, with 64 episodes each; the hardest problems stay in the set throughout. The speed of narrowing is an option
+here. Longer than most parts, since
 it reports figures and has a state for checkpoints.
 """
 
@@ -76,7 +77,7 @@ class HardFocus(SavedState):
         return self._list.draw(n, self._hardest)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Record the results, and narrow the set when it is due."""
+        """Record the results; narrow the set at the end of the uniform stage and every ``every`` steps after it."""
         self._rates.observe(outcomes, self._list.place)
         self._steps += 1
         if self._focused < 0:
@@ -87,11 +88,11 @@ class HardFocus(SavedState):
             self._narrow()
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {"problems": float(len(self._hardest))}
 
     def _narrow(self) -> None:
-        """Keep the hardest of the remaining problems; a problem that was never played counts as solved."""
+        """Keep the hardest of the remaining problems; a problem without a result counts as solved."""
         count = max(int(self._keep * len(self._hardest)), min(self._least, len(self._hardest)))
         known = {place: self._rates.of(self._list.ids[place]) for place in self._hardest}
         rates = {place: 1.0 if rate is None else rate for place, rate in known.items()}

@@ -20,20 +20,21 @@ from .uniform import Uniform
 
 
 class Kinds:
-    """Draws from each kind: in shuffled passes from a finite one, without end from an unlimited one.
+    """Draws problems of each kind: in shuffled passes if the kind is finite, else as new samples.
 
     Args:
         problems: The environment's source.
         by: The field whose values are the kinds, if the source is not a mixture.
-        order: Names of the kinds to use, in order; by default all, with numbers ascending and others as they occur.
+        order: Names of the kinds to use, in order. By default all kinds are used: numbers in ascending order, names in
+            the order in which they occur.
         seed: Seed of every order and start.
 
     Attributes:
         names: The kinds.
 
     Raises:
-        ConfigurationError: There are fewer than two kinds, a problem lacks the field, or ``order`` names an unknown
-        kind.
+        ConfigurationError: There are fewer than two kinds, a problem does not have the field, or ``order`` names an
+            unknown kind.
     """
 
     def __init__(
@@ -42,13 +43,15 @@ class Kinds:
         found = _parts(problems) if isinstance(problems, MixtureSource) else _fields(problems, by)
         for name in order:
             if name not in found:
-                raise ConfigurationError(f"There is no kind of problem {name!r}; there are {_told(found)}.")
+                raise ConfigurationError(
+                    f"order names {name!r}, which is not a kind of problem. Kinds: {_names(found)}."
+                )
         self.names = tuple(order or found)
         if len(self.names) < 2:
             raise ConfigurationError(
-                f"This sampler chooses between kinds of problems, and there is only one, {self.names[0]!r}. Give it a "
-                'mixture (problems={"mix": [...]}), a finite source whose problems differ in the field '
-                f"by={by}, or the name of another field."
+                f"This sampler needs at least two kinds of problems; there is only {self.names[0]!r}. Use a mixture "
+                '(problems={"mix": [...]}), a finite source whose problems differ in the field '
+                f"by={by}, or another field."
             )
         self._problems, self._seed = problems, seed
         self._parts = {name: found[name] for name in self.names}
@@ -99,16 +102,16 @@ def _parts(mixture: MixtureSource) -> dict[str, list[str] | ProblemSource]:
 def _fields(problems: ProblemSource | None, by: str) -> dict[str, list[str] | ProblemSource]:
     if not isinstance(problems, FiniteSource):
         raise ConfigurationError(
-            "This sampler chooses between kinds of problems, and the environment has neither a mixture of sources nor "
-            'a finite one: give it problems={"mix": [...]} or a file, or use the sampler uniform.'
+            "This sampler chooses between kinds of problems, which requires a mixture of sources or a finite source. "
+            'Set problems={"mix": [...]} or a file of problems, or use the sampler uniform.'
         )
     found: dict[Any, list[str]] = {}
     for problem in problems:
         value = field_of(problem, by)
         if value is None or isinstance(value, (list, dict)):
             raise ConfigurationError(
-                f"Problem {problem.id!r} has no field {by!r} that could name its kind; by= must name one that every "
-                "problem has."
+                f"The problem {problem.id!r} does not have the field {by!r}, which names its kind. Set by= to a field "
+                "with a text or number in every problem."
             )
         found.setdefault(value, []).append(problem.id)
     numbers = all(isinstance(value, (int, float)) for value in found)
@@ -119,5 +122,5 @@ def _seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number, 4]).generate_state(1, np.uint64)[0])
 
 
-def _told(names: Sequence[str] | Mapping[str, Any]) -> str:
+def _names(names: Mapping[str, Any]) -> str:
     return ", ".join(map(repr, names)) or "none"

@@ -1,7 +1,7 @@
 """``Listed``: the problems of a run as a list to choose from, for samplers that record results per problem.
 
-Covered: finite sources, a list of fixed length from an unlimited source, shuffled passes over the problems that a
-sampler allows. Not covered: deciding which problems are allowed.
+Covered: finite sources, a list of fixed length from an unlimited source, shuffled passes over the allowed problems. Not
+covered: deciding which problems are allowed (the samplers).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rstar2_env.problems import ProblemSource
 from .base import Start
 
 _TRIES = 20
-"""Draws from an unlimited source for each problem of the list; families with few instances repeat themselves."""
+"""Maximum number of samples from an unlimited source, per problem of the list: samples may be repeated."""
 
 
 class Listed(SavedState):
-    """Problems in a fixed order, drawn in shuffled passes; problems that are not allowed are skipped.
+    """The problems in a fixed order, drawn in shuffled passes.
 
     Args:
         ids: Ids of the problems of a finite source, else ``None``.
@@ -35,7 +35,7 @@ class Listed(SavedState):
         drawn: Number of starts so far.
 
     Raises:
-        ConfigurationError: There are no problems, or none with an id.
+        ConfigurationError: There are no problems, or the environment has no source of problems.
     """
 
     saved = ("_cursor", "drawn")
@@ -67,7 +67,7 @@ class Listed(SavedState):
         return found
 
     def start(self, place: int) -> Start:
-        """Return a start at a problem, with a seed that no other start has."""
+        """Return a start with the problem at a position and a new seed."""
         self.drawn += 1
         word = np.random.SeedSequence([self._seed, self.drawn, 2]).generate_state(1, np.uint64)[0]
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})
@@ -85,8 +85,8 @@ class Listed(SavedState):
 def _chosen(problems: ProblemSource | None, pool: int, seed: int) -> list[str]:
     if problems is None:
         raise ConfigurationError(
-            "This sampler keeps account of single problems, and the environment has no source of problems that it "
-            "could name: it chooses them by the seed. Use an environment with problems, or the sampler uniform."
+            "This sampler records the results of each problem, but the environment has no source of problems: it "
+            "chooses its problems by the seed. Use an environment with problems, or the sampler uniform."
         )
     rng = np.random.default_rng(np.random.SeedSequence([seed, pool, 3]))
     found: dict[str, None] = {}

@@ -42,7 +42,7 @@ class Mopps(SavedState):
         batch: Groups per step (B); ``None`` uses the run's ``problems_per_step``, or 8 without a run.
         candidates: Candidates per group: 16 for mathematics in the paper, 8 for countdown.
         target: The target pass rate.
-        decay: Weight of earlier results. 1 counts all episodes equally; the paper uses 0.5 if the policy changes
+        decay: Weight of earlier results; 1 gives all episodes the same weight. The paper uses 0.5 if the policy changes
             quickly.
         rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes those between ``low``
             and ``high`` in the order of the pass, and then those closest to the band.
@@ -110,7 +110,7 @@ class Mopps(SavedState):
         self._order, self._taken = [], 0
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {"expected": float(np.mean(self.alpha / (self.alpha + self.beta)))}
 
     def _next(self) -> int:

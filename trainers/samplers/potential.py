@@ -24,7 +24,7 @@ def potential(rate: float) -> float:
 
 
 class Potential(SavedState):
-    """Stages that add problems of decreasing potential, 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
+    """Train in stages that add problems of decreasing potential 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
     problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
@@ -82,7 +82,7 @@ class Potential(SavedState):
         return self._list.draw(n, self._order[: self._size()])
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Measure, or count the steps of the stage."""
+        """Record pass rates before the first stage, and start the next stage when the current one ends."""
         self._observed += 1
         if self._stage == 0:
             self._rates.observe(outcomes, self._list.place)
@@ -95,7 +95,7 @@ class Potential(SavedState):
             self._stage, self._observed, self._drawn = self._stage + 1, 0, 0
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {"stage": float(self._stage), "problems": float(self._size())}
 
     def _size(self) -> int:

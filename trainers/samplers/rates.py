@@ -16,10 +16,11 @@ from .base import GroupResult
 
 
 class Rates:
-    """The mean over the latest episodes of each problem, in whole groups.
+    """The mean result of each problem over its latest groups.
 
     Args:
-        least: Minimum number of episodes in the mean: the fewest latest groups that hold at least that many count.
+        least: Minimum number of episodes in the mean. The mean covers the smallest number of latest groups that have
+            at least so many episodes.
     """
 
     def __init__(self, least: int = 1) -> None:
@@ -27,7 +28,13 @@ class Rates:
         self._known: dict[str, list[tuple[float, int]]] = {}
 
     def add(self, problem_id: str, total: float, episodes: int) -> None:
-        """Add a group: the sum over its episodes, and their number; a group without episodes changes nothing."""
+        """Add a group.
+
+        Args:
+            problem_id: The problem.
+            total: Sum of the results of its episodes.
+            episodes: Number of its episodes; if 0, the group is ignored.
+        """
         if not episodes:
             return
         groups = self._known.setdefault(problem_id, [])
@@ -70,8 +77,8 @@ class Rates:
                 sums[episode.problem_id] = (right + episode.correct, played + 1)
         if not sums:
             raise ConfigurationError(
-                f"{path} has no evaluated episode of any of the {len(known)} problems to train on: measure these "
-                "(rstar2 eval ENV --problems FILE --out FOLDER)."
+                f"{path} does not contain an evaluated episode of any of the {len(known)} training problems. Evaluate "
+                "them with: rstar2 eval ENV --problems FILE --out FOLDER."
             )
         for problem_id, (right, played) in sums.items():
             self.add(problem_id, float(right), played)

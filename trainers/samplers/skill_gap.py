@@ -21,9 +21,9 @@ from .kinds import Kinds
 class SkillGap(SavedState):
     """Draws kinds of problems in proportion to their failures, in cycles (EnvGen, arXiv 2403.12014).
 
-    The share of a kind in the next cycle is proportional to 1 - success rate in the last cycle in which it was played;
-    a kind that was never played has success rate 0. Use it if all skills must be learned. Equal success rates give
-    equal shares.
+    The share of a kind in a cycle is proportional to 1 - its success rate in the last cycle in which it was played; the
+    success rate of a kind that was never played is 0. Equal success rates give equal shares. Use it if all kinds must
+    be learned.
 
     Args:
         seed: Seed of all draws.
@@ -84,7 +84,7 @@ class SkillGap(SavedState):
                     self._success[name], self._seen[name] = right / played, [0, 0]
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

@@ -26,7 +26,7 @@ _REDRAWS = 20
 class Stages(SavedState):
     """One kind of problem after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
-    Use it to train domains one after the other. The last stage lasts until the end of the run.
+    Each stage draws problems of one kind, such as a domain. The last stage lasts until the end of the run.
 
     Args:
         seed: Seed of all draws.
@@ -34,9 +34,8 @@ class Stages(SavedState):
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds, one per stage (``math+code``); a kind may be repeated. By default all, in order of occurrence.
         steps: Steps of each stage except the last; one number applies to all.
-        drop_above: When a kind is repeated, exclude problems whose pass rate in their latest group was above this
-        value;
-            ``None`` excludes none.
+        drop_above: In a later stage of the same kind, exclude problems whose pass rate in their latest group was above
+            this value; ``None`` excludes none.
 
     Raises:
         ConfigurationError: There are fewer than two kinds of problems, or ``steps`` does not match the stages.
@@ -61,8 +60,8 @@ class Stages(SavedState):
         lengths = list(steps) * between if len(steps) == 1 else list(steps)
         if len(lengths) != between or any(length < 1 for length in lengths):
             raise ConfigurationError(
-                f"steps must be the positive numbers of steps of the {between} stages before the last, or one number "
-                f"for all of them, not {list(steps)}."
+                f"`steps` must have one positive number of steps, or one for each of the {between} stages before the "
+                f"last stage; got {list(steps)}."
             )
         self._ends = [sum(lengths[: at + 1]) for at in range(between)]
         self._most, self._rates, self._steps = drop_above, Rates(), 0
@@ -82,14 +81,14 @@ class Stages(SavedState):
         return [self._next() for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Count the step, and record easy problems."""
+        """Count the step, and record pass rates if ``drop_above`` is set."""
         if self._most is not None:
             for outcome in outcomes:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
         self._steps += 1
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.kind) for name in self._kinds.names}
         return {"stage": self.stage + 1.0, **shares}
 

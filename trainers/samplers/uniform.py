@@ -1,4 +1,4 @@
-"""``uniform``: every problem equally often, in shuffled passes; without a list of problems, a fresh seed each time."""
+"""``uniform``: draws every problem equally often, in shuffled passes; without a list of problems, draws new seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import SAMPLERS, GroupResult, Start
 
 
 class Uniform(SavedState):
-    """Draws the problems in repeated passes, each in a new random order, and gives every group a new seed.
+    """Draw the problems in repeated passes, each in a new random order; every group has a new seed.
 
     The draw at position ``n`` depends only on the seed and ``n``, so no problem repeats within a pass, independently of
     the number of starts per step.

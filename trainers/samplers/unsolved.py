@@ -19,11 +19,11 @@ from .rates import Rates
 
 
 class Unsolved(SavedState):
-    """Uniform over the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3, stage 3).
+    """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
-    The paper plays 8 episodes of every problem once, between two stages: measure them with ``rstar2 eval`` and pass the
-    folder as ``rates``. Without it, the latest training episodes decide after ``after`` steps, which costs nothing;
-    problems with fewer episodes are kept.
+    Before its third stage, the paper plays 8 episodes of every problem. To do the same, run ``rstar2 eval`` and pass
+    the folder as ``rates``. Without ``rates``, the latest training episodes decide after ``after`` steps, so no further
+    episodes are needed; problems with fewer episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.
@@ -63,7 +63,7 @@ class Unsolved(SavedState):
 
     @property
     def left(self) -> int:
-        """The problems that are not excluded."""
+        """Number of problems that are not excluded."""
         return len(self._list) - len(self._solved)
 
     def draw(self, n: int) -> list[Start]:
@@ -80,7 +80,7 @@ class Unsolved(SavedState):
             self._exclude()
 
     def figures(self) -> dict[str, float]:
-        """See ``Tells``."""
+        """See ``ReportsFigures``."""
         return {"problems": float(self.left)}
 
     def _exclude(self) -> None:

@@ -1,10 +1,9 @@
 """The protocol of selectors, which choose the episodes of a group to train on once their rewards are known.
 
-A selector is a function of the group and a random generator; it never reads text. Optionally, it can report when an
-unfinished group has enough episodes, why it excluded an episode and by which numbers it chose, and it can adapt from
-step to step: ``observe`` receives the results of the groups of all processes, and its state is saved in checkpoints
-(``state_dict`` and ``load_state_dict``). A group from which it chooses nothing is rejected; if the run has refill
-rounds, the collector plays another group instead.
+A selector is a function of the group and a random generator; it never reads text. If it chooses no episode, the group
+is rejected; if the run has refill rounds, the collector plays another group instead. A selector can have optional
+methods, each in a protocol of this module: to end a group early, to report reasons and numbers, and to adapt from step
+to step. In the last case, its state is saved in checkpoints (``state_dict`` and ``load_state_dict``).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Settles(Protocol):
     """Optional method of a selector that can decide when a group has enough episodes."""
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Return whether the rest of the group can be cancelled; ``None`` is an unfinished episode."""
+        """Return whether the unfinished episodes of the group, given as ``None``, can be cancelled."""
         ...
 
 
@@ -54,9 +53,10 @@ class AdaptsToResults(Protocol):
     """Optional method of a selector that adapts to the results of a step's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Learn from a step: the groups of all processes, rejected ones too, in the order of ``GroupResult.group``.
+        """Receive the results of a step's groups from all processes, in the order of ``GroupResult.group``.
 
-        It is called on every process with the same arguments, after the last group of the step was selected.
+        Rejected groups are included. It is called in every process with the same arguments, after the selection from
+        the last group of the step.
         """
         ...
 
@@ -66,7 +66,7 @@ class Reasons(Protocol):
     """Optional method of a selector that can explain why it excluded an episode."""
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return a word for the position of each episode that was not chosen, and for no other position.
+        """Return the reason, a word, for each episode that was not chosen, by its position in the group.
 
         Words in use: ``unavailable`` and ``cancelled`` (the episode's end), ``equal`` (all rewards of the group are
         equal), ``quota`` (its kind's quota was full), ``penalty`` (others had a lower penalty), ``draw`` (others were
@@ -85,12 +85,12 @@ class Weighs(Protocol):
     """Optional method of a selector that can report the numbers by which it chooses."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return finite numbers by name for the positions of weighed episodes; the run's folder records them.
+        """Return the numbers behind the choice: finite numbers by name, by the position of an episode.
 
-        It is called directly after the choice, in the same state. Names in use: ``penalty`` with its parts
-        ``tool_errors`` and ``format``; ``chance``, the share of an episode's weight in the first draw; ``quota``, the
-        number of episodes of its kind to keep; ``pass_rate``, ``deviation`` and ``counted``, the numbers of a group
-        filter, together with its bounds.
+        The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
+        ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the
+        first draw; ``quota``, the number of successes or failures to keep; ``pass_rate``, ``deviation`` and
+        ``counted``, the numbers of a group filter, together with its bounds.
 
         Args:
             group: The episodes of the group.
@@ -114,7 +114,7 @@ def all_equal(group: Sequence[Episode]) -> bool:
 
 
 def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
-    """Return the reason why each episode was not chosen, by position, without knowledge of the selector.
+    """Return the reason why each episode was not chosen, by position, for any selector.
 
     Args:
         group: The episodes of the group.

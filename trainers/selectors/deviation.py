@@ -74,7 +74,7 @@ class Deviation(GroupFilter):
         return {"deviation": _deviation(counted), "threshold": self.threshold}
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """See ``Observes``."""
+        """See ``AdaptsToResults``."""
         super().observe(outcomes)
         self._steps += 1
         seen = [outcome.deviation for outcome in outcomes if outcome.episodes > 1]
@@ -92,7 +92,7 @@ class Deviation(GroupFilter):
         return {**super().state_dict(), **own}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Continue from a state that ``state_dict`` returned."""
         super().load_state_dict(state)
         self._steps, self._average, self._means = state["steps"], state["average"], list(state["means"])
 

@@ -20,7 +20,7 @@ class KeepAll(CheckedOptions):
     """Keep the first ``keep`` available episodes of a group, as plain GRPO does.
 
     Args:
-        reject_equal: Reject a group whose episodes are all equal, instead of training on advantages of zero.
+        reject_equal: Reject a group whose episodes are all equal; otherwise it is trained on with advantages of zero.
         equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does
             (arXiv 2503.14476, section 3.2).
     """
@@ -41,9 +41,9 @@ class KeepAll(CheckedOptions):
         return reasons
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether the first ``keep`` available episodes have ended; later ones would not be chosen.
+        """Return whether the first ``keep`` available episodes have ended; later episodes would not be chosen.
 
-        Unfinished episodes at earlier positions must end first, so the choice is the same as without early stop.
+        All episodes at earlier positions must have ended, so the choice is the same as without early stop.
         """
         places = itertools.takewhile(lambda episode: episode is not None, group)
         return sum(episode is not None and episode.available for episode in places) >= keep

@@ -1,4 +1,4 @@
-"""``minimum_group``: rejects groups with too few countable episodes (minimum viable group, tinker-cookbook)."""
+"""``minimum_group``: rejects groups with too few available episodes (minimum viable group, tinker-cookbook)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MinimumGroup(GroupFilter):
 
     Args:
         of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
-        least: Minimum number of countable episodes.
+        least: Minimum number of available episodes.
     """
 
     least: int = option(2, least=1)

@@ -51,17 +51,17 @@ def penalties(episode: Episode) -> dict[str, float]:
 
 
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
-    """Return how many successes and how many failures to keep; both sides shrink by the same factor.
+    """Return the numbers of successes and failures to keep, in proportion to their shares of the group.
 
-    Both counts are scaled by ``keep / n`` and rounded half to even, then raised to ``minimum`` as far as there are
-    episodes. If the sum exceeds ``keep``, the larger quota is reduced; if it falls short, a side with episodes left is
-    increased.
+    Both counts are scaled by ``keep / n`` and rounded half to even. Each is then raised to ``minimum``, or to the
+    number of its episodes if there are fewer. If the sum exceeds ``keep``, the larger quota is reduced; if the sum is
+    less than ``keep``, the quota of a side with episodes left is increased.
 
     Args:
-        positives: Number of episodes with a right answer.
-        negatives: Number of the other episodes.
+        positives: Number of episodes with a right answer (successes).
+        negatives: Number of the other episodes (failures).
         keep: Number of episodes to keep.
-        minimum: Smallest quota of a side that has at least as many episodes.
+        minimum: Minimum quota of successes and of failures, if there are as many.
 
     Returns:
         The quotas of positives and negatives; their sum is ``min(keep, positives + negatives)``.
@@ -70,7 +70,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
         ConfigurationError: ``keep`` is not positive, or ``minimum`` is negative.
     """
     if keep < 1 or minimum < 0:
-        raise ConfigurationError(f"quotas needs keep >= 1 and minimum >= 0, not {keep} and {minimum}.")
+        raise ConfigurationError(f"Expected keep >= 1 and minimum >= 0; got keep={keep} and minimum={minimum}.")
     total = positives + negatives
     if total <= keep:
         return positives, negatives
@@ -95,11 +95,11 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    The penalty of an episode is p_err + p_format: the share of its calls that failed, or 0.5 without a call; and 1
-    without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion to their
-    shares of the group, but at least ``minimum`` of each. The reward does not change: a correct answer with failing
-    calls is just rarely trained on. Use it if the policy calls tools, and correct answers alone would teach it to call
-    them carelessly. Groups with equal rewards or without an available episode are rejected.
+    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 without a call.
+    p_format is 1 without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion
+    to their shares of the group, but at least ``minimum`` of each. The reward does not change; a correct answer with
+    failing calls is only selected less often. Use it if the policy calls tools, since a reward for correct answers
+    alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
@@ -107,9 +107,9 @@ class ResampleOnCorrect(CheckedOptions):
         minimum: Minimum number of successes and of failures to keep, if there are as many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.
-        spare: With ``early_stop``: finished successes required for each success kept from a balanced group. With 1,
-            there is nothing to choose from; if ``keep`` is half the group, a balanced group has 2 when all its episodes
-            have ended.
+        spare: With ``early_stop``: number of finished successes that are required for each success to keep from a
+            group with equally many successes and failures. With 1, all finished successes are kept; if ``keep`` is half
+            the group, 2 requires all successes to end.
     """
 
     mode: Literal["sample", "rank"] = "sample"
@@ -159,7 +159,7 @@ class ResampleOnCorrect(CheckedOptions):
         return told
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether enough episodes have ended: failures for half of ``keep``, and ``spare`` times as many successes.
+        """Return whether enough episodes have ended: keep / 2 failures, and ``spare`` times as many successes.
 
         With early stop the choice changes: only the episodes that end first can be selected.
         """

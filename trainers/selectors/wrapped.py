@@ -16,7 +16,7 @@ from .base import SELECTORS, AdaptsToResults, Reasons, Selector, Weighs, plain_r
 
 @dataclass
 class WrappedSelector(CheckedOptions):
-    """A selector over another one, whose observations and state are passed on.
+    """A selector that uses another selector; results and state are passed on to the other one.
 
     Args:
         of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
@@ -56,7 +56,7 @@ class WrappedSelector(CheckedOptions):
         return {"of": inner.state_dict()} if hasattr(inner, "state_dict") else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Continue from a state that ``state_dict`` returned."""
         inner: Any = self._inner
         if "of" in state:
             inner.load_state_dict(state["of"])

@@ -33,7 +33,7 @@ from ..queue.local import LocalQueue, LocalRound
 from ..queue.shared import AbandonedRoundError, make_queue
 from ..ranks import ONE, Together
 from ..rollouts.base import as_rollout
-from ..samplers.base import told_by
+from ..samplers.base import figures_of
 from ..selectors.base import AdaptsToResults, Settles
 from .batch import Batch, PlayedGroup
 from .clock import Clock
@@ -100,7 +100,7 @@ class Collector:
             OtherProcessError: Another process failed.
         """
         clock = Clock()
-        sampled = told_by(self.sampler)
+        sampled = figures_of(self.sampler)
         with Together(self._services.ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(_Step(step, ranks, clock))
             with clock.measure("advantage"):

@@ -52,7 +52,7 @@ def plan(folder, text, *settings):
         ("stages: {a: {kind: letters}, a: {kind: letters}}", "'a' is there twice"),
         ("seed: -1\nstages: {a: {kind: letters}}", "seed must be"),
         ("defaults: {lettres: {}}\nstages: {a: {kind: letters}}", "defaults, field 'kind'"),
-        ("machine: {gpu: H1000}\nstages: {a: {kind: letters}}", "There is no device 'H1000'"),
+        ("machine: {gpu: H1000}\nstages: {a: {kind: letters}}", "Unknown device 'H1000'"),
     ],
 )
 def test_a_mistake_is_named_with_file_stage_and_field(tmp_path, text, told):

@@ -60,10 +60,10 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "has no config.json"),
-        ("{", "is not JSON"),
+        (None, "config.json of the folder"),
+        ("{", "is not valid JSON"),
         (json.dumps({"model_type": "mamba"}), "type 'mamba' are not known"),
-        (json.dumps({"model_type": "qwen3", "num_attention_heads": 2}), "does not say hidden_size"),
+        (json.dumps({"model_type": "qwen3", "num_attention_heads": 2}), "does not have the key hidden_size"),
     ],
 )
 def test_a_folder_without_a_configuration_that_can_be_read_is_refused(

@@ -102,8 +102,8 @@ def test_a_plan_is_json_and_says_all_that_it_assumes() -> None:
     ("options", "message"),
     [
         ({"gpus": 0}, "at least one device"),
-        ({"serve": 64}, "64 devices cannot serve"),
-        ({"assume": Assumptions(mean_tokens=20_000)}, "do not fit into a budget"),
+        ({"serve": 64}, "serving devices must be at least 0"),
+        ({"assume": Assumptions(mean_tokens=20_000)}, "must be at most the budget"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(options: dict[str, object], message: str) -> None:

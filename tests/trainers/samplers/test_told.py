@@ -7,7 +7,7 @@ from outcomes import steps
 from small_run import PROBLEMS, collector
 
 from rstar2_env.problems import FixedSource, Problem
-from rstar2_env.trainers.samplers.base import told_by
+from rstar2_env.trainers.samplers.base import figures_of
 from rstar2_env.trainers.samplers.curriculum import Curriculum
 from rstar2_env.trainers.samplers.difficulty_pool import DifficultyPool
 from rstar2_env.trainers.samplers.dump import Dump
@@ -25,50 +25,50 @@ IDS = [problem.id for problem in LEVELS]
 
 def test_kinds_are_told_with_their_shares():
     curriculum = Curriculum(0, LEVELS, window=8)
-    assert told_by(curriculum) == {"sampler/level": 1, "sampler/share/1": 1, "sampler/share/2": 0}
+    assert figures_of(curriculum) == {"sampler/level": 1, "sampler/share/1": 1, "sampler/share/2": 0}
     steps(curriculum, {"1": 1.0}, 2)
-    assert told_by(curriculum) == {"sampler/level": 2, "sampler/share/1": 0, "sampler/share/2": 1}
+    assert figures_of(curriculum) == {"sampler/level": 2, "sampler/share/1": 0, "sampler/share/2": 1}
     stages = Stages(0, LEVELS, by="level", steps=(1,))
     steps(stages, {"1": 0.5, "2": 0.5}, 1)
-    assert told_by(stages) == {"sampler/stage": 2, "sampler/share/1": 0, "sampler/share/2": 1}
+    assert figures_of(stages) == {"sampler/stage": 2, "sampler/share/1": 0, "sampler/share/2": 1}
     for make in (Dump, SkillGap):
-        shares = told_by(make(0, LEVELS, by="level"))
+        shares = figures_of(make(0, LEVELS, by="level"))
         assert shares == pytest.approx({"sampler/share/1": 0.5, "sampler/share/2": 0.5})
 
 
 def test_lists_are_told_with_how_many_problems_may_come():
     pools = DifficultyPool(IDS)
-    assert told_by(pools) == {"sampler/hard": 0, "sampler/normal": 0, "sampler/easy": 0, "sampler/unseen": 8}
+    assert figures_of(pools) == {"sampler/hard": 0, "sampler/normal": 0, "sampler/easy": 0, "sampler/unseen": 8}
     steps(pools, {name: float(name.startswith("2")) for name in IDS}, 1)
-    told = told_by(pools)
+    told = figures_of(pools)
     assert told["sampler/unseen"] == 8 - told["sampler/hard"] - told["sampler/easy"]
     assert told["sampler/hard"] + told["sampler/easy"] == 4
     for rate, pool in ((0.0, "hard"), (0.5, "normal"), (1.0, "easy")):
         steps(alike := DifficultyPool(IDS), dict.fromkeys(IDS, rate), 1)
-        assert told_by(alike)[f"sampler/{pool}"] == 4
-    assert told_by(Unsolved(IDS)) == told_by(HardFocus(IDS)) == {"sampler/problems": 8}
-    assert told_by(Potential(IDS)) == {"sampler/stage": 0, "sampler/problems": 8}
+        assert figures_of(alike)[f"sampler/{pool}"] == 4
+    assert figures_of(Unsolved(IDS)) == figures_of(HardFocus(IDS)) == {"sampler/problems": 8}
+    assert figures_of(Potential(IDS)) == {"sampler/stage": 0, "sampler/problems": 8}
     mopps = Mopps(IDS)
-    assert told_by(mopps) == {"sampler/expected": 0.5}
+    assert figures_of(mopps) == {"sampler/expected": 0.5}
     steps(mopps, dict.fromkeys(IDS, 1.0), 1)
-    assert told_by(mopps)["sampler/expected"] > 0.5
-    assert told_by(Uniform(IDS)) == {}
+    assert figures_of(mopps)["sampler/expected"] > 0.5
+    assert figures_of(Uniform(IDS)) == {}
 
 
 def test_after_some_steps_fewer_problems_may_come():
     rates = {name: float(name.startswith("1")) for name in IDS}
     unsolved = Unsolved(IDS, after=2)
     steps(unsolved, rates, 2)
-    assert told_by(unsolved) == {"sampler/problems": 4}
+    assert figures_of(unsolved) == {"sampler/problems": 4}
     hard = HardFocus(IDS, after=2, least=2)
     steps(hard, rates, 2)
-    assert told_by(hard) == {"sampler/problems": 4}
+    assert figures_of(hard) == {"sampler/problems": 4}
     potential = Potential(IDS, stages=4)
     steps(potential, rates, 2)
-    assert told_by(potential) == {"sampler/stage": 1, "sampler/problems": 2}
+    assert figures_of(potential) == {"sampler/stage": 1, "sampler/problems": 2}
     gap = SkillGap(0, LEVELS, by="level", every=1)
     steps(gap, {"1": 1.0, "2": 0.0}, 1)
-    assert told_by(gap) == {"sampler/share/1": 0, "sampler/share/2": 1}
+    assert figures_of(gap) == {"sampler/share/1": 0, "sampler/share/2": 1}
 
 
 def test_a_step_logs_where_the_sampler_stood_when_it_began():
