@@ -1,15 +1,14 @@
 """The protocol of advantage estimators, which convert the rewards of groups to advantages of episodes.
 
-An estimator receives the episodes that train, by group, and ``ranks`` for statistics over the whole batch. Episodes
-that ended as ``unavailable`` or ``cancelled`` are never included, so they do not affect any mean or deviation.
+An estimator receives the selected episodes, by group, and ``ranks`` for statistics over the whole batch. Episodes that
+ended as ``unavailable`` or ``cancelled`` are never included, so they do not affect any mean or deviation.
 
 A class may have these attributes:
 
 - ``least`` (default 1): the minimum number of episodes in a group. A smaller group is rejected before the estimator is
   called.
 - ``needs`` (default none): the entries of ``Episode.measured`` that it reads, named as in ``AdvantageNeed``. The
-trainer
-  measures them for the episodes that train, in separate passes, before it calls the estimator.
+  trainer measures them for the selected episodes, in separate passes, before it calls the estimator.
 - ``of_batch`` (default ``False``): its statistics cover the whole batch, so ``groups`` also contains the groups that a
   selector rejected and that no refill replaced. The advantages returned for these are not used.
 """
@@ -43,10 +42,10 @@ answer's tokens."""
 
 
 class Measure(Protocol):
-    """Measures the policy for a collector; provided by a backend."""
+    """Computes the measurements that an estimator needs; implemented by a backend."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set ``measured`` of every episode, as the estimator needs it; all processes call it, even without groups.
+        """Set the measurements in ``Episode.measured``; all processes must call it, even without groups.
 
         Raises:
             ConfigurationError: The measurement is not possible in this run.
@@ -61,8 +60,7 @@ class Advantage(Protocol):
         """Return the advantage of each episode of each group.
 
         Args:
-            groups: The episodes of this process that train, by group. Other processes may have more, fewer or no
-                groups.
+            groups: The selected episodes of this process, by group. Other processes may have more, fewer or no groups.
             ranks: Reduces over all processes; every process calls the estimator and makes the same collective calls.
         """
         ...
@@ -98,8 +96,8 @@ def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
     """
     if need not in episode.measured:
         raise ConfigurationError(
-            f"This advantage needs {need!r} of each episode, which the trainer measures when the class says so in its "
-            "`needs`; there is none."
+            f"The measurement {need!r} of an episode is missing. The trainer computes it if the class of the advantage "
+            "contains it in `needs`."
         )
     return np.asarray(episode.measured[need], dtype=np.float64)
 
@@ -166,15 +164,15 @@ def check_advantages(part: Advantage, groups: Sequence[Sequence[Episode]], value
     name = type(part).__name__
     if [len(group) for group in values] != [len(group) for group in groups]:
         raise ConfigurationError(
-            f"The advantage {name} must return a value for each episode of groups of {[len(g) for g in groups]}, not "
-            f"groups of {[len(group) for group in values]}."
+            f"The advantage {name} must return one value per episode. The groups have {[len(g) for g in groups]} "
+            f"episodes; it returned groups of {[len(group) for group in values]} values."
         )
     for group, own in zip(groups, values, strict=True):
         for episode, value in zip(group, own, strict=True):
             if np.shape(value) not in ((), (len(episode.completion_ids),)) or not np.isfinite(value).all():
                 raise ConfigurationError(
-                    f"The advantage {name} must return a finite number for each episode, or one for each of its "
-                    f"{len(episode.completion_ids)} tokens, not {value!r}."
+                    f"The advantage {name} must return a finite number for each episode, or a finite number for each "
+                    f"of its {len(episode.completion_ids)} tokens; got {value!r}."
                 )
 
 

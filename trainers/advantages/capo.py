@@ -1,12 +1,12 @@
 """``capo``: the tokens of wrong steps earn less than other tokens: CAPO (arXiv 2508.02298).
 
 R_t = C [the episode is correct] - P [token t is in a wrong step], so {2, 1, 0, -1} with C = 2 and P = 1, and A_t = (R_t
-- mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. The paper queries a
-large language model four times and uses the steps that all critiques name. The judge ``statuses`` needs no model: a
-turn with a failed call is a wrong step. Use it to penalize mistakes inside correct answers, but not correct steps in
-wrong answers.
+- mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. In the paper, it is a
+large language model that is called four times, and the steps that all four critiques name are wrong. The judge
+``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
+answers, but not correct steps in wrong answers.
 
-Longer than most parts, since steps are found and judged before tokens get values.
+Longer than most parts, since wrong steps are found before tokens get values.
 """
 
 from __future__ import annotations
@@ -73,9 +73,8 @@ class Capo(CheckedOptions):
             critiques = threads.map(self._judge, episodes)  # in their order
             for group in groups:
                 values: Advantages = [[self.values(episode, next(critiques)) for episode in group]]
-                found += normalized(
-                    [group], values, ONE, self.eps
-                )  # on this process alone: a group is complete on its process
+                # Only this process is needed, since it has all episodes of the group.
+                found += normalized([group], values, ONE, self.eps)
         return found
 
     def values(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
@@ -90,8 +89,8 @@ class Capo(CheckedOptions):
             for start, stop in critique:
                 if not 0 <= start <= stop <= len(inside):
                     raise ConfigurationError(
-                        f"The step judge {self.judge!r} named the tokens {start} to {stop} of {len(inside)}; expected "
-                        "where a wrong step begins and ends in completion_ids."
+                        f"The step judge {self.judge!r} returned the span {start} to {stop}, which is not within the "
+                        f"{len(inside)} completion tokens. A span is the start and the end of a wrong step."
                     )
                 inside[start:stop] = 1.0
             named.append(inside)

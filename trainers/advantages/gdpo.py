@@ -82,8 +82,7 @@ class Gdpo(CheckedOptions):
         known = sorted(set().union(*ranks.gather(own)))
         if known and (unknown := sorted(set(self.weights) - set(known))):
             raise ConfigurationError(
-                f"advantage.weights names {', '.join(unknown)}, and the components of the reward are "
-                f"{', '.join(known)}.",
+                f"advantage.weights must name components of the reward ({', '.join(known)}); got {', '.join(unknown)}.",
                 option="advantage.weights",
             )
 

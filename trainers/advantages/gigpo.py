@@ -1,4 +1,4 @@
-"""``gigpo``: episodes against their group, and turns against those from the same state: GiGPO (arXiv 2505.10978).
+"""``gigpo``: compares episodes within their group, and turns that start in the same state: GiGPO (arXiv 2505.10978).
 
 A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its group. A_S is the discounted return of the
 turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
@@ -28,7 +28,9 @@ from .tokens import on_turns, turn_rewards
 
 @dataclass(frozen=True)
 class Gigpo(GroupAdvantage):
-    """The episode against its group, plus omega times the turn against those of the same state (arXiv 2505.10978).
+    """The episode's reward relative to its group, plus omega times the turn's return relative to its state: GiGPO.
+
+    See the module for the formula (arXiv 2505.10978).
 
     Args:
         omega: Weight of the turns' advantages.
@@ -37,10 +39,9 @@ class Gigpo(GroupAdvantage):
         over: Compute mean and deviation of the rewards over ``"episodes"``, as in the paper, or over ``"turns"``, which
             gives long episodes more weight, as in the released code.
         anchor: Defines the state of a turn: ``"observation"``, the last observation; ``"history"``, all observations;
-        or
-            your own function of (episode, turn), as ``./mine.py:name``.
-        similarity: Minimum similarity of the texts of two equal states; 1 requires equal texts. The released code uses
-            0.95, and 0.9 for search.
+            or your own function of (episode, turn), as ``./mine.py:name``.
+        similarity: Minimum similarity of two texts that count as the same state; 1 requires equal texts. The released
+            code uses 0.95, and 0.9 for search.
         invalid: Penalty subtracted from the reward of a turn with a call that did not run.
         eps: Added to the deviations.
     """
@@ -102,7 +103,7 @@ class Gigpo(GroupAdvantage):
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
     """Return the positions of the states, grouped by equal states."""
     leaders: dict[str, str] = {}
-    for state in sorted(set(states)):  # in an order that is not that of the episodes
+    for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())
         leaders[state] = next((other for other in led if _alike(state, other, similarity)), state)
     found: dict[str, list[int]] = {}

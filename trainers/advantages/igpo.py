@@ -22,10 +22,10 @@ class Igpo(GroupAdvantage):
     Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns
     p_t - p_{t-1}, and the last turn earns the episode's reward. These are normalized over all turns of all episodes of
     the group: A_t = (r_t - mean) / (std + eps), with n - 1 degrees of freedom; the advantage of every token of turn t
-    is the sum over k >= t of gamma^(k-t) A_k. The sum is over turns, not tokens, so credit flows back across tool
-    output, and the mean is over the whole group (the authors' code stops at masked tokens, and uses a mean per turn
-    number). It needs problems with a gold answer, and one forward pass per turn. Use it for search and other tools that
-    bring the answer closer before it is given.
+    is the sum over k >= t of gamma^(k-t) A_k. The sum is over turns, so a turn before a tool's output is credited with
+    the turns after it. The mean is over the whole group. (In the authors' code, the sum stops at masked tokens, and the
+    mean is over the turns with the same number.) It requires problems with a gold answer, and one forward pass per
+    turn. Use it for search and other tools whose results make the gold answer more probable.
 
     Args:
         lead: Text between the history and the gold answer, as the policy would write it.
@@ -51,7 +51,7 @@ class Igpo(GroupAdvantage):
         return [on_turns(self._to_the_end(own), episode) for episode, own in zip(group, parts, strict=True)]
 
     def _turns(self, episode: Episode) -> FloatArray:
-        """Return the earnings of each turn."""
+        """Return the gain of each turn, and the reward of the last turn, shape (turns,)."""
         gains = np.diff(measured(episode, "answer")) * self.weight
         return np.append(gains, episode.reward) if episode.steps else np.zeros(0)
 

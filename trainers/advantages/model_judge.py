@@ -1,8 +1,8 @@
-"""The step judge ``model``: a large language model reads an episode and names the turns that are wrong.
+"""The step judge ``model``: a large language model that finds the wrong turns of an episode.
 
-It is CAPO's generative process reward model (arXiv 2508.02298), over an OpenAI-compatible endpoint; its steps are the
-turns of the policy. The episode is data between random delimiters that the policy cannot know. Not covered: steps
-within a turn, and serving the model.
+It is CAPO's generative process reward model (arXiv 2508.02298), called at an OpenAI-compatible endpoint; a step is a
+turn of the policy. The prompt contains the episode between random delimiters, which the policy cannot predict. Not
+covered: steps within a turn, and serving the model.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _SYSTEM = (
 
 @dataclass(frozen=True)
 class StepModelJudge(AskedModel):
-    """A language model names the wrong turns of an episode; it is asked several times.
+    """A language model writes several critiques of an episode, each with a list of wrong turns.
 
-    A reply without a list, or a failed request, gives no critique; an episode without critiques has no wrong step.
+    A reply without a list and a failed request are ignored; an episode without critiques has no wrong step.
 
     Args:
-        url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
-        model: The model's name there.
-        api_key_env: Environment variable that holds the API key, if the endpoint requires one.
+        url: Base URL of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
+        model: The model's name in this API.
+        api_key_env: Environment variable that holds the API key, if the endpoint requires a key.
         temperature: Sampling temperature, above 0 so that critiques differ.
-        max_tokens: Longest critique.
-        timeout: Seconds for one request.
-        retries: Further attempts for one critique.
+        max_tokens: Maximum number of tokens of a critique.
+        timeout: Maximum seconds of one request.
+        retries: Maximum number of retries for one critique.
         critiques: Number of critiques of an episode; 4 in the paper.
-        workers: Number of episodes judged at the same time.
+        workers: Number of episodes that are judged concurrently.
     """
 
     temperature: float = option(0.7, least=0)
@@ -71,12 +71,12 @@ class StepModelJudge(AskedModel):
         try:
             return self.ask(content, _SYSTEM)
         except ServiceError as error:
-            _LOG.warning("The step judge gave no critique: %s", error)
+            _LOG.warning("A critique of the step judge is missing: %s", error)
             return None
 
 
 def transcript(episode: Episode) -> str:
-    """The episode as text for a judge: its turns numbered from 1, between delimiters."""
+    """Return the episode as text for a judge, between delimiters, with turns numbered from 1."""
     step, parts = 0, []
     for message in episode.messages:
         if message.role == "system":
@@ -88,7 +88,7 @@ def transcript(episode: Episode) -> str:
 
 
 def wrong_steps(reply: str) -> list[int] | None:
-    """The numbers in the last list of a reply, ascending; ``None`` without a list."""
+    """Return the numbers in the last list of a reply, ascending; ``None`` if it does not contain a list."""
     lists = _LIST.findall(reply)
     try:
         return sorted({number for number in json.loads(lists[-1]) if number >= 1}) if lists else None

@@ -23,15 +23,15 @@ class OptimalTokenBaseline(GroupAdvantage):
     B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
     of 1 - 2 pi + sum over the vocabulary of p^2: the squared norm of the gradient of log pi with respect to the logits.
     Episodes with many uncertain tokens so far therefore count more. The sums of p^2 need an extra forward pass over the
-    episodes that train; pi is the engine's probability of the token. Use it for long episodes and small groups, where a
+    selected episodes; pi is the engine's probability of the token. Use it for long episodes and small groups, where a
     mean over the group leaves much variance. A group with equal rewards has zero advantages.
 
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
             with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
             are equal.
-        zero_tail: If only the longest episode has a t-th token, use the baseline 0, as in verl, so its whole reward
-            trains; otherwise the baseline is the episode's own reward, and the advantage is 0 there.
+        zero_tail: Whether the baseline is 0, as in verl, for tokens at positions that only the longest episode has; the
+            advantage of these tokens is then the reward. Otherwise the baseline is the reward, and the advantage is 0.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})

@@ -56,8 +56,8 @@ class PassAtK(GroupAdvantage):
         super().__post_init__()
         if self.baseline == "all" and self.k is None:
             raise ConfigurationError(
-                "baseline=all needs k below the size of the group, such as k=4: with all of the group there is but one "
-                "choice, and nothing to compare."
+                "baseline=all requires k below the group size, such as k=4: if k is the group size, there is only one "
+                "choice of k episodes, so there is nothing to compare."
             )
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -70,9 +70,9 @@ class PassAtK(GroupAdvantage):
             return gains
         order = np.argsort(values, kind="stable")
         best = values[order]
-        # Probability that the best of k - 1 others is the j-th one.
+        # Probability that the best of k - 1 others is the j-th value.
         others = _chances(count - 1, k - 1)
-        worse = np.concatenate([[0.0], np.cumsum(others)])  # that they are all worse than this one
+        worse = np.concatenate([[0.0], np.cumsum(others)])  # probability that all others are worse than this episode
         if self.baseline == "others":
             gains[order] = best * worse - np.concatenate([[0.0], np.cumsum(others * best[:-1])])
             return gains / (deviation(values) + self.eps) if self.normalize else gains

@@ -1,4 +1,4 @@
-"""``policy_baseline``: rewards minus the mean of the policy's own episodes, for groups that also have others."""
+"""``policy_baseline``: rewards minus the mean of the policy's own episodes, for groups with demonstrations."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, rewards
 class PolicyBaseline(GroupAdvantage):
     """R - mean of the episodes whose source is the policy: RL-PLUS (arXiv 2508.00222).
 
-    An expert's solution, which is nearly always correct, would raise the mean, and the policy's own correct answers
-    would then earn little. In a group without episodes of the policy, all episodes count. Without others it equals
-    ``group_mean``.
+    Demonstrations of an expert, which are nearly always correct, would raise the mean of the group and lower the
+    advantages of the policy's own correct answers. In a group without episodes of the policy, the mean covers all
+    episodes. Without demonstrations it equals ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

@@ -1,10 +1,10 @@
-"""``quality_ties``: if all answers of a group are correct, the quality of the calls decides; the reward is unchanged.
+"""``quality_ties``: if all answers of a group are correct, advantages depend on the quality of the tool calls.
 
 With the penalties p of Resample-on-Correct (the share of failed calls, 0.5 without a call, and a broken or repeated
-answer tag), the advantage of an episode in such a group is -scale (p - mean) / (std + eps); in every other group it is
-that of another estimator. Correctness comes first and quality second, so a cleaner call is never preferred over a
-correct answer. A penalty in the reward, or ``call_penalty``, would act in all groups. This is our own part, for use
-with the selector of the same name, on top of GRPO-RoC (arXiv 2508.20722).
+answer tag), the advantage of an episode in such a group is -scale (p - mean) / (std + eps). In every other group,
+another estimator computes the advantages. A cleaner call is therefore never preferred over a correct answer, unlike
+with a penalty in the reward or with ``call_penalty``, which act in all groups. The reward does not change. This part is
+our own; use it with the selector of the same name, in addition to GRPO-RoC (arXiv 2508.20722).
 """
 
 from __future__ import annotations

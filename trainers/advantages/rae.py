@@ -23,13 +23,13 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 class Rae(CheckedOptions, SavedState):
     """The reward minus a running mean of the rewards of its role, one per task: SPIRAL (arXiv 2506.24119).
 
-    A step updates the mean as its episodes would one after the other, on average over their orders: n episodes move it
-    by 1 - decay^n of the distance to their mean reward. It starts at 0.
+    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance; n
+    separate updates give the same result on average over the orders of the episodes.
 
     Args:
         decay: Weight of the previous mean relative to one more episode.
-        update: Whether a step's rewards enter the mean ``"first"``, as in the paper, or ``"last"``, after its
-            advantages were computed, as in the released code and in prime-rl; then the first step has no baseline.
+        update: Update the mean with a step's rewards ``"first"``, before its advantages are computed, as in the paper;
+            or ``"last"``, as in the released code and in prime-rl, where the baseline of the first step is 0.
     """
 
     least: ClassVar[int] = 1

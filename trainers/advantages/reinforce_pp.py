@@ -2,7 +2,7 @@
 
 A_t = (G_t - mean) / (std + eps) over all policy tokens of the batch, where G_t is the sum of the rewards of this turn
 and later turns, discounted by gamma per policy token in between. Tokens of the environment neither end nor discount a
-return, so the first turn of an episode is credited with the reward of the last one. With ``baseline=group``, the mean
+return, so the first turn of an episode is credited with the reward of the last turn. With ``baseline=group``, the mean
 reward of the group is subtracted first (REINFORCE++-baseline). The paper's KL penalty is a term of the loss here. Use
 the plain form for one episode per problem, and the baseline for groups.
 """
@@ -59,7 +59,7 @@ class ReinforcePp(CheckedOptions):
         earned[-1] -= less
         found, after = np.zeros(len(episode.completion_ids)), 0.0
         for turn, reward in zip(reversed(episode.steps), reversed(earned), strict=True):
-            # The reward is paid at the last token of the turn; the next token of the policy is one step later.
+            # The reward belongs to the last token of the turn; the next token of the policy is one step later.
             last = reward + (self.gamma * after if turn.tokens else after)
             found[turn.start : turn.stop] = last * self.gamma ** np.arange(turn.tokens - 1, -1, -1)
             after = float(found[turn.start]) if turn.tokens else last

@@ -12,8 +12,8 @@ from rstar2_env.core.options.user_code import Shape, is_called_with
 Critique: TypeAlias = Sequence[tuple[int, int]]
 """The wrong steps of one critique: start and end of each in ``completion_ids``."""
 StepJudge: TypeAlias = Callable[[Episode], Sequence[Critique]]
-"""Returns one critique of an episode, or several to vote on. If it has an attribute ``workers``, it is called from that
-many threads concurrently, else sequentially."""
+"""Returns one or several critiques of an episode. If it has an attribute ``workers``, it is called concurrently from so
+many threads, else sequentially."""
 
 STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
     "step judge",
@@ -24,7 +24,7 @@ STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
 
 
 class Statuses:
-    """A turn with a failed call is a wrong step. It needs no model."""
+    """Judge without a model: a turn with a failed call is a wrong step."""
 
     def __call__(self, episode: Episode) -> list[Critique]:
         """See ``StepJudge``."""

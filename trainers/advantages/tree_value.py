@@ -1,12 +1,12 @@
 """``tree_value``: the value of a token's node in the tree of a group's episodes: DeepSearch (arXiv 2509.25454).
 
 The episodes of a group that branch off one another form a tree: a node ends where a turn ends or a branch starts. Each
-episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so that late
-nodes get more. If a correct episode passes a node, only the values of correct episodes are summed there, otherwise
-those of all; divided by the number of episodes that pass, this is Q. A_t = tanh(Q of the node) - the mean v of the
+episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so late nodes
+have larger weights. Q of a node is the sum of the weighted values of the episodes that pass it, divided by their
+number; if one of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the mean v of the
 group, without division by a deviation. Use it for a rollout that searches; without branches every episode is a separate
-path. If the rollout is ``deepsearch``, the Q of each token's node in its own tree, which has more nodes, is used
-instead. Longer than most parts, since it finds the tree of a group before it backs up values.
+path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more nodes. Longer than
+most parts, since it finds the tree of a group before it backs up values.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .cost import Cost, CostInputs
 
 StageMeasurements: TypeAlias = Mapping[str, "float | None"]
-"""The measurements of a stage, by name."""
+"""The figures of a stage, by name; ``None`` for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output must exist, and stay unchanged, only if another stage uses it.
+        if_taken: Whether the output must exist and stay unchanged only if another stage uses it; other outputs always
+            must.
     """
 
     kind: str
@@ -49,10 +50,10 @@ class Work:
         round: Number of the round, from 1; 0 outside of rounds.
         resumed: Whether an earlier run started this stage with the same options and inputs but did not finish it; the
             stage then continues from the content of the folder.
-        progress: Whether to show progress.
+        progress: Whether the user wants to see progress.
         inherited: File descriptors that child processes must inherit: while one of them is open, no other runner can
             use the pipeline's folder.
-        find: Maps a file name in an option to a path, searched like input files; returns ``None`` if it does not exist.
+        find: Returns the path of a file named in an option, searched like input files; ``None`` if it does not exist.
         report: Receives the progress of the stage: the number of finished items and the total.
         say: Prints a sentence for the user.
     """

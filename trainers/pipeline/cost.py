@@ -49,7 +49,7 @@ class Machine(CheckedOptions):
 
     @cached_property
     def device(self) -> Device:
-        """One device."""
+        """The data sheet of one device."""
         return device_of(self.gpu)
 
 
@@ -60,7 +60,7 @@ class CostInputs:
     Attributes:
         machine: The machine.
         model: The model that the pipeline starts from, if the stage's inputs lead back to one; else empty.
-        counts: Number of problems or traces in each input of the stage, if known.
+        counts: Number of problems or traces in each input of the stage, by the name of the option, if known.
     """
 
     machine: Machine = field(default_factory=Machine)
@@ -126,7 +126,7 @@ class Cost:
             gpus = train + serve
             plan = make_plan(model, about.machine.device, gpus, work, assume, serve=serve, tensor_parallel=width)
             if plan.time is None:
-                notes.append(f"it does not fit: {plan.placed.lacking}")
+                notes.append(f"the training does not fit: {plan.placed.lacking}")
             else:
                 seconds = steps * plan.time.total + plan.time.rollout * held_out / max(1, work.episodes)
         return cls(
@@ -146,9 +146,9 @@ class Cost:
         """Return the cost of training on given rows.
 
         Args:
-            rows: Number of rows, each counted as often as it is trained on.
+            rows: Number of rows; a row counts once for each epoch.
             steps: Number of optimizer steps.
-            longest: Tokens of the longest row; the mean is assumed to be half of it.
+            longest: Maximum number of tokens of a row; the mean is assumed to be half of it.
             about: Further facts.
             spread: The devices that it uses.
             lora_rank: Rank of the adapters; 0 trains all weights.
@@ -169,7 +169,7 @@ class Cost:
             else:
                 most = usable(device, assume) / GIB
                 notes.append(
-                    f"it does not fit: weights and optimizer take {kept / GIB:.0f} GiB of {most:.0f} on a device"
+                    f"it does not fit: weights and optimizer need {kept / GIB:.0f} GiB of {most:.0f} on a device"
                 )
         notes += [*note, *_fewer(devices, about.machine)]
         return cls(steps=steps, rows=rows, seconds=seconds, devices=devices, notes=notes)
@@ -219,11 +219,11 @@ class Cost:
 
 
 SERVERS = "vllm-server"
-"""The engine that uses servers."""
+"""Name of the engine that uses servers."""
 
 
 def servers_of(options: Mapping[str, Any]) -> int:
-    """Number of servers in the engine's options; each counts as one device, since its hardware is unknown."""
+    """Return the number of servers in the engine's options; each counts as one device, as its hardware is unknown."""
     return max(1, len(options.get("base_urls") or ()))
 
 

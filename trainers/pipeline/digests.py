@@ -33,7 +33,7 @@ _NOT_THE_MODEL = {
 }
 _MODEL = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
 _OPTIMIZER = ("optimizer.json", "optimizer.pt", "shards/*.distcp")
-"""The files of a checkpoint from which another run can continue the optimizer; see ``sharding.earlier_optimizer``."""
+"""Files of a checkpoint that contain the optimizer state; see ``sharding.earlier_optimizer``."""
 _EPISODES = f"{layout.EPISODES}/"
 
 
@@ -144,7 +144,9 @@ def _content(file: Path, kind: str, *, sync: bool) -> str:
     found = hashlib.sha256()
     with file.open("rb") as opened:
         if kind == "episodes" and file.suffix == ".jsonl":
-            for line in sorted(map(_played, opened)):  # 32 bytes of each, as the file may be larger than the memory
+            for line in sorted(
+                map(_played, opened)
+            ):  # only digests are kept, as the file may be larger than the memory
                 found.update(line)
         else:
             while piece := opened.read(_PIECE):

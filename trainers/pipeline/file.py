@@ -1,7 +1,7 @@
-"""``read_pipeline``: reads the file of a pipeline, with overrides from the command line.
+"""``read_pipeline``: reads the file of a pipeline and applies overrides from the command line.
 
-Covered: the format of the file, names, the kinds of stages, ``rounds``, and errors that name file, stage and field. Not
-covered: the options of each stage and their references (``plan``).
+Covered: the format of the file, names, the kinds of stages, ``rounds``, and errors with the file, the stage and the
+field. Not covered: the options of each stage and their references (``plan``).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class StageSpec:
     """A stage as written in the file.
 
     Attributes:
-        name: The name, which consists of letters, digits and underscores.
-        kind: Name of its kind.
-        options: The options, with unresolved references.
+        name: The name of the stage: letters, digits and underscores.
+        kind: The name of its kind.
+        options: The options, with unresolved references to other stages.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Rounds:
         name: Name of the group.
         times: Maximum number of rounds.
         stages: The stages of a round.
-        of: The stage whose figures ``until`` tests; empty without a criterion.
-        until: Criterion, tested after each round, that ends the rounds early.
+        of: Name of the stage whose figures ``until`` tests; empty without a criterion.
+        until: Criterion that is tested after each round and ends the rounds early; ``None`` for no criterion.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Pipeline:
     Attributes:
         file: The file.
         name: The name.
-        summary: One line.
-        paper: The publication.
+        summary: A description in one line.
+        paper: The publication that the pipeline follows.
         seed: Seed of every stage that does not set its own.
         machine: The machine for which costs are computed.
-        items: Stages and groups of repeated stages, in order.
+        items: The stages and the groups of repeated stages, in order.
     """
 
     file: Path
@@ -83,7 +83,7 @@ class Pipeline:
     items: tuple[StageSpec | Rounds, ...] = ()
 
     def stages(self) -> Iterator[StageSpec]:
-        """Every stage once, in order."""
+        """Iterate over every stage once, in order."""
         for item in self.items:
             yield from item.stages if isinstance(item, Rounds) else (item,)
 
@@ -115,10 +115,10 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     _refuse_unknown(found, _PIPELINE, str(file), "A pipeline")
     written = found.get("stages")
     if not isinstance(written, Mapping) or not written:
-        raise ConfigurationError(f'{file}: a pipeline needs "stages", a mapping of names to stages.')
+        raise ConfigurationError(f'{file}: "stages" is required: a mapping of names to stages.')
     defaults = found.get("defaults", {})
     if not isinstance(defaults, Mapping) or not all(isinstance(one, Mapping) for one in defaults.values()):
-        raise ConfigurationError(f'{file}: "defaults" maps kinds of stages to options, not {defaults!r}.')
+        raise ConfigurationError(f'{file}: "defaults" must map kinds of stages to options; got {defaults!r}.')
     for kind in defaults:
         _kind(kind, f"{file}, defaults")
     over = dict(settings or {})
@@ -128,11 +128,11 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     names = [one.name for one in made.stages()] + [item.name for item in items if isinstance(item, Rounds)]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError(f"{file}: two stages have the name {name!r}; each needs one of its own.")
+            raise ConfigurationError(f"{file}: the name {name!r} is used twice; names of stages must be unique.")
     if over:
         name = next(iter(over))
         near = did_you_mean(name, names)
-        raise ConfigurationError(f"{file} has no stage {name!r} to set an option of.{near} It has: {', '.join(names)}.")
+        raise ConfigurationError(f"{file} does not have a stage {name!r}.{near} Its stages: {', '.join(names)}.")
     about = {name: found[name] for name in ("name", "summary", "paper", "seed", "machine") if name in found}
     with _naming(str(file)):
         return replace(made, **typed_options("pipeline", Pipeline, merged(about, top)))
@@ -143,21 +143,23 @@ def _item(
 ) -> StageSpec | Rounds:
     where = f"{file}, stage {name!r}"
     if not name.isidentifier():
-        raise ConfigurationError(f"{where}: a name has letters, digits and underscores, and begins with no digit.")
+        raise ConfigurationError(
+            f"{where}: a name consists of letters, digits and underscores; the first is not a digit."
+        )
     if not isinstance(written, Mapping):
-        raise ConfigurationError(f"{where} must be a mapping with its kind and options, not {written!r}.")
+        raise ConfigurationError(f"{where} must be a mapping with a kind and options; got {written!r}.")
     if "rounds" in written or "stages" in written:
         return _rounds(name, written, defaults, settings, file)
     options = _over(written, _settings(settings, name, where))
     kind = options.pop("kind", None)
     if not isinstance(kind, str):
-        raise ConfigurationError(f'{where}: "kind" says what it does: one of {", ".join(STAGES)}; it is {kind!r}.')
+        raise ConfigurationError(f'{where}: "kind" must be one of {", ".join(STAGES)}; got {kind!r}.')
     _kind(kind, where)
     return StageSpec(name, kind, _over(defaults.get(kind, {}), options))
 
 
 def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge options over lower-priority ones; naming another engine drops the options of the lower one."""
+    """Merge options with lower-priority options, whose ``engine_options`` are dropped if the engine differs."""
     engine = options.get("engine")
     if engine is not None and engine != below.get("engine", engine):
         below = {name: value for name, value in below.items() if name != "engine_options"}
@@ -174,14 +176,14 @@ def _rounds(
     if not isinstance(inner, Mapping) or not inner:
         raise ConfigurationError(f'{where}: "stages" must be a mapping of names to the stages of a round.')
     if "rounds" not in written:
-        raise ConfigurationError(f'{where}: "rounds" says how often its stages are repeated, at most.')
+        raise ConfigurationError(f'{where}: "rounds" is required: the maximum number of rounds.')
     with _naming(where):
         times: int = call_with_options("rounds", _times, {"rounds": written["rounds"]})
     stages = []
     for inside, one in inner.items():
         stage = _item(str(inside), one, defaults, settings, file)
         if isinstance(stage, Rounds):
-            raise ConfigurationError(f"{where}: {inside!r} has rounds of its own; rounds are not nested.")
+            raise ConfigurationError(f"{where}: {inside!r} is a group of rounds; rounds cannot be nested.")
         stages.append(stage)
     if written.get("until") is None:
         return Rounds(name, times, tuple(stages))
@@ -191,7 +193,7 @@ def _rounds(
     if not dot or of not in [one.name for one in stages]:
         known = ", ".join(one.name for one in stages)
         raise ConfigurationError(
-            f"{where}, field 'until': expected STAGE.FIGURE of one of its stages ({known}), such as "
+            f"{where}, field 'until': expected a criterion STAGE.FIGURE for one of the stages {known}, such as "
             f"{stages[-1].name}.pass_rate >= 0.9; got {written['until']!r}."
         )
     return Rounds(name, times, tuple(stages), of, Criterion(figure, criterion.sign, criterion.value))
@@ -204,7 +206,7 @@ def _times(*, rounds: Count) -> int:
 def _settings(settings: dict[str, Any], name: str, where: str) -> Mapping[str, Any]:
     given = settings.pop(name, {})
     if not isinstance(given, Mapping):
-        raise ConfigurationError(f"{where}: set one of its options, {name}.OPTION=VALUE, not {name}={given}.")
+        raise ConfigurationError(f"{where}: expected {name}.OPTION=VALUE; got {name}={given}.")
     return given
 
 
@@ -217,7 +219,9 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
     for name in found:
         if name not in known:
             near = did_you_mean(str(name), known)
-            raise ConfigurationError(f"{where}: unknown field {name!r}.{near} {what} has: {', '.join(known)}.")
+            raise ConfigurationError(
+                f"{where}: unknown field {name!r}.{near} {what} has the fields {', '.join(known)}."
+            )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The content that a step depends on: its inputs and the files that its options name, and changes in them.
+"""Digests of the content that a step depends on (inputs and files named in options), and changes since its last run.
 
 Not covered: reading the content (``digests``), and acting on a change (``run``).
 """
@@ -16,8 +16,8 @@ from .digests import Digests, differences
 from .plan import CONFIG, Made, ResolvedInput
 from .state import StageState
 
-_TOLD = ("inputs", "contents")
-"""Keys of a stage's record whose values are digests, which are not useful to a reader."""
+_DIGESTS = ("inputs", "contents")
+"""Keys of a stage's record whose values are digests; ``changes`` describes them in words instead."""
 
 
 def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: Digests) -> str | None:
@@ -36,15 +36,15 @@ def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: 
         return state.outputs.get(given.output) or digests.of(Path(given.text), given.kind)
     if given.kind == CONFIG:
         return "options"
-    return str(located(given.text, lambda name: digests.of(Path(name), given.kind) if _is_there(name) else None))
+    return str(located(given.text, lambda name: digests.of(Path(name), given.kind) if _exists(name) else None))
 
 
 def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Digests) -> dict[str, str]:
-    """Return the digest of each file that a stage's options name in addition to its inputs, by its name there.
+    """Return the digest of each file that a stage's options name in addition to its inputs, by the file's name.
 
     Args:
         stage: The stage.
-        find: Maps a file name to its path.
+        find: Returns the path of a file name; ``None`` if the file does not exist.
         digests: Computes digests of files.
     """
     found: dict[str, str] = {}
@@ -77,12 +77,12 @@ def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     for name in {**contents, **found}:
         if contents.get(name) != found.get(name):
             yield f"the content of {name} changed"
-    was, now = ({name: one[name] for name in one if name not in _TOLD} for one in (before, after))
+    was, now = ({name: one[name] for name in one if name not in _DIGESTS} for one in (before, after))
     yield from differences(was, now)
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
         return Path(name).exists()
-    except (OSError, ValueError):  # no name of a file: a longer text
+    except (OSError, ValueError):  # a longer text is not a file name
         return False

@@ -38,11 +38,13 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
         configs: The pipeline's folder of configurations: arguments of the launcher that name files in it are resolved.
 
     Raises:
-        ConfigurationError: There is no launcher, or it cannot start this command.
+        ConfigurationError: The launcher is empty, or cannot start this command.
     """
     given = given_words(shlex.split(launch), configs)
     if not given:
-        raise ConfigurationError("launch is a command, such as accelerate launch --config_file FILE.", option="launch")
+        raise ConfigurationError(
+            "launch must be a command, such as: accelerate launch --config_file FILE.", option="launch"
+        )
     if given[0] == "rstar2":
         given = [sys.executable, *RSTAR2, *given[1:]]
     elif given[0] == "python":
@@ -50,7 +52,8 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     if given[-1] == _REST:
         if words[0] != "train":
             raise ConfigurationError(
-                f"{launch!r} starts `rstar2 train` alone, not `rstar2 {words[0]}`.", option="launch"
+                f"{launch!r} can start only `rstar2 train`, not `rstar2 {words[0]}`. Use another launcher.",
+                option="launch",
             )
         return [*given, *words[1:]]
     return [*given, *RSTAR2, *words]
@@ -83,4 +86,6 @@ def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -
     if code in (130, 143):
         raise KeyboardInterrupt
     if code:
-        raise StageFailedError(f"{shlex.join([launch, *words])} ended with the exit code {code}; its output is above.")
+        raise StageFailedError(
+            f"The command {shlex.join([launch, *words])} failed with exit code {code}; see its output above."
+        )

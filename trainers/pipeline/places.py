@@ -29,8 +29,8 @@ def find_pipeline(name: str) -> Path:
         name: A file, or the name of a pipeline of the package (``tiny_cpu``, ``pipelines/tiny_cpu.yaml``).
 
     Raises:
-        UnknownNameError: No preset has that name; the message suggests the closest one.
-        ConfigurationError: The name is a file name, and the file does not exist.
+        UnknownNameError: There is no preset with that name; the message suggests the closest name.
+        ConfigurationError: The name has the suffix of a file, and the file does not exist.
     """
     path = Path(name)
     if path.is_file():
@@ -41,8 +41,8 @@ def find_pipeline(name: str) -> Path:
             return file
     if path.suffix in SUFFIXES:
         raise ConfigurationError(
-            f"There is no file {name} (the current folder is {Path.cwd()}). Pipelines of the package are named "
-            f"without a folder: {', '.join(known)}."
+            f"The file {name} does not exist (the current folder is {Path.cwd()}). Pipelines of the package are given "
+            f"by name, without a folder: {', '.join(known)}."
         )
     raise UnknownNameError("pipeline", name, known)
 
@@ -58,6 +58,6 @@ def find_file(written: str, pipeline: Path) -> Path | None:
         try:
             if (root / written).exists():
                 return root / written
-        except OSError:  # no name of a file: a longer text
+        except OSError:  # a longer text is not a file name
             return None
     return None

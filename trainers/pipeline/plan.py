@@ -27,9 +27,9 @@ from .places import find_file
 FOLDER = "stages"
 """The subfolder of the pipeline's folder that holds the stages' folders."""
 CONFIG = "config"
-"""Kind of an input that is a file of options: its digest covers the options that it sets, not its text."""
+"""Kind of an input that is a file of options. Its digest covers the options in it, not its text."""
 PROBLEMS = "problems"
-"""Kind of an input that is a source of problems: options may follow the name of a file."""
+"""Kind of an input that is a source of problems. Its text may have options after the name of a file."""
 _OR = re.compile(r"\s+or\s+")
 _REFERENCE = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
 
@@ -83,9 +83,9 @@ class Made:
     Attributes:
         step: The step.
         stage: The stage.
-        folder: The folder.
-        given: The resolved inputs, by option.
-        seed: The seed.
+        folder: The folder of the step.
+        given: The resolved inputs, by the name of the option.
+        seed: The seed of the step.
     """
 
     step: Step
@@ -210,8 +210,8 @@ class PipelinePlan:
                 return self._output(before[-1].id, output, kind, where)
         last = alternatives[-1].partition(".")[0]
         raise ConfigurationError(
-            f"{where}: the stage {last!r} has not run before this one. Put it earlier"
-            + (", or name the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
+            f"{where}: the stage {last!r} does not run before this stage. Move it before this stage"
+            + (", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
@@ -229,12 +229,13 @@ class PipelinePlan:
         if output not in outputs:
             near = did_you_mean(output, outputs)
             raise ConfigurationError(
-                f"{where}: the stage {made.step.spec.name!r} leaves no {output!r}.{near} It leaves: "
-                f"{', '.join(outputs) or 'nothing'}."
+                f"{where}: the stage {made.step.spec.name!r} does not have the output {output!r}.{near} Its outputs: "
+                f"{', '.join(outputs) or 'none'}."
             )
         if outputs[output].kind != kind:
             raise ConfigurationError(
-                f"{where}: expected {kind}, and {made.step.spec.name}.{output} is {outputs[output].kind}."
+                f"{where}: expected an output of the kind {kind}; {made.step.spec.name}.{output} has the kind "
+                f"{outputs[output].kind}."
             )
         return ResolvedInput(kind, str(made.output(output)), step_id, output)
 
@@ -242,7 +243,7 @@ class PipelinePlan:
         known = {one for spec in self.pipeline.stages() for one in _outputs_of(spec)}
         near = did_you_mean(name, names)
         if near or output in known:
-            raise ConfigurationError(f"{where}: there is no stage {name!r}.{near} There are: {', '.join(names)}.")
+            raise ConfigurationError(f"{where}: unknown stage {name!r}.{near} Stages: {', '.join(names)}.")
 
 
 def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
@@ -274,11 +275,11 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
         until: The last stage to run (its last round, if it is repeated); ``None`` for the last stage of the plan.
 
     Raises:
-        ConfigurationError: A stage does not exist, or nothing is left to do.
+        ConfigurationError: A stage does not exist, or ``begin`` comes after ``until``.
     """
     first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
     if first > last:
-        raise ConfigurationError(f"The stage {begin!r} comes after {until!r}: nothing is left to do.", option="until")
+        raise ConfigurationError(f"The stage {begin!r} comes after {until!r}, so no stage is selected.", option="until")
     return first, last
 
 
@@ -288,7 +289,9 @@ def _place(plan: PipelinePlan, name: str | None, default: int, which: int, optio
     found = [step.number for step in plan.steps if name in (step.id, step.spec.name)]
     if not found:
         known = ", ".join(dict.fromkeys(step.spec.name for step in plan.steps))
-        raise ConfigurationError(f"{plan.pipeline.file} has no stage {name!r}. It has: {known}.", option=option)
+        raise ConfigurationError(
+            f"{plan.pipeline.file} does not have a stage {name!r}. Its stages: {known}.", option=option
+        )
     return found[which]
 
 

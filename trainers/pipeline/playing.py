@@ -1,4 +1,4 @@
-"""``PlayingStage``: base of the stages in which a model plays problems, with their common options."""
+"""``PlayingStage``: base of the stages ``evaluate`` and ``filter``, in which a model plays problems."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PlayingStage(EngineStage):
 
     @property
     def _policy(self) -> PolicyOptions:
-        """Return the loading and sampling options; limits apply to all servers together."""
+        """Return the loading and sampling options, with ``max_in_flight`` for all servers together."""
         policy = policy_options(self.model_options)
         return (
             policy
@@ -91,7 +91,7 @@ class PlayingStage(EngineStage):
         )
 
     def play(self, work: Work, **more: Any) -> EvalResult:
-        """Play all episodes that an earlier run did not play, and record them in the stage's folder.
+        """Play all episodes that are not in the stage's folder yet, and record them there.
 
         Args:
             work: The environment of the stage.
@@ -128,7 +128,7 @@ class PlayingStage(EngineStage):
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
         """Start servers and open the model on them until ``opened`` is closed; stop if no server is left."""
-        check_whole(self.model)  # before servers take minutes
+        check_whole(self.model)  # before the servers start, which takes minutes
         check_model(self.model)
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS
@@ -142,6 +142,6 @@ class PlayingStage(EngineStage):
 
 
 def counted(problems: str | None, split: str) -> int | None:
-    """Number of problems in a split of a public data set, if known."""
+    """Return the number of problems in a split of a public data set; ``None`` if unknown."""
     found = NAMED_SETS.get(problems or "")
     return None if found is None else found.problems.get(split)

@@ -1,8 +1,8 @@
-"""Reports the time left over all stages while a pipeline runs.
+"""Reports the remaining time of all stages while a pipeline runs.
 
 The time of a stage is estimated from finished stages of the same kind in this folder, in proportion to the work
-(episodes to play, rows to train). Before one has finished, the estimate of ``rstar2 plan`` is used. Stages without
-either estimate are counted, not guessed.
+(episodes to play, rows to train on). Before such a stage has finished, the estimate of ``rstar2 plan`` is used. Stages
+without an estimate are listed by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds before the first line of a stage, and the maximum between two lines; the interval doubles."""
+"""Seconds before the first line of a stage, and maximum seconds between two lines; the interval doubles each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ def seconds_of(task: TimedStep, tasks: Sequence[TimedStep]) -> float | None:
 
 
 def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: float = 0.0) -> tuple[float, list[str]]:
-    """Return the estimated seconds left, and the steps without an estimate.
+    """Return the estimated remaining seconds, and the ids of the steps without an estimate.
 
     Args:
         tasks: All steps; steps with ``measured`` have finished.
-        now: The running step.
+        now: Id of the running step.
         share: Finished share of the running step, 0 to 1.
-        spent: Seconds that the step has run.
+        spent: Seconds since the start of the running step.
     """
     seconds, unknown = 0.0, []
     for task in tasks:
@@ -126,17 +126,17 @@ class PipelineProgress:
         Args:
             step_id: Id of the step.
             folder: Folder of the step.
-            first: Finished share of the stage when the context was entered.
-            spent: Seconds since then.
+            first: Finished share of the stage at the start of this run.
+            spent: Seconds since the start of this run.
         """
         done, total = self.done if self.done[1] else _steps(folder, self.tasks[step_id].cost.steps)
         share = done / total if total else 0.0
         here = (share - first) / (1 - first) if share > first and first < 1 else 0.0
         seconds, unknown = left(list(self.tasks.values()), step_id, here, spent)
-        told = f"{step_id}: {done} of {total}" if total else f"{step_id}: {duration(spent)} so far"
-        rest = f"; {duration(seconds)} left in all" if seconds else ""
-        beside = f", without {', '.join(unknown)}" if unknown and rest else ""
-        return f"{told}{rest}{beside}.", share
+        line = f"{step_id}: {done} of {total}" if total else f"{step_id}: {duration(spent)} so far"
+        rest = f"; {duration(seconds)} left for all stages" if seconds else ""
+        without = f", without {', '.join(unknown)}" if unknown and rest else ""
+        return f"{line}{rest}{without}.", share
 
     def _watch(self, step_id: str, folder: Path, ended: threading.Event) -> None:
         began, wait = time.monotonic(), FIRST_S

@@ -44,10 +44,10 @@ class Outlook:
         made: The step.
         state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (the existing results come from other inputs),
             ``skipped`` (its rounds ended before it), ``taken`` (accepted unchanged, whatever its options), ``later``
-            (left for another run).
-        why: The changes, if the step runs again.
-        fingerprint: Fingerprint of its options and inputs; empty if an earlier stage is still to run.
-        record: The options and inputs.
+            (not part of this run).
+        why: The reason, if the step runs again.
+        fingerprint: Fingerprint of its options and inputs; empty if an input does not exist yet.
+        record: The options and inputs; ``None`` if an input does not exist yet.
     """
 
     made: Made
@@ -86,13 +86,13 @@ class PipelineRun:
             run = read_run(folder)
             if run.kind != "pipeline":
                 raise ConfigurationError(
-                    f"{folder} is the folder of a run of {run.kind}, not of a pipeline: choose another one.",
+                    f"{folder} contains a run of the kind {run.kind}, not a pipeline. Choose another folder.",
                     option="output_dir",
                 )
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return whether it is up to date; call it for all steps in order."""
+        """Create the stage of a step, and return its outlook; call it for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -102,7 +102,7 @@ class PipelineRun:
             for one in given:
                 digest = content_of(one, self.states, self.digests)
                 if digest is None:
-                    return Outlook(made, "again" if state else "to do", f"{one} is not there yet" if state else "")
+                    return Outlook(made, "again" if state else "to do", f"{one} does not exist yet" if state else "")
                 inputs.setdefault(option, []).append(digest)
         contents = contents_of(made.stage, self.plan.find, self.digests)
         more = {"seed": made.seed, "round": step.round, **({"contents": contents} if contents else {})}
@@ -111,13 +111,13 @@ class PipelineRun:
         if state is None:
             return Outlook(made, "to do", "", found, record)
         if state.fingerprint != found:
-            why = "; ".join(changes(made, state.made_from, record)) or "it was made from something else"
+            why = "; ".join(changes(made, state.made_from, record)) or "its options or inputs changed"
             return Outlook(made, "again", why, found, record)
         if not state.ended:
             return Outlook(made, "resume", "", found, record)
         for name, now in self.left(made).items():
             if now is None or now != state.outputs.get(name, now):
-                why = f"its {name} was {'removed' if now is None else 'changed'} since"
+                why = f"its output {name} was {'removed' if now is None else 'changed'} after it finished"
                 return Outlook(made, "again", why, found, record)
         return Outlook(made, "done", "", found, record)
 
@@ -164,9 +164,9 @@ def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = N
             continue
         depends = next((one.step for given in outlook.made.given.values() for one in given if one.step in dirty), "")
         if depends and outlook.state == "done":
-            outlook = Outlook(outlook.made, "again", f"if {depends} leaves something else")
+            outlook = Outlook(outlook.made, "again", f"if the output of {depends} changes")
         elif depends and outlook.state == "resume":
-            outlook = Outlook(outlook.made, "resume", f"unless {depends} leaves something else")
+            outlook = Outlook(outlook.made, "resume", f"unless the output of {depends} changes")
         if outlook.state not in ("done", "skipped"):
             dirty.add(step.id)
         yield outlook
@@ -215,7 +215,10 @@ def run_pipeline(
                     shown = PipelineProgress(tasks_of(run), say) if progress else None
                     _run_step(run, outlook, events, again=begin is not None, lock=lock, shown=shown, say=say)
                 if run.end_of_round(step) and step.rounds is not None and outlook.state != "done":
-                    say(f"{step.rounds.name}: {step.rounds.of}.{step.rounds.until} after round {step.round}; no more.")
+                    say(
+                        f"{step.rounds.name}: {step.rounds.of}.{step.rounds.until} after round {step.round}; "
+                        "later rounds are skipped."
+                    )
                     events.write(ROUNDS_ENDED, rounds=step.rounds.name, after=step.round)
         except BaseException as error:
             interrupted, failed = STOPPED
@@ -246,8 +249,8 @@ def _run_step(
     resumed = outlook.state == "resume" and not again
     if not resumed and made.folder.exists() and any(made.folder.iterdir()):
         kept = _set_aside(made.folder, run.plan.folder / REPLACED_FOLDER)
-        why = outlook.why or "it is asked for again"
-        say(f"{where}: done again, as {why}. What there was is in {kept}.")
+        why = outlook.why or "it was requested"
+        say(f"{where}: runs again, because {why}. Its previous folder is now {kept}.")
         events.write(REPLACED, stage=step.id, path=str(kept.relative_to(run.plan.folder)), why=why)
     say(f"{where}: {'resumed' if resumed else 'started'}.")
     made.folder.mkdir(parents=True, exist_ok=True)
@@ -316,7 +319,7 @@ def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
             return outputs
         reason = f"The output {gone!r} of the stage {step.id!r} does not exist ({made.output(gone)})"
     raise ConfigurationError(
-        f"{reason}, and later stages need it: start from this stage or from an earlier one.", option="from"
+        f"{reason}, but later stages need it. Start from this stage or from an earlier stage.", option="from"
     )
 
 
@@ -330,7 +333,7 @@ def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None
 
 
 class _Events:
-    """Writes events into the folder, and keeps the states of the stages in sync with them."""
+    """Writes events into the folder, and updates the states of the stages after each event."""
 
     def __init__(self, run: PipelineRun, pipeline: Pipeline) -> None:
         self._run = run
@@ -367,14 +370,14 @@ def _alone(folder: Path) -> Iterator[int]:
     except ConfigurationError as error:
         if isinstance(error.__cause__, BlockingIOError):
             raise ConfigurationError(
-                f"Another process runs a pipeline in {folder}: wait for it, or choose another folder.",
+                f"Another process runs a pipeline in {folder}. Wait until it ends, or choose another folder.",
                 option="output_dir",
             ) from error
         raise
     try:
         yield lock.fileno()
     finally:
-        lock.close()  # the lock file stays: if a process removed it, two others could lock two files of that name
+        lock.close()  # the file is kept: if it were removed, two processes could lock two different files
 
 
 def _set_aside(folder: Path, to: Path) -> Path:

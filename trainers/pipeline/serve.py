@@ -1,7 +1,7 @@
-"""``Serve``: the vLLM servers that a stage starts to generate with, and stops whenever it ends.
+"""``Serve``: the vLLM servers that a stage starts for generation, and stops when it ends.
 
-Covered: a server per device or per group of devices, on this machine or on every machine of a Slurm job; the arguments
-with which a server generates like the engine ``vllm`` with the options of the stage. Not covered: waiting for servers
+Covered: a server per device or per group of devices, on this machine or on every machine of a Slurm job; arguments that
+make a server generate like the engine ``vllm`` with the options of the stage. Not covered: waiting for servers
 and restarting them (``launch/servers.py``).
 """
 
@@ -76,7 +76,7 @@ class Serve(CheckedOptions):
         """
         super().__post_init__()
         if self.cpu and self.nodes > 1:
-            raise ConfigurationError("Cores of other machines cannot be chosen.", option="serve.cpu")
+            raise ConfigurationError("CPU cores can be used only on this machine: set nodes to 1.", option="serve.cpu")
         self.engines()
 
     def engines(self) -> list[Devices]:
@@ -162,29 +162,29 @@ def check_engine(engine: str, options: Mapping[str, Any]) -> None:
     """
     if engine not in (IN_PROCESS, SERVERS):
         raise ConfigurationError(
-            f"serve starts vLLM servers, and the engine is {engine!r}: set engine: {IN_PROCESS} as well.",
+            f"serve starts vLLM servers, which requires engine: {IN_PROCESS}; got engine: {engine}.",
             option="engine",
         )
     for name, instead in _INSTEAD.items():
         if name in options:
-            raise ConfigurationError(f"engine_options.{name} does not go with serve, {instead}.", option="serve")
+            raise ConfigurationError(f"engine_options.{name} cannot be combined with serve: {instead}.", option="serve")
 
 
 _INSTEAD = {
-    "base_urls": "which starts servers by itself",
-    "tensor_parallel_size": "whose tensor_parallel says how many devices one server has",
+    "base_urls": "serve sets the addresses of the servers that it starts",
+    "tensor_parallel_size": "use its option tensor_parallel instead",
 }
 
 
 def check_whole(model: str) -> None:
-    """Reject a LoRA adapter: servers do not merge it, as vLLM in this process does.
+    """Reject a LoRA adapter, since servers do not merge it, unlike vLLM in this process.
 
     Raises:
-        ConfigurationError: The folder holds an adapter.
+        ConfigurationError: The model is the folder of an adapter.
     """
     if (Path(model) / "adapter_config.json").is_file():
         raise ConfigurationError(
-            f"{model} is a LoRA adapter, which servers that a stage starts do not merge: write the whole model with "
+            f"{model} is a LoRA adapter, but the servers that a stage starts need a whole model. Write it with "
             f"`rstar2 export {model} --merge --out FOLDER`, or omit serve.",
             option="model",
         )
@@ -224,8 +224,8 @@ def _nodes(count: int) -> list[str]:
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise ConfigurationError(
-            f"Servers on {count} machines need a Slurm job (salloc or sbatch), and this process is not in one: "
-            "SLURM_JOB_NODELIST is not set.",
+            f"Servers on {count} machines require a Slurm job (salloc or sbatch), but this process does not run in a "
+            "Slurm job: SLURM_JOB_NODELIST is not set.",
             option="serve.nodes",
         )
     try:
@@ -238,7 +238,8 @@ def _nodes(count: int) -> list[str]:
     names = asked.stdout.split()
     if len(names) != count:
         raise ConfigurationError(
-            f"The Slurm job has {len(names)} machines ({' '.join(names) or asked.stderr.strip()}), not {count}.",
+            f"serve.nodes is {count}, but the Slurm job has {len(names)} machines "
+            f"({' '.join(names) or asked.stderr.strip()}).",
             option="serve.nodes",
             value=str(len(names)) if names else None,
         )
@@ -247,7 +248,7 @@ def _nodes(count: int) -> list[str]:
 
 @contextmanager
 def _key() -> Iterator[None]:
-    """Set an API key for the servers started in this context and for their client; the user's key, if set."""
+    """Set an API key for the servers of this context and their client, unless the user has set a key."""
     if os.environ.get(_KEY):
         yield
         return

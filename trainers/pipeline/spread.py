@@ -85,7 +85,8 @@ def _whole(options: dict[str, str], name: str) -> int:
     written = options.get(name, "1")
     if not written.isdecimal() or int(written) < 1:
         raise ConfigurationError(
-            f"launch: --{name} is a whole number from 1 on, not {written!r}; the stage's cost is computed from it.",
+            f"launch: --{name} must be a whole number of at least 1; got {written!r}. "
+            "The cost of the stage depends on it.",
             option="launch",
         )
     return int(written)

@@ -19,7 +19,7 @@ BEGAN, ENDED, TAKEN, ROUNDS_ENDED, REPLACED = (
     "stage_replaced",
 )
 STOPPED = ("interrupted", "failed")
-"""Events that end an unfinished run of the pipeline; they name the stage that ran, and its seconds."""
+"""Events that end an unfinished run of the pipeline; they contain the running stage and its seconds."""
 
 
 @dataclass(slots=True)
@@ -32,8 +32,9 @@ class StageState:
         ended: Whether it finished.
         outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
         figures: Its measurements.
-        seconds: Total seconds of all its runs whose end was recorded.
-        running_since: Start of its last run, in the time format of events; empty if the end of that run was recorded.
+        seconds: Total seconds of all runs of the stage whose end was recorded.
+        running_since: Time at which its last run started, in the format of events; empty if the end of that run was
+            recorded.
     """
 
     fingerprint: str = ""
@@ -45,7 +46,7 @@ class StageState:
     running_since: str = ""
 
     def seconds_of_kill(self, folder: Path) -> float:
-        """Seconds of a killed run until its last write into the stage's folder; 0 if the last run was not killed.
+        """Return the seconds of a killed run until its last write into the folder; 0 if the last run was not killed.
 
         Args:
             folder: The stage's folder.

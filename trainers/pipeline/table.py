@@ -11,8 +11,10 @@ from .plan import Made, costs_of
 from .progress import duration, seconds_of
 from .run import PipelineRun, look_at, tasks_of
 
-STAGES = ("stage", "state", "takes", "leaves", "ends after")
-COSTS = ("stage", "kind", "episodes", "tokens", "rows trained", "time", "assumed")
+STAGES = ("stage", "state", "inputs", "outputs", "ends after")
+"""Columns of the table of stages."""
+COSTS = ("stage", "kind", "episodes", "tokens", "rows trained on", "time", "assumptions")
+"""Columns of the table of costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,10 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
         by = "from finished stages of the same kind in this folder, or else " if any(run.states.values()) else ""
         least = "At least " if unknown else ""
         notes.append(
-            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}, "
-            f"{used / 3600:,.1f} device hours of those that the stages use, {by}by the assumptions of `rstar2 plan`; "
-            "docs/scaling.md says how far they can be trusted."
+            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}, which are "
+            f"{used / 3600:,.1f} hours of the devices that the stages use. Computed {by}with the "
+            "assumptions of `rstar2 plan`; "
+            "docs/scaling.md discusses their accuracy."
         )
     if unknown:
         notes.append(f"The time of these stages is unknown: {', '.join(unknown)}.")

@@ -57,7 +57,7 @@ def test_weights_are_those_of_the_normalized_components():
 
 
 def test_weights_of_a_component_that_is_not_there_are_refused():
-    with pytest.raises(ConfigurationError, match=r"weights names c, and the components of the reward are a, b"):
+    with pytest.raises(ConfigurationError, match=r"components of the reward \(a, b\); got c"):
         advantages('gdpo:weights={"c": 1}', group(ACC, FMT))
 
 

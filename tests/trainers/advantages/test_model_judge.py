@@ -74,7 +74,7 @@ def test_it_is_asked_as_often_as_it_is_told_and_its_steps_are_turns():
 def test_requests_that_fail_are_no_critiques(caplog):
     with says(400) as server:
         assert StepModelJudge(f"{server.address}/v1", "big", critiques=2)(attempt()) == []
-    assert "The step judge gave no critique" in caplog.text
+    assert "critique of the step judge is missing" in caplog.text
 
 
 def test_capo_learns_from_what_it_says():

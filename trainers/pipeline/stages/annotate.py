@@ -1,12 +1,13 @@
-"""``annotate``: an expert's solutions line by line, with a latent before each line (RA3, arXiv 2509.25810).
+"""``annotate``: samples a latent before each line of an expert's solution (RA3, arXiv 2509.25810).
 
-RA3 trains by EM on experts' texts. Before each line a_t the policy draws a latent z_t: ``<act>``, to continue directly,
-or ``<think>`` and one line of thought. This stage draws the latents and writes two files:
+RA3 trains on experts' texts by expectation maximization (EM). Before each line a_t the policy draws a latent z_t:
+``<act>``, to continue directly, or ``<think>`` and one line of thought. This stage draws the latents and writes two
+files:
 
-- ``problems``, for the E-step: a problem a line, whose question is the state s_t (the question, the lines so far and
-  the thoughts before them) and whose answer is a_t. A policy that plays it earns ``latent_action``:
+- ``problems``, for the E-step: one problem per line. Its question is the state s_t: the question, the earlier lines and
+  the thoughts before them; its answer is a_t. The reward of a policy that plays it is ``latent_action``:
   log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
-- ``traces``, for the M-step: the same states with z_t and a_t as the policy's turn, to be predicted token by token.
+- ``traces``, for the M-step: the same states; z_t and a_t are the policy's turn, to be predicted token by token.
 
 Without a model every latent is ``<act>``; the first round starts this way, and it equals plain next-token prediction.
 Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
@@ -121,8 +122,8 @@ class Annotate(EngineStage):
             lines = [one.strip() for one in str(problem.meta.get(self.solution) or "").splitlines() if one.strip()]
             if not lines:
                 raise ConfigurationError(
-                    f"The problem {problem.id!r} of {self.problems} has no {self.solution!r}: give problems with "
-                    "worked solutions, or name the field that holds them.",
+                    f"The problem {problem.id!r} of {self.problems} does not have the field {self.solution!r} with a "
+                    "worked solution. Use problems with worked solutions, or set solution to their field.",
                     option="solution",
                 )
             yield problem, lines

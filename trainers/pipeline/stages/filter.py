@@ -63,12 +63,12 @@ class Filter(PlayingStage):
     def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         if self.problems is None:
-            raise ConfigurationError("A filter needs problems=.", option="problems")
+            raise ConfigurationError("A filter requires the option problems.", option="problems")
         source = load_problems(self.problems, split=self.split)
         if not isinstance(source, FiniteSource):
             raise ConfigurationError(
-                f"{source.name} is unlimited, and a filter needs a finite list: write problems with a stage of the "
-                "kind data, and filter its output.",
+                f"A filter requires a finite source of problems, but {source.name} is unlimited. Write a finite list "
+                "with a stage of the kind data, and filter its output.",
                 option="problems",
             )
         tally = self.play(work).tally
@@ -76,15 +76,15 @@ class Filter(PlayingStage):
         for problem in source:
             counts = tally.problems.get(problem.id)
             if counts is None and problem.id not in tally.lost:
-                continue  # not among those that were played
+                continue  # the problem was not played
             total += 1
             share = counts.correct / counts.episodes if counts else None
             if share is None or self.drop_below <= share < self.drop_from:
                 kept.append(problem)
         if not kept:
             raise ConfigurationError(
-                f"None of the {total} problems is left: the model's share of solved episodes is outside of "
-                f"{self.drop_below} to {self.drop_from} for each. Play harder problems, or end the pipeline before."
+                f"The filter removed all {total} problems: the share of solved episodes is outside of "
+                f"{self.drop_below} to {self.drop_from} for each. Use other problems or bounds, or omit this stage."
             )
         write_jsonl(kept, work.folder / FILE, overwrite=True)
         return {"kept": float(len(kept)), "dropped": float(total - len(kept))}

@@ -5,10 +5,11 @@ expert's own perplexity of each tactic, which here is a turn:
 
     perplexity(turn) = exp(-mean of log p over its tokens)
 
-Turns in the low tail are predictable for the expert; turns in the high tail are noise that happened to do no harm. Of N
-turns, the floor(N * drop_low) least surprising and the floor(N * drop_high) most surprising turns stay as context and
-are not trained on. For each problem, the correct episodes with the best path scores are kept. The path score is that of
-the paper's best-first search, where log p of a turn is the sum over its tokens and L is the number of turns:
+Turns in the low tail are predictable for the expert; turns in the high tail are noise that did no harm. Let N be the
+number of turns. The floor(N * drop_low) turns with the lowest and the floor(N * drop_high) turns with the highest
+perplexity remain as context and are not trained on. For each problem, the correct episodes with the best path scores
+are kept. The path score is that of the paper's best-first search, where log p of a turn is the sum over its tokens and
+L is the number of turns:
 
     score = (sum over turns of log p(turn)) / L^alpha
 
@@ -50,11 +51,11 @@ class KeepRight(EngineStage):
 
     Attributes:
         episodes: The episodes.
-        model: The model that computes the perplexity: the one that played the episodes.
-        earlier: Earlier traces to train on again: those of the previous round, or of a cold start.
-        drop_low: Share of the turns, the least surprising ones, that are not trained on.
-        drop_high: Share of the turns, the most surprising ones, that are not trained on.
-        per_problem: Maximum number of correct episodes per problem, best path scores first.
+        model: The model that played the episodes; it computes the perplexity.
+        earlier: Earlier traces to include, such as the traces of the previous round or of a cold start.
+        drop_low: Share of the turns that are not trained on because their perplexity is lowest.
+        drop_high: Share of the turns that are not trained on because their perplexity is highest.
+        per_problem: Maximum number of correct episodes per problem; those with the best path scores are kept.
         alpha: Exponent of the number of turns in the path score; 0 prefers short paths, 1 uses the mean.
         engine: The engine that scores.
         engine_options: Options of the engine.
@@ -75,7 +76,7 @@ class KeepRight(EngineStage):
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
         if self.drop_low + self.drop_high >= 1:
-            raise ConfigurationError("drop_low and drop_high leave nothing: together they must be less than 1.")
+            raise ConfigurationError("The sum of drop_low and drop_high must be less than 1.")
         return super().resolved()
 
     def cost(self, about: CostInputs) -> Cost:

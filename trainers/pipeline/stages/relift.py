@@ -50,7 +50,7 @@ class Relift(Train):
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
         if self.demonstrations is None:
-            raise ConfigurationError("ReLIFT needs demonstrations: traces of problems that it trains on.")
+            raise ConfigurationError("The option demonstrations is required: traces of the training problems.")
         found = dict(super().resolved())
         hooks = [one for one in found["parts"]["hook"] if one["name"] != _HOOK]
         found["parts"] = {**found["parts"], "hook": hooks}
@@ -59,7 +59,7 @@ class Relift(Train):
     def below(self) -> list[Mapping[str, Any]]:
         """See ``Train``."""
         if self.demonstrations is None or not Path(self.demonstrations).is_file():
-            return [{"parts": {"advantage": "group_mean"}}]  # before the stage that writes them
+            return [{"parts": {"advantage": "group_mean"}}]  # the stage that writes them has not finished
         hook = {"demonstrations": self.demonstrations, "size": self.size, "learning_rate": self.sft_learning_rate}
         return [{"parts": {"advantage": "group_mean", "hook": {_HOOK: hook}}}]
 

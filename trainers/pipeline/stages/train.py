@@ -91,7 +91,7 @@ class Train(CheckedOptions):
         return recipe.name, recipe.configure(of_file, *self._layers[1])
 
     def below(self) -> list[Mapping[str, Any]]:
-        """Options that a subclass sets below the user's options; none here."""
+        """Return options of a subclass with a lower priority than the user's options; empty here."""
         return []
 
     def _own(self) -> list[Mapping[str, Any]]:
@@ -160,7 +160,7 @@ class Train(CheckedOptions):
     def _launch(self, launch: str, work: Work, *, resumed: bool) -> None:
         name, config = self._configured
         config.run.seed, config.run.progress = work.seed, work.progress
-        # As a run writes its options, which says all of them and every part.
+        # The same format as a run's own file of options, which contains all options and parts.
         file = work.folder.with_suffix(".launched") / RUN_FILE
         file.parent.mkdir(exist_ok=True)
         write_json(file, {"trainer": name, **config.record()})
