@@ -1,4 +1,4 @@
-"""What the environment itself costs: reset + step without a tool call, check_env, the import, one for each problem.
+"""Measure the environment itself: reset + step without a tool call, check_env, the import, one for each problem.
 
     python benchmarks/env.py
 

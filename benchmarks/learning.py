@@ -1,4 +1,4 @@
-"""What recipes make of one cold start, over seeds: the proof that GRPO-RoC cleans up calls, and curves of many recipes.
+"""Train recipes from one cold start over seeds: the comparison of failing calls, and the curves of many recipes.
 
     python benchmarks/learning.py compare [--seeds 5] [--recipes grpo+grpo_roc] [--faults 0,0.1]
     python benchmarks/learning.py curves [--seeds 3] [--recipes grpo+dapo] [--world teaching]
@@ -12,10 +12,10 @@ whose first call runs: rewards say nothing of failing calls. In the world ``teac
 policy to avoid failing calls. Every run of a world begins with the same model. ``compare`` trains on ``--budget``
 episodes, so that all arms take as many steps, and those that choose play more; ``curves`` plays ``--curve-budget`` with
 every recipe, so that those that choose take fewer steps. Evaluations are of the same held-out problems, at the
-temperature of training and without injected faults. A run is one process; what it came to is one line of ``--results``,
-and a run that has one is not made again: what is in the repository is ``benchmarks/learning_WORLD.jsonl``. A run that
-was killed goes on from its last checkpoint in ``--out``. ``--runs 3`` makes at most three that are missing. Other
-settings (``--source``, ...) need another ``--results``.
+temperature of training and without injected faults. A run is one process; its result is one line of
+``--results`` (``benchmarks/learning_WORLD.jsonl`` in the repository). A run with a result is not repeated. A run that
+was killed resumes from its last checkpoint in ``--out``. ``--runs 3`` makes at most three missing runs. Other settings
+(``--source``, ...) need another ``--results``.
 
 What it does not show: anything about large models, or about time.
 """
@@ -57,7 +57,7 @@ EPISODE_TOKENS, TURN_TOKENS = 160, 48
 GROUPS, GROUP_SIZE = 8, 8
 FAULTS = "fault_injection:rate={rate},kinds=timeout+lost+transient"
 FREQUENT = 40
-"""How often a word stands in the traces, at least, that the model gets a token for."""
+"""Minimum number of occurrences in the traces for a word to get its own token."""
 
 
 def cold_start(folder: Path, settings: Settings) -> Path:
@@ -65,7 +65,7 @@ def cold_start(folder: Path, settings: Settings) -> Path:
 
     Args:
         folder: Where runs are kept.
-        settings: What it is made with; a folder of other settings is refused.
+        settings: The settings of the cold start; a folder with other settings is rejected.
     """
     from functools import partial
 
@@ -131,7 +131,7 @@ def words_of(texts: Iterator[str]) -> list[str]:
 
 
 def train(run: Run, results: Results, out: Path) -> None:
-    """Make one run, or go on with it, and write what it came to.
+    """Start or resume a run, and write its result.
 
     Args:
         run: The run.
@@ -175,13 +175,13 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
         steps: Its optimizer steps.
         start: The model to begin with.
         folder: The run's folder.
-        settings: What it has in common with others.
+        settings: The settings that all runs share.
     """
     from rstar2_env.trainers.api import make
 
     begun = any(folder.glob("checkpoint-*"))
     if not begun:
-        shutil.rmtree(folder, ignore_errors=True)  # it was killed before it had anything to go on with
+        shutil.rmtree(folder, ignore_errors=True)  # it was killed before its first checkpoint
     every = evaluated_every(run, steps, settings)
     held_out = settings.problems if run.counts == "trained" else settings.curve_problems
     trainer = make(
@@ -248,9 +248,9 @@ def make_all(runs: Sequence[Run], results: Results, out: Path, most: int | None 
 
     Args:
         runs: All runs.
-        results: What they come to. Whoever comes second waits for the first, and makes what that one did not.
-        out: Where they are kept.
-        most: Most runs to make.
+        results: The file of results. A second process waits for the first, and makes the remaining runs.
+        out: Folder of the runs.
+        most: Maximum number of runs to make.
     """
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "lock", "w") as lock:
@@ -313,9 +313,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=("compare", "curves", "page", "table", "work"))
     parser.add_argument("told", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--world", choices=list(WORLDS), default=next(iter(WORLDS)), help="what the cold start learned")
-    parser.add_argument("--results", type=Path, help="what runs came to; those in it are not made again")
-    parser.add_argument("--out", type=Path, help="where runs are kept")
-    parser.add_argument("--runs", type=int, help="make at most so many")
+    parser.add_argument("--results", type=Path, help="file of results; its runs are not repeated")
+    parser.add_argument("--out", type=Path, help="folder of the runs")
+    parser.add_argument("--runs", type=int, help="maximum number of runs to make")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--recipes", type=lambda text: text.split("+"), default=[], help="joined by +")
     parser.add_argument("--faults", type=lambda text: [float(one) for one in text.split(",")], default=[])

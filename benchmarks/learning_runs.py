@@ -1,4 +1,4 @@
-"""What the runs of ``learning.py`` are: arms, settings, and the file of what they came to."""
+"""The runs of ``learning.py``: arms, settings, and the file of results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What all runs of a file of results have in common.
+    """Settings that all runs of a file of results share.
 
     Attributes:
         budget: Episodes that a run of the comparison trains on.
@@ -87,7 +87,7 @@ class Settings:
         call_mistakes: How first calls fail, joined by +; names of ``rstar2_env.traces.mistakes``.
         twice: 1 where the other traces make their call twice.
         sft_steps: Optimizer steps of the cold start.
-        learning_rate: Of every run, whatever its recipe says.
+        learning_rate: Learning rate of every run, which overrides the recipe's.
     """
 
     budget: int = 2560
@@ -145,8 +145,8 @@ class Results:
     """A file of what runs with the same settings came to: a line of the settings, then a line of each finished run.
 
     Args:
-        path: The file; it is begun where it is not there.
-        asked: Those of the settings that were asked for, by name. The others are the file's, or the defaults.
+        path: The file, which is created if it does not exist.
+        asked: The requested settings, by name. Other settings come from the file, or are the defaults.
 
     Raises:
         SystemExit: The file holds runs of other settings.
@@ -164,7 +164,7 @@ class Results:
             path.write_text(json.dumps({"settings": held}) + "\n", encoding="utf-8")
 
     def lines(self) -> list[dict[str, Any]]:
-        """What each finished run came to; a line that a killed process left unfinished is passed over."""
+        """Return the result of each finished run; an incomplete line of a killed process is skipped."""
         found = []
         for line in self.path.read_text("utf-8").splitlines()[1:]:
             try:

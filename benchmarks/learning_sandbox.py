@@ -28,7 +28,7 @@ _BUILTINS = frozenset(dir(builtins)) - {"print"}
 
 
 class Sums(StubSandbox):
-    """Says how a program goes; the local sandbox is opened when there is the first one that is no sum."""
+    """Returns the outcome of a program; the local sandbox is opened for the first program that is not a sum."""
 
     def __init__(self) -> None:
         super().__init__(self._outcome)

@@ -1,4 +1,4 @@
-"""What a step does with the groups that end last, and what that does to what trains: counts of a simulation.
+"""Simulate the treatment of a step's last groups, and its effect on the training data.
 
     python benchmarks/long_tail.py [--steps 400] [--seeds 3]
 
@@ -8,8 +8,8 @@ right with one minus that chance, and log-normal with sigma 0.5 around 1,000 tok
 at the same speed, so a step takes as long as the longest episode that it waits for.
 
 ``wait`` begins 32 groups and waits for all. ``drop`` begins more, and drops those that have not ended when 32 have.
-``carry`` lets the next step go on with them: whole turns are kept, the turn that was being written is lost, and no
-group is left off more often than the collector allows.
+``carry`` lets the next step continue them: whole turns are kept, an unfinished turn is lost, and a group is carried
+over at most as often as the collector allows.
 
 What it does not show: engines that are full (where more groups cost time), tools, and what learning makes of the bias.
 """
@@ -33,12 +33,12 @@ class Played:
     """One group.
 
     Attributes:
-        difficulty: Of its problem.
-        right: Of each episode, whether its answer is.
-        tokens: Of each episode, how many it has at its end.
-        done: Of each episode, tokens written so far, whole turns.
-        steps: Steps that have left it off.
-        older: Tokens that were written before the step in which it trains.
+        difficulty: Difficulty of its problem.
+        right: Whether the answer of each episode is right.
+        tokens: Number of tokens of each episode at its end.
+        done: Number of tokens of each episode in finished turns so far.
+        steps: Number of steps that carried it over.
+        older: Number of tokens that were generated before the step in which it is trained on.
     """
 
     difficulty: float
@@ -56,7 +56,7 @@ class Played:
 
 @dataclass
 class Tally:
-    """What the steps of one policy came to."""
+    """Sums over the steps of one policy."""
 
     waited: float = 0.0
     written: float = 0.0
@@ -95,7 +95,7 @@ def simulate(tail: str, spare: float, steps: int, seed: int) -> dict[str, float]
         tail: ``wait``, ``drop`` or ``carry``.
         spare: Groups begun beyond those that train, as a share of them.
         steps: Number of steps.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     rng = np.random.default_rng(seed)
     tally, left = Tally(), list[Played]()

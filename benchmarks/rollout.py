@@ -1,4 +1,4 @@
-"""Multi-turn episodes a second: this package's rollout beside TRL's own ``environment_factory`` loop.
+"""Compare multi-turn episodes per second: this package's rollout and TRL's own ``environment_factory`` loop.
 
     python benchmarks/rollout.py [--groups 8] [--group-size 16] [--repeats 5] [--policy FOLDER] [--rows ...] [--vllm]
                                  [--json FILE]
@@ -15,7 +15,7 @@ trainer is handed those same G. ``reuse`` is our engine with and without the cac
 
 ``--vllm`` plays the first two rows through vLLM on both sides, compiled, each in a process of its own, since a process
 can have one: TRL's ``vllm_mode="colocate"`` without its correction of vLLM's probabilities, which computes every row
-once more, and without its hand-over of weights, which fails on a CPU; they stay those of the policy's folder.
+once more, and without its weight sync, which fails on a CPU; they stay those of the policy's folder.
 
 What it does not show: models of real size, where arithmetic outweighs the loops' own work; accelerators; what the two
 sides would do with different random lengths (each draws its own, from the same distribution).
@@ -61,17 +61,17 @@ class Row:
     """One line of the table.
 
     Attributes:
-        what: What is compared.
-        ours: Our figure.
-        beside: The other's.
-        ratio: How many times as good ours is, or by what ours is longer.
-        target: What is wanted.
+        what: The compared quantity.
+        ours: This package's figure.
+        other: The figure of the other side.
+        ratio: Ratio of the two figures; above 1 means faster, or longer for times.
+        target: The target of the ratio.
         runs: The single runs.
     """
 
     what: str
     ours: str
-    beside: str
+    other: str
     ratio: float | None
     target: str
     runs: Any
@@ -121,7 +121,9 @@ def reuse(policy: Path, count: int, repeats: int, *, turns: int = 6, shown: int 
             engine.close()
     middle = [[statistics.median(run[side][what] for run in runs) for what in (0, 1)] for side in (0, 1)]
     figures = [f"{tokens:,.0f} prompt tokens computed, {cpu:.2f} s of CPU" for tokens, cpu in middle]
-    what = f"cache between turns, beside none: {count} conversations of {turns} turns, {shown} + {new} tokens each"
+    what = (
+        f"cache between turns, compared with none: {count} conversations of {turns} turns, {shown} + {new} tokens each"
+    )
     return Row(what, *figures, statistics.median(b[1] / a[1] for a, b in runs), "–", runs)
 
 
@@ -134,7 +136,7 @@ def overhead() -> Row:
 
 
 def step(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
-    """An optimizer step of GRPO-RoC on recorded episodes beside TRL's on the rows that it keeps."""
+    """Compare an optimizer step of GRPO-RoC on recorded episodes with TRL's step on the selected rows."""
     bench = Bench(policy, groups, 2 * group_size)
     try:
         episodes = bench.play(0)
@@ -148,7 +150,7 @@ def step(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
     steps = EpisodeSteps(policy, recorded, group_size, TOKENS)
     runs = [(steps.ours(), steps.trl()) for _ in range(repeats + 1)][1:]
     figures = [f"{statistics.median(run[side] for run in runs):.3f} s of CPU" for side in (0, 1)]
-    what = "optimizer step, GRPO-RoC beside TRL's GRPO on the same rows"
+    what = "optimizer step, GRPO-RoC compared with TRL's GRPO on the same rows"
     ratio = statistics.median(a / b for a, b in runs)
     return Row(what, *figures, ratio, "1.05 or less", runs)
 
@@ -194,11 +196,11 @@ def main(given: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     load = os.getloadavg()[0]
     rows = []
-    table = Table("what", "ours", "beside", "ratio", "target")
+    table = Table("quantity", "this package", "other", "ratio", "target")
     for row in measure(arguments):
         rows.append(row)
-        print(f"measured: {row.what}: {row.ours}, beside {row.beside}", file=sys.stderr, flush=True)
-        table.add_row(row.what, row.ours, row.beside, "–" if row.ratio is None else f"{row.ratio:.2f}", row.target)
+        print(f"measured: {row.what}: {row.ours}, compared with {row.other}", file=sys.stderr, flush=True)
+        table.add_row(row.what, row.ours, row.other, "–" if row.ratio is None else f"{row.ratio:.2f}", row.target)
     Console().print(table)
     note = f"load {load:.1f} before and {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores, one thread"
     print(note)

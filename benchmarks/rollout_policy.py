@@ -56,7 +56,7 @@ def make_policy(
         rows: Conversations in each.
         hidden: Width of the residual stream.
         layers: Number of layers.
-        seed: Of the initial weights and of what it learns from.
+        seed: Seed of the initial weights and of the training data.
     """
     if (folder / "config.json").exists():
         return folder

@@ -45,10 +45,10 @@ TRL_VLLM = {
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What one run of a side took and did.
+    """The time and the counts of one run of a side.
 
     Attributes:
-        seconds: Of the clock.
+        seconds: Wall-clock seconds.
         cpu: Seconds of CPU, all threads.
         episodes: Episodes played.
         calls: Calls of the tool that ran.

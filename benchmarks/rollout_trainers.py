@@ -102,7 +102,7 @@ class TrlLoop:
 
     @property
     def episodes(self) -> list[Episode]:
-        """What was played last."""
+        """Return the episodes that were played last."""
         return [environment.episode for environment in self._trainer.environments]
 
     @staticmethod

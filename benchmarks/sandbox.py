@@ -1,4 +1,4 @@
-"""The local sandbox beside other ways of running a model's Python, on the same machine in the same run.
+"""Compare the local sandbox with other ways of running a model's Python, on the same machine in the same run.
 
     python benchmarks/sandbox.py                # some minutes
     python benchmarks/sandbox.py --quick        # less than a minute

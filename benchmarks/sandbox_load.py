@@ -26,7 +26,7 @@ from rstar2_env.sandbox import make_sandbox
 
 
 def read_arguments() -> argparse.Namespace:
-    """What was typed."""
+    """Return the parsed arguments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--provider", default="local", help="which sandbox")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the provider")
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def progress(what: str) -> Callable[[float], None]:
-    """Tells a terminal the share that is done."""
+    """Shows the finished share in a terminal."""
 
     def tell(done: float) -> None:
         if sys.stderr.isatty():

@@ -1,7 +1,7 @@
 """Measuring a sandbox: speed and latency, a training step's load, what it holds, and whether anything grows.
 
-Works on any provider. CPU time counts this process and everything below it, so it is not told of work that is done
-elsewhere (a container, another machine). The command is ``sandbox_load.py``; ``sandbox.py`` compares with other ways of
+Works with any provider. CPU time covers this process and its descendants, so it does not include work in a container or
+on another machine. The command is ``sandbox_load.py``; ``sandbox.py`` compares with other ways of
 running Python.
 """
 
@@ -28,14 +28,14 @@ PROGRAMS = {
     "numpy": "import numpy\nprint(numpy.arange(10).sum())",
     "sympy solve": "import sympy\nx = sympy.symbols('x')\nprint(sympy.solve(x**2 - 5*x + 6, x))",
 }
-"""What is measured, from short to long."""
+"""The measured programs, from short to long."""
 MIX = {
     "print(sum(range(100)))": 70.0,
     PROGRAMS["sympy solve"]: 25.9,
     "1 / 0": 4.0,
     "while True: pass": 0.1,
 }
-"""What a training step calls, in percent (rStar2-Agent makes up to 45,000 calls a step)."""
+"""Programs of a training step, in percent of its calls (up to 45,000 calls per step in rStar2-Agent)."""
 MIX_LIMITS = Limits(wall_s=2.0)
 """The limits of the calls of ``MIX``."""
 _SETTLE_S = 30.0
@@ -94,7 +94,7 @@ class LoadFigure:
 
 @dataclass(frozen=True)
 class SoakFigure:
-    """What differs after many calls.
+    """Differences after many calls.
 
     Attributes:
         calls: How many.
@@ -150,9 +150,9 @@ def measure_sandbox(sandbox: Sandbox, how: str, calls: int, progress: Progress =
 
     Args:
         sandbox: Any provider.
-        how: What to call it.
+        how: Name of the measurement.
         calls: Calls of the shortest program; the longest gets a third.
-        progress: Told the share that is done.
+        progress: Receives the finished share.
 
     Raises:
         BenchError: A call did not print what it should have.
@@ -177,7 +177,7 @@ def load(sandbox: Sandbox, rate: float, seconds: float, progress: Progress = lam
         sandbox: Any provider.
         rate: Calls a second.
         seconds: How long.
-        progress: Told the share that is done.
+        progress: Receives the finished share.
 
     Raises:
         BenchError: The sandbox failed a call.
@@ -260,7 +260,7 @@ class _Holdings:
 
 
 def _holdings() -> _Holdings:
-    """What this process and those below it hold, once the waiting children are as many as they will be."""
+    """Return the number of held processes once the number of waiting children is stable."""
     looks: list[int] = []
     until = time.monotonic() + _SETTLE_S
     while len(set(looks[-6:])) != 1 or len(looks) < 6:

@@ -12,11 +12,11 @@ the 32 episodes of a problem, cut at the stage's maximum; the mean follows rStar
 A tool takes 0.3 s on average, as the paper measured: log-normal around 0.2 s, and one call in a hundred 4 s.
 
 Engines. A model of 14.8 billion parameters in bfloat16 with a cache of 160 KiB a token (Qwen3-14B) on one MI300X, with
-80 GB of cache beside the weights and the trainer: 488K tokens. A decoding step takes 2 ms, plus the weights at 3.2 TB/s
-or the rows at 520 TFLOP/s, whichever is longer, plus the cache of all rows at 3.2 TB/s; prompts are computed at 520
-TFLOP/s while decoding stands still. The cache works as vLLM's does: what an episode computed stays while its tool runs,
-the least recently used goes first when room is needed; when only running rows are left, the newest is pre-empted, and
-computed again later.
+80 GB of cache in addition to the weights and the trainer: 488K tokens. A decoding step takes 2 ms, plus the weights at
+3.2 TB/s or the rows at 520 TFLOP/s, whichever is longer, plus the cache of all rows at 3.2 TB/s; prompts are computed
+at 520 TFLOP/s while decoding stands still. The cache works as vLLM's does: what an episode computed stays while its
+tool runs, the least recently used goes first when room is needed; when only running rows are left, the newest is
+pre-empted, and computed again later.
 
 Policies. ``lock-step`` is what the paper's section 3.2 starts from: as many episodes to each engine, and every turn
 waits for all of its engine's episodes and tools. ``known`` is told every length, and takes the longest first. ``bound``
@@ -189,7 +189,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a policy comes to: seconds, counts over all engines, the share of their time in which they had no row."""
+    """Result of a policy: seconds, counts over all engines, and the share of their time without a row."""
 
     makespan: float
     preempted: int

@@ -22,7 +22,7 @@ class Step:
         prompt: Mean length of a prompt.
         mean: Mean length of prompt and completion together.
         longest: Largest length.
-        scale: What every length is divided by.
+        scale: Divisor of every length.
     """
 
     groups: int = 64

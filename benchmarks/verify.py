@@ -1,4 +1,4 @@
-"""How good and how fast verification is, beside math-verify on the same machine: the table of docs/verification.md.
+"""Compare the quality and speed of verification with math-verify on the same machine, for docs/verification.md.
 
     python benchmarks/verify.py [--pairs 100000] [--json FILE] [--write]
 
@@ -72,7 +72,7 @@ def load_test(name: str) -> ModuleType:
 
 
 def read(path: Path) -> list[dict]:
-    """A JSONL file, or nothing where there is none."""
+    """Return the records of a JSONL file; an empty list if it does not exist."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 

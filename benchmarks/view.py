@@ -4,7 +4,7 @@
 
 Makes a run of so many episodes in a temporary folder (or takes one), indexes it in a fresh process, and times questions
 as the page asks them, through the server. ``first`` is a question that was not asked before, ``again`` the same one, as
-when somebody pages through its answer. ``--write`` puts the table into docs/viewer.md.
+when a user pages through its answer. ``--write`` puts the table into docs/viewer.md.
 
 What it does not show: disks that others share.
 """

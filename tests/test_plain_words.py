@@ -19,9 +19,11 @@ CLEAN = (
     "CONTRIBUTING.md",
     "SECURITY.md",
     *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+    "docs/trainers",
     "docs/tutorials",
     "agents",
     "configs",
+    "benchmarks",
     "docker",
     "envs_registry",
     "examples",
@@ -50,8 +52,13 @@ CLEAN = (
     "trainers/losses",
     "trainers/options",
     "trainers/pipeline",
+    "trainers/plan",
     "trainers/queue",
+    "trainers/recipes",
     "trainers/record",
+    "trainers/rollouts",
+    "trainers/samplers",
+    "trainers/selectors",
 )
 
 

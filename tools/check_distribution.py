@@ -27,7 +27,7 @@ def problems(folder: Path) -> list[str]:
 
 
 def _missing(path: Path) -> list[str]:
-    """The files of the page that a distribution lacks."""
+    """Return the files of the viewer's page that are missing in a distribution."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as archive:
             inside = set(archive.namelist())
@@ -45,7 +45,7 @@ def _lacking(path: Path, missing: list[str]) -> str:
 
 
 def main() -> int:
-    """Print what is wrong, and return 1 where anything is."""
+    """Print the faults; return 1 if there are any, else 0."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "dist")
     found = problems(folder)
     print("\n".join(found or [f"The distributions in {folder} have the page of `rstar2 view`."]))

@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def trace(command: list[str], patience_s: float) -> tuple[Counter[str], dict[str, Counter[str]]]:
-    """Run a command under strace: how often each call was made, and of the deciding ones each command."""
+    """Run a command with strace; return the number of uses of each call, and the commands of the deciding calls."""
     calls: Counter[str] = Counter()
     commands: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +146,7 @@ def _versions(*packages: str) -> dict[str, str]:
 
 
 def compare(known: dict[str, object]) -> int:
-    """Print where the filter and the record differ; returns how many calls are refused without being listed."""
+    """Print the differences between filter and record; return the number of rejected calls that are not listed."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from rstar2_env.sandbox.inside.kernel import syscalls
 
@@ -164,7 +164,7 @@ def compare(known: dict[str, object]) -> int:
 
 
 def main() -> int:
-    """Trace, compare, and say by the exit code whether something is to be decided."""
+    """Trace and compare; the exit code is 1 if there is an undecided difference."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", nargs="+", choices=sorted(SUITES), default=sorted(SUITES))
     parser.add_argument("--compare", action="store_true", help="trace nothing")

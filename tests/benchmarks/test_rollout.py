@@ -82,7 +82,7 @@ def test_both_sides_play_through_vllm(policy: Path, record_property: Callable[[s
     _, row = json.loads(said.stdout.strip().splitlines()[-1])["rows"]
     assert row["what"].startswith("through vLLM")
     assert row["ratio"] > 0
-    record_property("episodes", f"{row['ours']}, beside {row['beside']}")
+    record_property("episodes", f"{row['ours']}, compared with {row['other']}")
 
 
 def test_the_tail_is_one_call_in_a_hundred(rollout: ModuleType) -> None:

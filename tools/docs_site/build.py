@@ -58,7 +58,7 @@ def lay_out() -> Path:
 
 
 def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, Any]]:
-    """The navigation: what is named and there, folders as their pages, and at last what is not named.
+    """Return the navigation: the existing pages that are named, folders with their pages, and then all other pages.
 
     Args:
         named: The navigation of ``mkdocs.yml``. A value that ends with ``/`` means the pages of that folder.
@@ -86,7 +86,7 @@ _GALLERY = ("environments.md", "trainers/recipes.md", "trainers/", "gallery/")
 
 
 def _folder(folder: str, pages: list[str]) -> list[dict[str, str]]:
-    """The pages of a folder as entries: an index first, the others in the order in which they were made."""
+    """Return the pages of a folder as entries: an index first, then the others in the order of their creation."""
     wanted = _GALLERY if folder == "gallery/" else (folder,)
     found = dict.fromkeys(page for place in wanted for page in pages if page == place or _within(page, place))
     return [{_title(page): page} for page in sorted(found, key=lambda page: not page.endswith("/index.md"))]
@@ -101,13 +101,13 @@ def _pages_of(value: Any) -> set[str]:
 
 
 def _title(page: str) -> str:
-    """The heading of a page, without Markdown."""
+    """Return the heading of a page, without Markdown."""
     found = re.search(r"^# (.+)$", (PAGES / page).read_text("utf-8"), re.MULTILINE)
     return found[1].replace("`", "") if found else page
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads ``mkdocs.yml`` for its navigation alone: what names a Python object is read as nothing."""
+    """Reads the navigation of ``mkdocs.yml``; values that name Python objects are read as ``None``."""
 
 
 _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: None)

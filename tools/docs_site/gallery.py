@@ -42,7 +42,7 @@ class Family:
     registry: str
 
     def parts(self) -> Registry[Any]:
-        """The registry."""
+        """Return the registry."""
         module, _, name = self.registry.partition(":")
         found: Registry[Any] = getattr(importlib.import_module(module), name)
         return found
@@ -103,7 +103,7 @@ FAMILIES = (
 
 
 def pages() -> dict[str, str]:
-    """Every page by its path in the site."""
+    """Return every page by its path in the site."""
     made = {f"gallery/{family.file}": _family(family) for family in FAMILIES}
     return {**made, "gallery/statuses.md": _statuses()}
 
@@ -131,7 +131,7 @@ _SANDBOXES = {
 
 
 def _documented(name: str, part: Any) -> tuple[str, Any]:
-    """The text of a part, and what makes it: for some, what is registered delays an import, or stands for a class."""
+    """Return the docstring of a part and its factory; a registered value may delay an import or refer to a class."""
     if isinstance(part, EngineKind):
         made_by = part.takes()
         summary = part.summary[0].upper() + part.summary[1:]
@@ -222,7 +222,7 @@ def _statuses() -> str:
 
 
 def documented_members(file: Path, name: str) -> dict[str, str]:
-    """The text below each member of an enumeration in a source file."""
+    """Return the text below each member of an enumeration in a source file."""
     tree = ast.parse(file.read_text("utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     return {
@@ -236,7 +236,7 @@ def documented_members(file: Path, name: str) -> dict[str, str]:
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of Markdown."""
+    """Format a table in Markdown."""
     heads = list(heads)
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -20,7 +20,7 @@ _ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 def outside_code(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text that are in no fence, each with its number from 0."""
+    """Return the lines of a text outside of fenced code, each with its number from 0."""
     fence = ""
     for number, line in enumerate(text.split("\n")):
         found = _FENCE.match(line)
@@ -34,12 +34,12 @@ def outside_code(text: str) -> Iterator[tuple[int, str]]:
 
 
 def targets(text: str) -> list[str]:
-    """Targets of the links of a text, in order: relative paths, anchors and addresses."""
+    """Return the targets of the links of a text, in order: relative paths, anchors and addresses."""
     return [found[2] for _, line in outside_code(text) for found in _LINK.finditer(_without_code(line))]
 
 
 def with_targets(text: str, change: Callable[[str], str]) -> str:
-    """The text with every target of a link changed; code is left as it is."""
+    """Return the text with every target of a link replaced; code does not change."""
     lines = text.split("\n")
     for number, line in outside_code(text):
         hidden = _without_code(line)
@@ -50,12 +50,12 @@ def with_targets(text: str, change: Callable[[str], str]) -> str:
 
 
 def is_elsewhere(target: str) -> bool:
-    """Whether a target is an address (``https:``, ``mailto:``), not a path or an anchor of a file here."""
+    """Return whether a target is an address (``https:``, ``mailto:``), not a path or an anchor in the repository."""
     return bool(_ELSEWHERE.match(target))
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a text: those of its headings, as GitHub makes them, and those written in HTML."""
+    """Return the anchors of a text: GitHub's anchors of the headings, and anchors in HTML."""
     seen: Counter[str] = Counter()
     found = set()
     for _, line in outside_code(text):
@@ -68,13 +68,13 @@ def anchors(text: str) -> set[str]:
 
 
 def slug(heading: str) -> str:
-    """GitHub's anchor of a heading: its text in lower case, without punctuation, with hyphens for spaces."""
+    """Return GitHub's anchor of a heading: its text in lower case, without punctuation, with hyphens for spaces."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 def broken(document: Path, root: Path) -> list[str]:
-    """The links of a document that lead nowhere, each as a line that says why.
+    """Return a line with the reason for each broken link of a document.
 
     Args:
         document: A Markdown file.
@@ -96,5 +96,5 @@ def broken(document: Path, root: Path) -> list[str]:
 
 
 def _without_code(line: str) -> str:
-    """A line of the same length with blanks for inline code, in which nothing is a link."""
+    """Return the line with inline code replaced by blanks, since code does not contain links."""
     return _CODE.sub(lambda code: " " * len(code[0]), line)

@@ -25,14 +25,14 @@ _NOTE = "What cells printed is of small settings (`RSTAR2_TUTORIAL=small`), with
 
 
 def pages() -> dict[str, str]:
-    """Every page by its path in the site."""
+    """Return every page by its path in the site."""
     places = {name: place for place, name in enumerate(_ORDER)}
     found = sorted(FOLDER.glob("*.ipynb"), key=lambda path: (places.get(path.stem, len(places)), path.stem))
     return {f"tutorials/{path.stem}.md": page(path) for path in found}
 
 
 def page(path: Path, folder: Path = RUN) -> str:
-    """A notebook as Markdown, with what its cells printed if a copy of the same cells was run.
+    """Return a notebook as Markdown, with the output of its cells if an executed copy of the same cells exists.
 
     Args:
         path: The notebook.
@@ -74,6 +74,6 @@ def _output(output: dict[str, Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text without control sequences, lines that were overwritten, lines of a log and bars of progress."""
+    """Return a text without control sequences, overwritten lines, lines of a log and progress bars."""
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in _ESCAPE.sub("", text).split("\n")]
     return "\n".join(line.rstrip() for line in lines if not (_LOG.match(line) or _BAR.search(line))).strip("\n")

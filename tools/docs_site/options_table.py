@@ -1,4 +1,4 @@
-"""The tables of ``TrainConfig``'s options in docs/training.md, made from the fields and docstrings of its groups.
+"""Write the tables of ``TrainConfig``'s options in docs/training.md from the fields and docstrings of its groups.
 
 ``python tools/docs_site/options_table.py docs/training.md`` rewrites the tables in the page, between its markers.
 """
@@ -23,7 +23,7 @@ END = "<!-- end of options -->"
 
 
 def options_table() -> str:
-    """Every option of a run in Markdown, a table a group: its name, its default, which values it takes, what it is."""
+    """Return a Markdown table per group with the name, the default, the valid values and the meaning of each option."""
     return "\n".join(_group(name, record) for name, record in GROUPS.items())
 
 
@@ -42,10 +42,10 @@ def _group(group: str, record: type[Any]) -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the tables as they are now between its markers.
+    """Return the page with the current tables between its markers.
 
     Raises:
-        ConfigurationError: The page lacks the markers.
+        ConfigurationError: The markers are missing in the page.
     """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -1,8 +1,8 @@
-"""The pages of docs/trainers/, a family of parts each, made from the registries and the docstrings of the parts.
+"""Write the pages of docs/trainers/, one per family of parts, from the registries and the docstrings of the parts.
 
-``python tools/docs_site/part_pages.py docs/trainers`` writes them all. A part's section has what its class says
-(formula and explanation), its source, its file, the recipes that name it, and its options. Parts of other distributions
-are left out.
+``python tools/docs_site/part_pages.py docs/trainers`` writes all pages. The section of a part has the docstring of its
+class (formula and explanation), its source, its file, the recipes that use it, and its options. Parts of other
+distributions are omitted.
 """
 
 from __future__ import annotations
@@ -58,97 +58,99 @@ FAMILIES = (
         "rollouts.md",
         "rollout",
         "Rollouts",
-        "A rollout plays the episodes of each group, and may make several rows of an episode. "
-        "[add-a-trainer.md](../add-a-trainer.md#a-rollout) has the contract, [rollout.md](../rollout.md) the player "
-        "below it.",
+        "A rollout plays the episodes of each group, and can convert an episode to several training rows. "
+        "[add-a-trainer.md](../add-a-trainer.md#a-rollout) describes the contract, and [rollout.md](../rollout.md) the "
+        "player that the rollout uses.",
     ),
     Family(
         "rewards.md",
         "reward",
         "Rewards",
-        "The reward of an episode is the sum of the scores of its components. In addition to its own options, each "
-        "component has `weight` (a factor), `gate` (`always`, or only in `correct` or `wrong` episodes), `clip` "
-        "(lowest and highest value before the weight), `label` (its name in the metrics) and `judge` (the model that "
-        "it queries instead of `rollout.judge`). Most components also work inside an environment "
-        "([wrappers.md](../wrappers.md)), and as scores of an evaluation ([evaluation.md](../evaluation.md)); the "
-        "second table lists where each works.",
+        "The reward of an episode is the sum of the scores of its components. In addition to its own options, every "
+        "component has `weight` (a factor), `gate` (`always`, or only in `correct` or `wrong` episodes), `clip` (lowest "
+        "and highest value before the weight), `label` (its name in the metrics) and `judge` (the model that it queries "
+        "instead of `rollout.judge`). Most components also work inside an environment "
+        "([wrappers.md](../wrappers.md)) and as scores of an evaluation ([evaluation.md](../evaluation.md)). The second "
+        "table lists where each component works, which depends on its needs.",
     ),
     Family(
         "selectors.md",
         "selector",
         "Selectors",
-        "A selector chooses the episodes of a group to train on, after the rewards are computed. It may reject a "
+        "A selector chooses the episodes of a group to train on, after their rewards are known. It can reject a whole "
         "group, which `rollout.refill` then replaces.",
     ),
     Family(
         "advantages.md",
         "advantage",
         "Advantages",
-        "An advantage is an estimate of how much better an episode, or each of its tokens, is than expected. Below, r "
+        "An advantage estimates how much better than expected an episode, or each of its tokens, is. In the formulas, r "
         "is the reward of an episode.",
     ),
     Family(
         "losses.md",
         "loss",
         "Terms of the loss",
-        "Terms are added up. [losses.md](../losses.md) defines the loss from terms, aggregation and correction, and "
-        "lists some of their values. π is the policy, π_old the policy when it sampled the rows, μ the engine's "
-        "probability at sampling, A the advantage.",
+        "The loss is the sum of its terms. [losses.md](../losses.md) explains how terms, aggregation and correction are "
+        "combined, with numerical examples. In the formulas, π is the policy, π_old the policy at the time of "
+        "sampling, μ the distribution of the engine that sampled the tokens, and A the advantage.",
     ),
     Family(
         "aggregations.md",
         "aggregation",
         "Aggregations",
-        "An aggregation sets the weight of each token in the loss of an optimizer step, over all rows of all "
-        "processes: a mean over tokens, rows or groups.",
+        "An aggregation defines the mean over the tokens of an optimizer step: the weight of each token in the loss, over "
+        "the rows of all processes.",
     ),
     Family(
         "corrections.md",
         "correction",
         "Corrections",
-        "A correction sets token weights, without a gradient, for differences between the engine's and the trainer's "
-        "probabilities. `auto`, the default, is `truncate` if the engine has a copy of the weights, and `none` if it "
-        "uses the trainer's. A ratio is the trainer's probability of a token, a turn or a sequence over the engine's.",
+        "A correction computes weights, without a gradient, that correct for differences between the probabilities of the "
+        "engine and of the trainer. The default `auto` is `truncate` if the engine has a copy of the weights, and `none` "
+        "if it uses the trainer's weights. A ratio is the trainer's probability divided by the engine's probability, for a "
+        "token, a turn or a sequence.",
     ),
     Family(
         "samplers.md",
         "sampler",
         "Samplers",
-        "A sampler draws the problems of a step. It receives the results of the groups of all processes, and its "
-        "state is saved in every checkpoint.",
+        "A sampler chooses the problems of a step. It receives the results of the groups of all processes, and its state "
+        "is saved in every checkpoint.",
     ),
     Family(
         "hooks.md",
         "hook",
         "Hooks",
-        "Callbacks that change a run between its steps: limits, temperature, coefficients of the loss, resets, SFT "
-        "steps. Their changes are saved in every checkpoint.",
+        "Hooks are callbacks that change a run between its steps: they set limits, the temperature and coefficients of "
+        "the loss, reset the reference model and the optimizer, or take SFT steps. Their changes are saved in every "
+        "checkpoint.",
     ),
 )
 
 
 def pages() -> dict[str, str]:
-    """Every page by the name of its file."""
+    """Return every page by the name of its file."""
     recipes = _recipes()
     made = {family.file: _family(family, recipes) for family in FAMILIES}
     return {INDEX: _index(recipes), RECIPES: _recipe_page(recipes), **made}
 
 
 def own_parts(slot: str) -> dict[str, Callable[..., Any]]:
-    """The parts of a slot that this distribution brings, by name."""
+    """Return the parts of a slot that this distribution contains, by name."""
     found = {name: FIELDS[slot].get(name) for name in FIELDS[slot]}
     return {name: part for name, part in found.items() if part.__module__.startswith(_OURS)}
 
 
 def _recipes() -> dict[str, tuple[Recipe, Any]]:
-    """The recipes of this distribution, each with the module that has its explanation."""
+    """Return the recipes of this distribution, each with its module, whose docstring explains the recipe."""
     folder = importlib.import_module(f"{_OURS}trainers.recipes")
     files = {path.stem for path in Path(str(folder.__path__[0])).glob("[a-z]*.py")}
     return {name: (TRAINERS.get(name), sys.modules[f"{folder.__name__}.{name}"]) for name in TRAINERS if name in files}
 
 
 def _index(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
-    """How many parts each slot has, and which."""
+    """Return the page that lists the parts of each slot with their number."""
     rows, total = [], 0
     for family in FAMILIES:
         names = list(own_parts(family.slot))
@@ -160,7 +162,7 @@ def _index(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         f"{len(recipes)} [recipes]({RECIPES}) choose among {total} parts of {len(FAMILIES)} slots. "
         "[systems.md](../systems.md) lists the published systems that they implement, each with its file and its test."
     )
-    return "\n\n".join([_MADE, "# Parts by slot", told, _table(["slot", "page", "parts", "which"], rows)]) + "\n"
+    return "\n\n".join([_MADE, "# Parts by slot", told, _table(["slot", "page", "number", "parts"], rows)]) + "\n"
 
 
 def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
@@ -176,16 +178,16 @@ def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
             facts.append(f"Recipes: {', '.join(f'[`{one}`]({RECIPES}#{one})' for one in named)}.")
         told = [_prose(words.summary), _prose(words.text), " ".join(facts), _options(info.options, words.meanings)]
         sections += [f"## `{name}`", *filter(None, told)]
-    listed = _table(["part", "what it is"], rows)
+    listed = _table(["part", "description"], rows)
     head = [_MADE, f"# {family.title}", f"{family.about}", _named_so(family.slot), listed]
     head += [_places()] if family.slot == "reward" else []
     return "\n\n".join([*head, *sections]) + "\n"
 
 
 def _places() -> str:
-    """Where each component of a reward works, from what it needs; once more for options that change that."""
+    """Return the table of the places where each reward component works, which depend on its needs and options."""
     rows = [
-        [f"`{written}`", ", ".join(f"`{need}`" for need in sorted(needs)) or "nothing"]
+        [f"`{written}`", ", ".join(f"`{need}`" for need in sorted(needs)) or "none"]
         + ["yes" if needs <= offered else "no" for offered in PLACES.values()]
         for name, made_by in own_parts("reward").items()
         for written, needs in _needs(name, made_by).items()
@@ -194,7 +196,7 @@ def _places() -> str:
 
 
 def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]:
-    """Needs of a component, by default and with each choice of an option that changes them."""
+    """Return the needs of a component with its defaults, and with each choice of an option that changes them."""
     options = options_of(made_by).parameters.values()
     required: dict[str, Any] = {one.name: 1 for one in options if one.required}
     found = {name: needs_of(made_by(**required))}
@@ -209,11 +211,14 @@ def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]
 def _named_so(slot: str) -> str:
     if slot in LISTS:
         return (
-            f"`--set {slot}=NAME+NAME:OPTION=VALUE` replaces the list, `--set {slot}.NAME.OPTION=VALUE` changes one "
-            "part, or adds it."
+            f"`--set {slot}=NAME+NAME:OPTION=VALUE` sets all parts of the slot. `--set {slot}.NAME.OPTION=VALUE` changes "
+            "one part, or adds it."
         )
     key = "parts.rollout" if slot == "rollout" else slot
-    return f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` selects one, `--set {key}.OPTION=VALUE` changes it."
+    return (
+        f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` selects the part, and `--set {key}.OPTION=VALUE` changes "
+        "an option of it."
+    )
 
 
 def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
@@ -234,11 +239,10 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     head = [
         _MADE,
         "# Recipes",
-        "A recipe names one part for each slot, and defaults of the run. The defaults for slots that it does not name "
-        f"are {plain}. "
-        "`rstar2 trainers NAME` prints one with every option. Sizes (problems, episodes, tokens) that a recipe does "
-        "not set are those of the run, not of the paper.",
-        _table(["recipe", "what it is", "source"], rows),
+        f"A recipe names one part for each slot, and defaults of the run. If a recipe does not name a part, it uses "
+        f"{plain}. `rstar2 trainers NAME` prints a recipe with all options. Sizes (problems, episodes, tokens) that a "
+        "recipe does not set are the defaults of the run, not the values of the paper.",
+        _table(["recipe", "description", "source"], rows),
     ]
     return "\n\n".join([*head, *sections]) + "\n"
 
@@ -289,7 +293,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _prose(text: str) -> str:
-    """A docstring's text as Markdown: its papers as links, its indented lines unchanged."""
+    """Return a docstring's text as Markdown, with links to papers; indented lines do not change."""
     return _linked(re.sub(r"::$", ":", text.replace("``", "`"), flags=re.MULTILINE))
 
 
@@ -302,14 +306,14 @@ def _cell(text: str) -> str:
 
 
 def _file(module: str) -> str:
-    """A link to a module of this distribution, from a page in docs/trainers."""
+    """Return a link from a page in docs/trainers to a module of this distribution."""
     path = module.removeprefix(_OURS).replace(".", "/") + ".py"
     path = path if path.startswith("trainers/") else f"rstar2_env/{path}"
     return f"[{path}](../../{path})"
 
 
 def main() -> None:
-    """Write the pages into the folder that the command line names."""
+    """Write the pages into the folder given on the command line."""
     parser = argparse.ArgumentParser(
         prog="python tools/docs_site/part_pages.py", description="Write the pages of parts."
     )

@@ -1,4 +1,4 @@
-"""The reference: the public names, which mkdocstrings documents, and the command line as it describes itself.
+"""Generate the reference: the public names, which mkdocstrings documents, and the help of the command line.
 
 Covered: what ``rstar2_env`` and its public packages export, each where it is defined; other names that guides import;
 every subcommand of ``rstar2``.
@@ -56,14 +56,14 @@ PACKAGES = (
 
 
 def pages() -> dict[str, str]:
-    """Every page by its path in the site."""
+    """Return every page by its path in the site."""
     seen: dict[str, str] = {}
     made = {f"reference/{package.file}": _page(package, seen) for package in PACKAGES}
     return {**made, "reference/guides.md": _guides(seen), "reference/commands.md": _commands()}
 
 
 def links(folder: Path, root: Path) -> None:
-    """Lay out the code as it is installed, for a reader of sources: one package of links to the files."""
+    """Create a package of links to the source files, with the layout of an installation."""
     for name in ("rstar2_env", "agents", "envs_registry", "trainers"):
         target = folder / "rstar2_env" / ("" if name == "rstar2_env" else name)
         for file in (root / name).rglob("*.py"):
@@ -101,7 +101,7 @@ def _page(package: Package, seen: dict[str, str]) -> str:
 
 
 def _guides(seen: dict[str, str]) -> str:
-    """The names that guides import and no page above documents."""
+    """Return the names that guides import and that no other page documents."""
     public = {package.module for package in PACKAGES}
     shown: dict[str, set[str]] = {}
     for one in taught():
@@ -116,7 +116,7 @@ def _guides(seen: dict[str, str]) -> str:
 
 
 def _path(found: Any) -> str | None:
-    """Where a class or a function is defined; ``None`` for other objects."""
+    """Return the place where a class or a function is defined; ``None`` for other objects."""
     if not (inspect.isclass(found) or inspect.isfunction(found)):
         return None
     module = str(found.__module__)

@@ -47,7 +47,7 @@ class BrokenLinkError(Exception):
 
 
 class Stage:
-    """The folder from which the site is built.
+    """Builds the folder of the site's sources.
 
     Args:
         folder: Where the sources go. What is there is replaced.
@@ -80,7 +80,7 @@ class Stage:
                 shutil.copyfile(ROOT / path, target)
 
     def add(self, place: str, text: str, origin: PurePosixPath | None = None) -> None:
-        """Lay out a page.
+        """Write a page.
 
         Args:
             place: Its path in the site.
@@ -98,7 +98,7 @@ class Stage:
         self.pages.append(place)
 
     def _target(self, target: str, origin: PurePosixPath, place: str) -> str:
-        """A link of a document, as it is to be written in the site."""
+        """Return the target in the site for a link of a document."""
         path, hash_, anchor = target.partition("#")
         if is_elsewhere(target) or not path:
             return target
@@ -116,7 +116,7 @@ class Stage:
         return os.path.relpath(found, PurePosixPath(place).parent) + hash_ + anchor
 
     def _source(self, path: str) -> str:
-        """The place of a page that shows a file of the repository, or lists a folder; the page is made if need be."""
+        """Return the path of the page that shows a file or lists a folder of the repository; create it if necessary."""
         place = f"source/{path}.md"
         if path not in self._shown:
             self._shown.add(path)
@@ -135,7 +135,7 @@ def _listing(path: str) -> str:
 
 
 def _tracked(*paths: str) -> list[str]:
-    """The files of the repository, new ones included, without what git ignores."""
+    """Return the files of the repository, including new files, without files that git ignores."""
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths],
         cwd=ROOT,
@@ -147,7 +147,7 @@ def _tracked(*paths: str) -> list[str]:
 
 
 def _with_room_for_lists(text: str) -> str:
-    """An empty line before a list that follows a paragraph at once: Python-Markdown wants one, GitHub does not."""
+    """Insert an empty line before a list that directly follows a paragraph, which Python-Markdown requires."""
     lines = text.split("\n")
     starts = []
     in_list = False

@@ -38,12 +38,12 @@ class Taught:
 
 
 def taught() -> list[Taught]:
-    """Every name that a guide imports, sorted by its module."""
+    """Return every name that a guide imports, sorted by its module."""
     return sorted({one for page, code in _blocks() for one in names(code, page)})
 
 
 def names(code: str, page: str) -> Iterator[Taught]:
-    """The names of ours that a block imports; of a module that it imports, those that it uses.
+    """Return the names of this package that a block imports; if it imports a module, the names that it uses.
 
     Args:
         code: The block.
@@ -71,10 +71,10 @@ def names(code: str, page: str) -> Iterator[Taught]:
 
 
 def defined(module: str, name: str) -> str:
-    """Where a name of a module is defined: that module, a dot, the name. Plain re-exports are followed.
+    """Return the place where a name is defined, as module, dot and name; plain re-exports are followed.
 
     Raises:
-        LookupError: The module has no such name.
+        LookupError: The module does not define the name.
     """
     file = file_of(module)
     body = ast.parse(file.read_text("utf-8") if file else "").body
@@ -90,7 +90,7 @@ def defined(module: str, name: str) -> str:
 
 
 def _binds(node: ast.stmt) -> set[str]:
-    """The names that a statement defines."""
+    """Return the names that a statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -107,7 +107,7 @@ def _absolute(node: ast.ImportFrom, module: str, file: Path | None) -> str:
 
 
 def file_of(module: str) -> Path | None:
-    """The file of a module of ours."""
+    """Return the file of a module of this package."""
     parts = module.split(".")
     path = ROOT.joinpath(*(parts[1:] if len(parts) > 1 and parts[1] in _FOLDERS else parts))
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
