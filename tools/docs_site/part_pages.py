@@ -67,11 +67,11 @@ FAMILIES = (
         "reward",
         "Rewards",
         "The reward of an episode is the sum of the scores of its components. In addition to its own options, every "
-        "component has `weight` (a factor), `gate` (`always`, or only in `correct` or `wrong` episodes), `clip` (lowest "
-        "and highest value before the weight), `label` (its name in the metrics) and `judge` (the model that it queries "
-        "instead of `rollout.judge`). Most components also work inside an environment "
-        "([wrappers.md](../wrappers.md)) and as scores of an evaluation ([evaluation.md](../evaluation.md)). The second "
-        "table lists where each component works, which depends on its needs.",
+        "component has `weight` (a factor), `gate` (`always`, or only in `correct` or `wrong` episodes), `clip` "
+        "(lowest and highest value before the weight), `label` (its name in the metrics) and `judge` (the model that "
+        "it queries instead of `rollout.judge`). Most components also work inside an environment "
+        "([wrappers.md](../wrappers.md)) and as scores of an evaluation ([evaluation.md](../evaluation.md)). The "
+        "second table lists where each component works, which depends on its needs.",
     ),
     Family(
         "selectors.md",
@@ -84,39 +84,39 @@ FAMILIES = (
         "advantages.md",
         "advantage",
         "Advantages",
-        "An advantage estimates how much better than expected an episode, or each of its tokens, is. In the formulas, r "
-        "is the reward of an episode.",
+        "An advantage estimates how much better than expected an episode, or each of its tokens, is. In the "
+        "formulas, r is the reward of an episode.",
     ),
     Family(
         "losses.md",
         "loss",
         "Terms of the loss",
-        "The loss is the sum of its terms. [losses.md](../losses.md) explains how terms, aggregation and correction are "
-        "combined, with numerical examples. In the formulas, π is the policy, π_old the policy at the time of "
+        "The loss is the sum of its terms. [losses.md](../losses.md) explains how terms, aggregation and correction "
+        "are combined, with numerical examples. In the formulas, π is the policy, π_old the policy at the time of "
         "sampling, μ the distribution of the engine that sampled the tokens, and A the advantage.",
     ),
     Family(
         "aggregations.md",
         "aggregation",
         "Aggregations",
-        "An aggregation defines the mean over the tokens of an optimizer step: the weight of each token in the loss, over "
-        "the rows of all processes.",
+        "An aggregation defines the mean over the tokens of an optimizer step: the weight of each token in the loss, "
+        "over the rows of all processes.",
     ),
     Family(
         "corrections.md",
         "correction",
         "Corrections",
-        "A correction computes weights, without a gradient, that correct for differences between the probabilities of the "
-        "engine and of the trainer. The default `auto` is `truncate` if the engine has a copy of the weights, and `none` "
-        "if it uses the trainer's weights. A ratio is the trainer's probability divided by the engine's probability, for a "
-        "token, a turn or a sequence.",
+        "A correction computes weights, without a gradient, that correct for differences between the probabilities "
+        "of the engine and of the trainer. The default `auto` is `truncate` if the engine has a copy of the weights, "
+        "and `none` if it uses the trainer's weights. A ratio is the trainer's probability divided by the engine's "
+        "probability, for a token, a turn or a sequence.",
     ),
     Family(
         "samplers.md",
         "sampler",
         "Samplers",
-        "A sampler chooses the problems of a step. It receives the results of the groups of all processes, and its state "
-        "is saved in every checkpoint.",
+        "A sampler chooses the problems of a step. It receives the results of the groups of all processes, and its "
+        "state is saved in every checkpoint.",
     ),
     Family(
         "hooks.md",
@@ -211,13 +211,13 @@ def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]
 def _named_so(slot: str) -> str:
     if slot in LISTS:
         return (
-            f"`--set {slot}=NAME+NAME:OPTION=VALUE` sets all parts of the slot. `--set {slot}.NAME.OPTION=VALUE` changes "
-            "one part, or adds it."
+            f"`--set {slot}=NAME+NAME:OPTION=VALUE` sets all parts of the slot. `--set {slot}.NAME.OPTION=VALUE` "
+            "changes one part, or adds it."
         )
     key = "parts.rollout" if slot == "rollout" else slot
     return (
-        f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` selects the part, and `--set {key}.OPTION=VALUE` changes "
-        "an option of it."
+        f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` selects the part, and `--set {key}.OPTION=VALUE` "
+        "changes an option of it."
     )
 
 
