@@ -126,7 +126,7 @@ class TestAHipBuild:
             pass
         assert forked == [0]
 
-    def test_is_what_the_doctor_is_figures_of_torch(self, tmp_path: Path) -> None:
+    def test_is_what_the_doctor_is_told_by_torch(self, tmp_path: Path) -> None:
         from rstar2_env.doctor.record import _TORCH_QUERY
 
         (tmp_path / "torch").mkdir()

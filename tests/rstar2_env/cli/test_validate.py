@@ -29,7 +29,7 @@ def test_mistakes_are_told_in_a_line():
     assert "Did you mean" in done.output
 
 
-def test_a_level_is_checked_and_figures_of_check():
+def test_a_level_is_checked_and_told_by_check():
     done = run("validate", ID, "--level", "1", "--episodes", "2", columns=160)
     assert done.exit_code == 0, done.output
     assert "fit to train on" in done.output

@@ -81,7 +81,7 @@ def test_architectures_are_named_as_amd_names_them(number: int, name: str) -> No
         ("vllm", "0.32.0", set(), "", "unknown"),
     ],
 )
-def test_a_build_of_vllm_is_figures_of_its_files(name: str, version: str, files: set[str], needs: str, build: str) -> None:
+def test_a_build_of_vllm_is_told_by_its_files(name: str, version: str, files: set[str], needs: str, build: str) -> None:
     assert vllm_build(name, version, files, needs) == build
 
 

@@ -107,7 +107,7 @@ def test_a_line_that_overflows_after_all_is_left_out_with_its_number(file, index
 
 @pytest.mark.parametrize("form", ['{"step": %s, "group": 1, "member": 0}', '{"member": 0, "group": 1, "step": %s}'])
 @pytest.mark.parametrize("number", ["9" * 19, "9" * 5000, "1e400", '"x"'])
-def test_a_place_of_tokens_that_is_out_of_range_is_figures_of_its_line(tmp_path, form, number):
+def test_a_place_of_tokens_that_is_out_of_range_is_told_by_its_line(tmp_path, form, number):
     run = tmp_path / "run"
     write_run(run, steps=1)
     file = run / "tokens" / "train-000009.jsonl"

@@ -188,7 +188,7 @@ def test_two_viewers_have_one_index(tmp_path, index_of):
     assert second.fills
 
 
-def test_a_line_that_cannot_be_read_is_figures_of_its_number(tmp_path, index_of):
+def test_a_line_that_cannot_be_read_is_told_by_its_number(tmp_path, index_of):
     file = tmp_path / "eval.jsonl"
     file.write_text('{"messages": [], "problem_id": "q"}\nnot json\n{"messages": [], "problem_id": "q"}\n')
     index = index_of(file, tmp_path / "cache")

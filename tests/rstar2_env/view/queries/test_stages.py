@@ -37,7 +37,7 @@ def test_stages_come_in_the_order_in_which_they_began_and_then_those_that_wait()
     assert found["data"]["seconds"] == 2.0
 
 
-def test_a_stage_of_rounds_is_figures_of_round_and_has_the_kind_that_was_planned():
+def test_a_stage_of_rounds_is_told_by_round_and_has_the_kind_that_was_planned():
     found = by_name([began("play-1"), ended("play-1"), began("play-2")])
     assert [found[name]["kind"] for name in ("play-1", "play-2")] == ["evaluate", "evaluate"]
     assert "play" not in found

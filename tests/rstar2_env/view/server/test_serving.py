@@ -239,7 +239,7 @@ def test_the_page_is_served_and_kept_by_the_browser(tmp_path):
         assert ask("/app.js").headers["content-type"].startswith("text/javascript")
 
 
-def test_options_that_differ_are_figures_of_their_dotted_names(tmp_path):
+def test_options_that_differ_are_told_by_their_dotted_names(tmp_path):
     for name, seed in (("a", 0), ("b", 1)):
         writer = RunWriter(tmp_path / name)
         writer.begin(

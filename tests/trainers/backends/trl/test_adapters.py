@@ -134,7 +134,7 @@ def test_targets_that_are_not_there_are_named(tiny_model, tmp_path):
         load(tiny_model, tmp_path, lora_rank=2, lora_targets=["nowhere_proj"])
 
 
-def test_an_adapter_whose_model_is_gone_is_figures_of_name(cold_start, tmp_path):
+def test_an_adapter_whose_model_is_gone_is_told_by_name(cold_start, tmp_path):
     folder = tmp_path / "moved"
     shutil.copytree(cold_start[0], folder)
     config = json.loads((folder / "adapter_config.json").read_text())
