@@ -62,7 +62,7 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest_name() -> None:
     [
         (None, "config.json of the folder"),
         ("{", "is not valid JSON"),
-        (json.dumps({"model_type": "mamba"}), "type 'mamba' are not known"),
+        (json.dumps({"model_type": "mamba"}), "type 'mamba' cannot be computed"),
         (json.dumps({"model_type": "qwen3", "num_attention_heads": 2}), "does not have the key hidden_size"),
     ],
 )

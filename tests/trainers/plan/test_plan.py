@@ -112,7 +112,7 @@ def test_what_cannot_be_planned_is_refused(options: dict[str, object], message: 
 
 
 def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no device 'MI9'"):
+    with pytest.raises(ConfigurationError, match="Unknown device 'MI9'"):
         device_of("MI9")
 
 

@@ -41,5 +41,5 @@ def test_the_last_level_stays():
 def test_levels_may_be_given():
     sampler = Curriculum(0, by_source("ab"), by="source", order=("b", "a"))
     assert sampler.level == "b"
-    with pytest.raises(ConfigurationError, match="no field 'level'"):
+    with pytest.raises(ConfigurationError, match="the field 'level'"):
         Curriculum(0, by_source("ab"))

@@ -52,11 +52,11 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("problems", "options", "message"),
         [
-            (None, {}, "neither a mixture"),
-            (load_problems("arithmetic"), {}, "neither a mixture"),
-            (load_problems([{"question": "1+1?", "answer": "2"}]), {}, "only one, ''"),
-            (LEVELS, {"by": "topic"}, "'p0' has no field 'topic'"),
-            (LEVELS, {"order": ["logic"]}, "no kind of problem 'logic'; there are 'math', 'code'"),
+            (None, {}, "requires a mixture of sources or a finite source"),
+            (load_problems("arithmetic"), {}, "requires a mixture of sources or a finite source"),
+            (load_problems([{"question": "1+1?", "answer": "2"}]), {}, "there is only ''"),
+            (LEVELS, {"by": "topic"}, "'p0' does not have the field 'topic'"),
+            (LEVELS, {"order": ["logic"]}, "'logic', which is not a kind of problem: 'math', 'code'"),
         ],
     )
     def test_it_says_what_is_missing(self, problems: Any, options: dict[str, Any], message: str) -> None:
@@ -114,7 +114,7 @@ class TestRates:
         rates.read(str(tmp_path / "measured"), {"a", "b", "c"})
         assert [rates.of(name) for name in ("a", "b", "c", "other")] == [0.5, 1.0, None, None]
         assert json.loads(json.dumps(rates.state_dict())) == {"a": [[1.0, 2]], "b": [[1.0, 1]]}
-        with pytest.raises(ConfigurationError, match="no evaluated episode of any of the 1 problems"):
+        with pytest.raises(ConfigurationError, match="an evaluated episode of any of the 1 training problems"):
             Rates().read(str(tmp_path / "measured"), {"z"})
         with pytest.raises(ConfigurationError, match="not the folder of a run"):
             Rates().read(str(tmp_path / "nowhere"), {"a"})

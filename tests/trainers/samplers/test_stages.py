@@ -56,7 +56,7 @@ def test_the_notation_of_a_recipe_and_steps_that_do_not_fit():
     sampler = make_part(SAMPLERS, "stages:order=code+math,steps=7", problems=KINDS)
     assert sampler.kind == "code"
     for wrong in ((1, 2), (0,)):
-        with pytest.raises(ConfigurationError, match="steps must be"):
+        with pytest.raises(ConfigurationError, match="`steps` must have"):
             Stages(0, KINDS, steps=wrong)
-    with pytest.raises(ConfigurationError, match="no kind of problem 'logic'"):
+    with pytest.raises(ConfigurationError, match="'logic', which is not a kind"):
         Stages(0, KINDS, order=("math", "logic"))
