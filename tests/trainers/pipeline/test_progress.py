@@ -36,7 +36,7 @@ def test_a_stage_that_went_on_is_judged_by_what_was_done_since():
     line, share = progress.line("stage2", None, first=0.5, spent=20.0)
     assert share == 0.6
     # A fifth of what was left took 20 seconds.
-    assert line == "stage2: 60 of 100; 80 s left in all."
+    assert line == "stage2: 60 of 100; 80 s left for all stages."
 
 
 def test_the_steps_of_a_training_run_are_read_from_its_folder(tmp_path):
@@ -45,4 +45,4 @@ def test_the_steps_of_a_training_run_are_read_from_its_folder(tmp_path):
     files.metrics(3, {"loss": 1.0})
     task = TimedStep("stage1", "train", Cost(steps=12))
     line, share = PipelineProgress({"stage1": task}, print).line("stage1", tmp_path, first=0.0, spent=6.0)
-    assert (line, share) == ("stage1: 3 of 12; 18 s left in all.", 0.25)
+    assert (line, share) == ("stage1: 3 of 12; 18 s left for all stages.", 0.25)

@@ -66,7 +66,7 @@ def test_every_line_is_a_problem_whose_state_holds_those_before(tmp_path):
     assert (problems[3]["question"], problems[3]["answer"]) == ("Go on.\np1\nbbbb", "aaaa")
     traces = [json.loads(line) for line in (out / "traces.jsonl").read_text().splitlines()]
     assert traces[3]["messages"][1]["content"] == "<act>\naaaa"
-    with pytest.raises(ConfigurationError, match="has no 'solution'"):
+    with pytest.raises(ConfigurationError, match="the field 'solution'"):
         Annotate(problems=str(out / "problems.jsonl")).run(Work(out))
 
 

@@ -27,10 +27,13 @@ ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_ea
         ({"serve": "0,0"}, r"stage 'hard': '0,0' names a device twice \(serve.devices"),
         ({"serve": {"devices": "0-2", "tensor_parallel": 2}}, r"3 devices \(0,1,2\) do not make engines of 2"),
         ({"serve": {"device": "0-2"}}, r"stage 'hard'.* no option 'serve.device'. Did you mean 'devices'"),
-        ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"Cores of other machines cannot be chosen"),
-        ({"serve": "0", "engine": "transformers"}, r"the engine is 'transformers': set engine: vllm"),
-        ({"serve": "0", "engine_options": {"tensor_parallel_size": 2}}, r"tensor_parallel says how many devices"),
-        ({"serve": "0", "engine": "vllm-server", "engine_options": {"base_urls": ["http://a:1"]}}, r"by itself"),
+        ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"CPU cores can be used only on this machine"),
+        ({"serve": "0", "engine": "transformers"}, r"requires engine: vllm; got engine: transformers"),
+        ({"serve": "0", "engine_options": {"tensor_parallel_size": 2}}, r"use its option tensor_parallel instead"),
+        (
+            {"serve": "0", "engine": "vllm-server", "engine_options": {"base_urls": ["http://a:1"]}},
+            r"base_urls cannot be combined with serve",
+        ),
     ],
 )
 def test_a_mistake_shows_before_anything_runs(options: dict[str, Any], message: str, tmp_path: Path) -> None:

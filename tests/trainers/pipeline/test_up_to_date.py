@@ -73,7 +73,7 @@ def test_a_changed_option_redoes_its_stage_and_what_depends_on_it(tmp_path):
     _, said = run(changed, tmp_path / "run")
     assert begun(diary(tmp_path / "run"))[4:] == ["a", "c", "d"]
     assert letters(tmp_path / "run") == {"a": "A0", "b": "b0", "c": "A0c0", "d": "A0c0d0"}
-    told = next(line for line in said if "done again" in line)
+    told = next(line for line in said if "runs again" in line)
     assert 'options.letter was "a" and is "A"' in told
     # What there was is kept.
     assert (tmp_path / "run" / "replaced" / "a.1" / "letters.txt").read_text() == "a0"
@@ -269,7 +269,7 @@ def test_a_stage_that_goes_on_is_told_what_that_depends_on(tmp_path):
     looked = look_at(PipelineRun(PipelinePlan(written(tmp_path, TWO, a={"letter": "A"}), tmp_path / "run")))
     assert {one.made.step.id: (one.state, one.why) for one in looked}["c"] == (
         "resume",
-        "unless a leaves something else",
+        "unless the output of a changes",
     )
 
 
@@ -384,7 +384,7 @@ def test_an_output_that_no_stage_takes_may_go_and_one_that_is_taken_may_not(tmp_
     taken = written(tmp_path, SPARE, b={"source": "a.spare"})
     assert states(taken, tmp_path / "run") == {"a": "again", "b": "again"}
     _, said = run(taken, tmp_path / "run")
-    assert any("done again, as its spare was removed since" in line for line in said)
+    assert any("runs again, because its output spare was removed" in line for line in said)
     assert states(taken, tmp_path / "run") == {"a": "done", "b": "done"}
     spare.write_text("another")
     assert states(taken, tmp_path / "run") == {"a": "again", "b": "again"}

@@ -93,7 +93,7 @@ def test_problems_that_are_never_solved_are_dropped_below_a_bound(asked: list[st
     options = {"model": "m", "problems": str(sevens(tmp_path / "x.jsonl")), "n": 1}
     assert Filter(**options, drop_below=0.5, drop_from=2).run(Work(tmp_path)) == {"kept": 20, "dropped": 20}
     assert all(int(problem.id[1:]) % 2 == 0 for problem in load_problems(tmp_path / "problems.jsonl"))
-    with pytest.raises(ConfigurationError, match=r"None of the 40 problems is left.*Play harder problems"):
+    with pytest.raises(ConfigurationError, match=r"removed all 40 problems.*Use other problems"):
         Filter(**options, drop_below=0.5).run(Work(tmp_path))
 
 
@@ -103,7 +103,7 @@ def test_what_is_expected_to_be_left_is_no_reason_to_play_again() -> None:
 
 
 def test_a_source_without_an_end_is_refused_before_anything_is_played(asked: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"arithmetic is unlimited.* stage of the kind data.*\(problems="):
+    with pytest.raises(ConfigurationError, match=r"arithmetic.* is unlimited.* stage of the kind data.*\(problems="):
         Filter(model="m", problems="arithmetic", n=1, episodes=3).run(Work(tmp_path))
     assert asked == []
 

@@ -114,5 +114,5 @@ def test_earlier_traces_stay_and_nothing_to_learn_from_is_said(tmp_path, tiny_mo
     figures, traces = kept(tmp_path, **none, earlier=str(tmp_path / "before.jsonl"))
     assert traces == [before]
     assert (figures["kept"], figures["new"]) == (0, 0)
-    with pytest.raises(ConfigurationError, match="leave nothing"):
+    with pytest.raises(ConfigurationError, match="drop_low and drop_high must be less than 1"):
         KeepRight(**none, drop_low=0.5, drop_high=0.5).resolved()

@@ -101,12 +101,12 @@ def test_files_that_sources_name_are_found_beside_the_pipeline_and_count_by_thei
     write(tmp_path, [*ROWS, ("three", "How many legs have four cats?", "16")])
     (tmp_path / "talks.jsonl").touch()
     said = run(file)[1]
-    assert any("data: done again, as the content of problems.jsonl changed." in line for line in said)
+    assert any("data: runs again, because the content of problems.jsonl changed." in line for line in said)
     assert said[-1].endswith("talks: up to date.")
     for name, stage in (("bench.jsonl", "data"), ("talks.jsonl", "talks")):
         with (tmp_path / name).open("a") as opened:
             opened.write((tmp_path / name).read_text().replace("Hello", "Hi").replace("common", "particular"))
-        assert any(f"{stage}: done again, as the content of {name} changed." in line for line in run(file)[1])
+        assert any(f"{stage}: runs again, because the content of {name} changed." in line for line in run(file)[1])
 
 
 def test_every_split_is_an_output(tmp_path: Path) -> None:
