@@ -144,9 +144,8 @@ def _content(file: Path, kind: str, *, sync: bool) -> str:
     found = hashlib.sha256()
     with file.open("rb") as opened:
         if kind == "episodes" and file.suffix == ".jsonl":
-            for line in sorted(
-                map(_played, opened)
-            ):  # only digests are kept, as the file may be larger than the memory
+            # Only digests are kept, since the file may be larger than the memory.
+            for line in sorted(map(_played, opened)):
                 found.update(line)
         else:
             while piece := opened.read(_PIECE):

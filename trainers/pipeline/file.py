@@ -144,7 +144,7 @@ def _item(
     where = f"{file}, stage {name!r}"
     if not name.isidentifier():
         raise ConfigurationError(
-            f"{where}: a name consists of letters, digits and underscores; the first is not a digit."
+            f"{where}: expected a name of letters, digits and underscores, not beginning with a digit."
         )
     if not isinstance(written, Mapping):
         raise ConfigurationError(f"{where} must be a mapping with a kind and options; got {written!r}.")
@@ -219,9 +219,7 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
     for name in found:
         if name not in known:
             near = did_you_mean(str(name), known)
-            raise ConfigurationError(
-                f"{where}: unknown field {name!r}.{near} {what} has the fields {', '.join(known)}."
-            )
+            raise ConfigurationError(f"{where}: unknown field {name!r}.{near} {what} has fields {', '.join(known)}.")
 
 
 @contextmanager

@@ -42,9 +42,7 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     """
     given = given_words(shlex.split(launch), configs)
     if not given:
-        raise ConfigurationError(
-            "launch must be a command, such as: accelerate launch --config_file FILE.", option="launch"
-        )
+        raise ConfigurationError("launch must be a command: accelerate launch --config_file FILE.", option="launch")
     if given[0] == "rstar2":
         given = [sys.executable, *RSTAR2, *given[1:]]
     elif given[0] == "python":
@@ -52,8 +50,7 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     if given[-1] == _REST:
         if words[0] != "train":
             raise ConfigurationError(
-                f"{launch!r} can start only `rstar2 train`, not `rstar2 {words[0]}`. Use another launcher.",
-                option="launch",
+                f"{launch!r} cannot start `rstar2 {words[0]}`, only `rstar2 train`.", option="launch"
             )
         return [*given, *words[1:]]
     return [*given, *RSTAR2, *words]
@@ -86,6 +83,4 @@ def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -
     if code in (130, 143):
         raise KeyboardInterrupt
     if code:
-        raise StageFailedError(
-            f"The command {shlex.join([launch, *words])} failed with exit code {code}; see its output above."
-        )
+        raise StageFailedError(f"{shlex.join([launch, *words])} failed with exit code {code}; see its output above.")

@@ -289,9 +289,7 @@ def _place(plan: PipelinePlan, name: str | None, default: int, which: int, optio
     found = [step.number for step in plan.steps if name in (step.id, step.spec.name)]
     if not found:
         known = ", ".join(dict.fromkeys(step.spec.name for step in plan.steps))
-        raise ConfigurationError(
-            f"{plan.pipeline.file} does not have a stage {name!r}. Its stages: {known}.", option=option
-        )
+        raise ConfigurationError(f"{plan.pipeline.file} has stages {known}, but not {name!r}.", option=option)
     return found[which]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.files.json_lines import begin_lines
+
 
 def write_traces(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write traces, one per line.
@@ -15,7 +17,4 @@ def write_traces(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         path: The file; an existing file is replaced.
         records: Records with ``messages``, as ``rstar2 sft`` reads them.
     """
-    beside = path.with_name(f"{path.name}.part")
-    with beside.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
-    beside.replace(path)
+    begin_lines(path, (f"{json.dumps(record)}\n" for record in records)).close()

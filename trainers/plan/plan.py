@@ -9,7 +9,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 from .architecture import Architecture
 from .assumptions import Assumptions
-from .device import GIB, Device
+from .device import Device
 from .placement import Placement, placements
 from .step_time import StepTime, mean_tokens, step_time
 from .training_memory import total
@@ -182,8 +182,3 @@ def _seconds(time: StepTime) -> dict[str, Any]:
         "in_flight_per_engine": time.play.most_in_flight,
         "waves": round(time.play.waves, 2),
     }
-
-
-def gib(number: float) -> str:
-    """Format bytes as GiB."""
-    return f"{number / GIB:.1f} GiB"

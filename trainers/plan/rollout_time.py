@@ -51,7 +51,7 @@ def lengths_of(count: int, mean: float, most: int, spread: float, *, among: int 
     # Quantiles at equal distances instead of random draws, so that a plan does not depend on chance.
     places = (np.arange(count) + 0.5) / count
     places[-1] = max(places[-1], 1 - 0.5 / max(1, among))
-    shape = np.exp(spread * _normal_quantiles(places))
+    shape = np.exp(spread * np.array([NormalDist().inv_cdf(float(place)) for place in places]))
     low, high = 0.0, 100.0 * most
     for _ in range(80):
         middle = (low + high) / 2
@@ -123,8 +123,3 @@ def _weights_read(model: Architecture, rows: int) -> float:
     touched = 1 - (1 - model.active_experts / model.experts) ** rows
     experts = model.layers * model.experts * 3 * model.hidden * model.intermediate
     return 2.0 * (model.matrix_parameters - experts * (1 - touched))
-
-
-def _normal_quantiles(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return quantiles of the standard normal distribution."""
-    return np.array([NormalDist().inv_cdf(float(place)) for place in places])

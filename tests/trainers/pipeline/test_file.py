@@ -25,7 +25,7 @@ def plan(folder, text, *settings):
         ("stage: {a: {kind: letters}}", "unknown field 'stage'. Did you mean 'stages'?"),
         ("stages: {a: {letter: x}}", "stage 'a': \"kind\" must be one of"),
         ("stages: {a: {kind: leters}}", "stage 'a', field 'kind': There is no kind of stage named 'leters'. Did you"),
-        ("stages: {a-b: {kind: letters}}", "stage 'a-b': a name consists of letters"),
+        ("stages: {a-b: {kind: letters}}", "stage 'a-b': expected a name of letters"),
         ("stages: {a: {kind: letters, leter: x}}", "has no option 'leter'. Did you mean 'letter'?"),
         ("stages: {a: {kind: letters, figure: much}}", "stage 'a': figure must be"),
         ("stages: {a: {kind: letters, source: b.letters}, b: {kind: letters}}", "stage 'b' does not run before"),

@@ -54,7 +54,7 @@ def test_a_plan_refuses_the_stages_that_a_run_would_refuse(tmp_path):
     for option in ("--from", "--until"):
         result = run("run", file, "-o", tmp_path / "run", "--dry-run", option, "nope")
         assert result.exit_code == 2
-        assert f"a stage 'nope'. Its stages: a, b, c, d, e ({option})" in " ".join(result.stderr.split())
+        assert f"has stages a, b, c, d, e, but not 'nope' ({option})" in " ".join(result.stderr.split())
     for more in ([], ["--dry-run"]):
         result = run("run", file, "-o", tmp_path / "run", "--from", "b", *more)
         assert "The stage 'a' has not finished" in result.stderr

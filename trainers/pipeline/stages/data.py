@@ -66,9 +66,7 @@ class Data(CheckedOptions):
             if " ".join(problem.question.split()) not in questions
         ]
         if not train:
-            raise ConfigurationError(
-                f"All problems of {self.problems} are held out, so there are no training problems."
-            )
+            raise ConfigurationError(f"All problems of {self.problems} are held out; none are left to train on.")
         write_jsonl(test, work.folder / TEST, overwrite=True)
         write_jsonl(train, work.folder / TRAIN, overwrite=True)
         return {"train": float(len(train)), "test": float(len(test))}

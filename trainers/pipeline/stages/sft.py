@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 from rstar2_env.core.files.config_file import read_mapping
-from rstar2_env.core.files.json_lines import begin_lines, write_json
+from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.traces.reading import read_traces
@@ -22,6 +21,7 @@ from ..launched import run_launched
 from ..places import HOME
 from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
+from ..traces import write_traces
 
 _NOT_LEARNED = ("model", "output_dir", "resume", "save_every", "threads", "report_to", "progress", "seed")
 
@@ -91,7 +91,7 @@ class Sft(CheckedOptions):
         beside.mkdir(exist_ok=True)
         file, traces = beside / "sft.json", beside / "traces.jsonl"
         write_json(file, given)
-        begin_lines(traces, (f"{json.dumps(trace)}\n" for path in paths for trace in read_traces(path))).close()
+        write_traces(traces, (trace for path in paths for trace in read_traces(path)))
         words = ["sft", "--config", str(file), "--traces", str(traces)]
         run_launched(self.launch, [*words, "--resume"] if resumed else words, work, HOME)
 
