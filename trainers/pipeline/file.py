@@ -133,7 +133,7 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
         name = next(iter(over))
         near = did_you_mean(name, names)
         raise ConfigurationError(f"{file} does not have a stage {name!r}.{near} Its stages: {', '.join(names)}.")
-    about = {name: found[name] for name in ("name", "summary", "paper", "seed", "machine") if name in found}
+    about: dict[str, Any] = {one: found[one] for one in ("name", "summary", "paper", "seed", "machine") if one in found}
     with _naming(str(file)):
         return replace(made, **typed_options("pipeline", Pipeline, merged(about, top)))
 
