@@ -125,7 +125,7 @@ _SANDBOXES = {
     "local": "rstar2_env.sandbox.local.provider:LocalSandbox",
     "docker": "rstar2_env.sandbox.docker.provider:DockerSandbox",
     "remote": "rstar2_env.sandbox.remote:RemoteSandbox",
-    "ray": "rstar2_env.sandbox.ray:RaySandbox",
+    "ray": "rstar2_env.sandbox.ray.provider:RaySandbox",
 }
 """Classes that the registered provider functions create; the functions delay the import of these classes."""
 
