@@ -178,7 +178,7 @@ def test_the_page_shows_every_seed_and_who_reaches_the_aim(
     assert "only one evaluation" in text, "these lines have evaluations after steps 5 and 10 of 10"
     for one in lines:
         one["curve"] = [*one["curve"][:-1], {**one["curve"][-1], "step": 9}, one["curve"][-1]]
-    assert "evaluated only once" not in page.write_page({"indifferent": (lines, settings)}, tmp_path).read_text()
+    assert "only one evaluation" not in page.write_page({"indifferent": (lines, settings)}, tmp_path).read_text()
     assert all(
         (tmp_path / "pictures" / f"curves-indifferent-{one}.png").stat().st_size > 10_000 for one in ("light", "dark")
     )

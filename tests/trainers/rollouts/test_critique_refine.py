@@ -123,7 +123,7 @@ def test_where_nothing_can_be_refined_one_more_is_sampled():
 
 
 def test_the_gold_answer_has_to_be_known():
-    with pytest.raises(ConfigurationError, match="choose critique=simple or text"):
+    with pytest.raises(ConfigurationError, match="Set critique=simple or critique=text"):
         collector(rollout=CritiqueRefine(critique="simple_gt")).collect(0)
     with pytest.raises(ConfigurationError, match="at least 2"):
         collector(rollout=CritiqueRefine(), group_size=1, advantage=Alone()).collect(0)

@@ -257,7 +257,7 @@ def test_a_run_that_ends_groups_early_is_refused(option, value):
         def check_manner(self, manner):
             assert manner.chunk == 256
 
-    with pytest.raises(ConfigurationError, match="its search decides which episodes end the group"):
+    with pytest.raises(ConfigurationError, match="its search extends earlier episodes"):
         collector(Playing(), rollout=DeepSearch(), **{option: value})
 
 

@@ -197,5 +197,5 @@ def test_a_group_with_less_room_has_fewer_solvers_and_one_of_an_episode_is_refus
     assert [one.task for one in group] == ["proposer", "judge", "solver", "judge"]
     with pytest.raises(ConfigurationError, match="at least 2"):
         group_of(Mae(), says(9, []), group_size=1)
-    with pytest.raises(ConfigurationError, match="what some roles write is the task of the others"):
+    with pytest.raises(ConfigurationError, match="the texts of some roles are the tasks of others"):
         group_of(Mae(), says(9, []), early_stop=True)
