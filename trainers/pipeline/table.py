@@ -60,8 +60,8 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
         by = "from finished stages of the same kind in this folder, or else " if any(run.states.values()) else ""
         least = "At least " if unknown else ""
         notes.append(
-            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}: {used / 3600:,.1f} device hours "
-            f"of the devices that the stages use. This is computed {by}with the assumptions of `rstar2 plan`; "
+            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}: "
+            f"{used / 3600:,.1f} device hours. This is computed {by}with the assumptions of `rstar2 plan`; "
             "docs/scaling.md discusses their accuracy."
         )
     if unknown:
