@@ -42,10 +42,10 @@ _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 _INTRODUCTION = """\
 # Environments
 
-All environments of this package, with one real episode of each by a player that knows the answer. This page is
-generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card of one
+All environments of this package, each with one real episode of a player that knows the answer. This page is generated
+from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card of one
 environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept `problems=` and
-`split=`. A baseline is the mean reward of a random player at the defaults.
+`split=`. A baseline is the mean reward of a random player with the default knobs.
 
 An installed package adds its own environments through the entry-point group `rstar2_env.envs`, with a module (or a
 function) that registers its ids with Gymnasium; they are available after `import rstar2_env`:
@@ -61,12 +61,12 @@ their-worlds = "their_package.worlds"
 
 
 _EXPLOITS = """
-## What exploits earn
+## Rewards of exploits
 
-Mean rewards over 64 episodes of each player: the environment's random player, the best of about thirty players that try
-to earn reward without solving the problem ([validation.md](validation.md) lists them), and the player that knows the
-answer. The best exploit of an environment is often a guess: compare it with the random player. Measure again with
-`python -m rstar2_env.evaluation.validation.exploit_table`.
+Mean rewards over 64 episodes of each of three players: the environment's random player; the best exploit, among about
+thirty players that try to earn reward without solving the problem ([validation.md](validation.md) lists them); and the
+reference player, which knows the answer. The best exploit is often a guess: compare it with the random player. Measure
+again with `python -m rstar2_env.evaluation.validation.exploit_table`.
 
 """
 
@@ -233,7 +233,7 @@ def _played(episode: Episode) -> str:
     shown = written(first, longest=_LONGEST_MESSAGE)
     if left_out > 0:
         last = written(messages[-_LAST_MESSAGES:], longest=_LONGEST_MESSAGE)
-        shown += f"\n*{left_out} messages are left out here.*\n\n{last}"
+        shown += f"\n*({left_out} of {len(messages)} messages omitted)*\n\n{last}"
     return f"{shown}\nReward {episode.reward:g}, `{episode.end}`.\n"
 
 
