@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-from rstar2_env.adapters.loop_agent import LoopAgent
+from rstar2_env.adapters.base.loop_agent import LoopAgent
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import checked
 from rstar2_env.core.options.user_code import find_user_code, user_code_name

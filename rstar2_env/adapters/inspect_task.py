@@ -11,10 +11,11 @@ covered: Inspect's own tools, sandboxes and approval: calls run in the environme
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from rstar2_env.adapters.base.messages import as_json
 from rstar2_env.adapters.tool_session import native_call
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
@@ -135,7 +136,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
                 over = played.step(turn, returned)
                 text, info = returned[0], returned[4]
                 shown = {name: info[name] for name in _TURN if name in info}
-                transcript().info({"turn": played.turns, "reward": float(returned[1]), **_json(shown)}, source=KEPT)
+                transcript().info({"turn": played.turns, "reward": float(returned[1]), **as_json(shown)}, source=KEPT)
         finally:
             await to_thread.run_sync(env.close)
         state.metadata[KEPT] = _record(played)
@@ -172,14 +173,9 @@ def _message(one: dict[str, Any]) -> Any:
 def _reply(output: ModelOutput) -> ChatReply:
     """Convert a model's output to a reply of the chat client; arguments that do not parse stay text."""
     message = output.message
-    calls = []
-    for number, call in enumerate(message.tool_calls or ()):
-        made = native_call(number, call.function, call.parse_error or call.arguments)
-        calls.append(type(made)(call.id, made.name, made.arguments))
+    calls = [
+        replace(native_call(number, call.function, call.parse_error or call.arguments), id=call.id)
+        for number, call in enumerate(message.tool_calls or ())
+    ]
     finish = _FINISH.get(output.stop_reason, output.stop_reason)
     return ChatReply(message.text, tuple(calls), finish, "", Usage())
-
-
-def _json(values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(values, default=str))
-    return found

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
+from rstar2_env.adapters.base.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 

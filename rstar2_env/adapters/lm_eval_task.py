@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -118,7 +119,10 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     Returns:
         The metrics; empty for an episode that does not measure the model, which leaves it out of every mean.
     """
-    episode, _ = _played(_env(doc["env"], doc["options"], doc["wrappers"]), doc, str(results[0]))
+    env, problem, turn = _env(doc["env"], doc["options"], doc["wrappers"]), json.loads(doc["problem"]), str(results[0])
+    options = None if problem is None else {"problem": Problem(**problem)}
+    episode = Episode(seed=doc["seed"]).begin(*env.reset(seed=doc["seed"], options=options))
+    episode.step(turn, env.step(turn))
     if not episode.available:
         return {}
     answered = episode.answer is not None
@@ -145,8 +149,8 @@ def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartS
         made.close()
     if not (terminated or truncated):
         raise ConfigurationError(
-            f"{env} continues after a text without a call, and lm-evaluation-harness has one turn: evaluate it with "
-            "rstar2 eval, or as a task of Inspect."
+            f"{env} continues after a text without a call, but lm-evaluation-harness plays one turn only: evaluate it "
+            "with rstar2 eval, or as a task of Inspect."
         )
 
 
@@ -177,19 +181,4 @@ def _doc(
 
 
 def _record(problem: Problem) -> dict[str, Any]:
-    return {
-        "id": problem.id,
-        "question": problem.question,
-        "answer": problem.answer,
-        "source": problem.source,
-        "meta": dict(problem.meta),
-    }
-
-
-def _played(made: gym.Env[str, str], doc: Mapping[str, Any], text: str) -> tuple[Episode, bool]:
-    """Play an episode of one turn; return it and whether it is over."""
-    problem = json.loads(doc["problem"])
-    options = None if problem is None else {"problem": Problem(**problem)}
-    episode = Episode(seed=doc["seed"]).begin(*made.reset(seed=doc["seed"], options=options))
-    over = episode.step(text, made.step(text))
-    return episode, over
+    return {field.name: getattr(problem, field.name) for field in fields(problem)} | {"meta": dict(problem.meta)}

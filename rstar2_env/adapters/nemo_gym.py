@@ -19,14 +19,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.foreign import End, ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.messages import text_of, user_and_system
+from rstar2_env.adapters.base.served import ServedEnv, start_of, starts
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.net.http import blocking_client, sent
 from rstar2_env.core.options.declare import Count, Seconds, checked
-from rstar2_env.tools import CallContext, ToolCall, ToolResult
-from rstar2_env.tools.chain import Handler
-from rstar2_env.wrappers.base import use_middleware
 from rstar2_env.wrappers.make import make_env
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 _COOKIE = "rstar2_session"
 
 
-class _Seat:
+class _Session(ServedEnv):
     """The environment of one session.
 
     Args:
@@ -44,37 +43,25 @@ class _Seat:
     """
 
     def __init__(self, env: str, options: Mapping[str, Any]) -> None:
-        self.env = make_env(env, **options)
+        super().__init__(make_env(env, **options), "nemo_gym")
         self.used = time.monotonic()
-        self._results: list[ToolResult] = []
-        if hasattr(self.env.unwrapped, "tools"):
-            use_middleware(self.env, self._note, "nemo_gym")
 
-    def reset(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        named, seed = row.get("problem_id"), row.get("seed")
-        if named is None and seed is None:
-            raise ConfigurationError(
-                "A row must have seed or problem_id in addition to responses_create_params; "
-                "rstar2_env.adapters.nemo_gym.rows makes such rows."
-            )
-        text, info = self.env.reset(
-            seed=0 if seed is None else int(seed), options=None if named is None else {"problem_id": str(named)}
-        )
+    def start(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        text, info = self.reset(*start_of(row, "nemo_gym"))
         return {"observation": text, "info": {**jsonable(info), "supports_explicit_close": True}}
 
-    def step(self, response: Mapping[str, Any]) -> dict[str, Any]:
-        self._results.clear()
-        calls = [item for item in response.get("output", ()) if item.get("type") == "function_call"]
-        turn = "\n".join([part for part in [_said(response)] if part] + [self._written(call) for call in calls])
-        text, reward, terminated, truncated, info = self.env.step(turn)
-        if info.get("end") == "unavailable":
-            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
+    def respond(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        items = response.get("output", ())
+        calls = [item for item in items if item.get("type") == "function_call"]
+        said = "".join(text_of(item.get("content")) for item in items if item.get("type") == "message")
+        turn = "\n".join(filter(None, [said, *map(self._written, calls)]))
+        text, reward, terminated, truncated, info = self.step(turn)
         info = jsonable(info)
-        if calls and len(calls) == len(self._results) and not (terminated or truncated):
+        if calls and len(calls) == len(self.results) and not self.over:
             # NeMo Gym passes these on as outputs of the model's own calls, so the text would repeat them.
             info["tool_outputs"] = [
                 {"call_id": call["call_id"], "output": result.text}
-                for call, result in zip(calls, self._results, strict=True)
+                for call, result in zip(calls, self.results, strict=True)
             ]
             text = ""
         return {
@@ -95,11 +82,6 @@ class _Seat:
         if isinstance(arguments, dict):
             return str(dialect.format_call(call["name"], arguments))
         return str(dialect.format_call(call["name"], {})).replace("{}", call["arguments"] or "?")
-
-    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
-        result = handler(call, context)
-        self._results.append(result)
-        return result
 
 
 @checked
@@ -131,47 +113,46 @@ def make_app(
         raise MissingExtraError("serve", "Serving an environment to NeMo Gym") from error
     given = {**(options or {}), "wrappers": wrappers}
     make_env(env, **given).close()  # so that wrong options raise now, and not in every episode
-    seats: dict[str, _Seat] = {}
+    running: dict[str, _Session] = {}
     threads = ThreadPoolExecutor(sessions, thread_name_prefix="rstar2-nemo-gym")
 
     async def off_loop(function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
 
-    async def leave(session: str) -> None:
-        if (seat := seats.pop(session, None)) is not None:
-            await off_loop(seat.env.close)
+    async def leave(name: str) -> None:
+        if (session := running.pop(name, None)) is not None:
+            await off_loop(session.env.close)
 
     async def reset(request: Request) -> JSONResponse:
-        session = request.cookies.get(_COOKIE) or uuid.uuid4().hex
-        await leave(session)
-        while len(seats) >= sessions:
-            await leave(min(seats, key=lambda one: seats[one].used))
-        seat = await off_loop(_Seat, env, given)
+        name = request.cookies.get(_COOKIE) or uuid.uuid4().hex
+        await leave(name)
+        while len(running) >= sessions:
+            await leave(min(running, key=lambda other: running[other].used))
+        session = await off_loop(_Session, env, given)
         try:
-            told = await off_loop(seat.reset, await request.json())
+            answer = JSONResponse(await off_loop(session.start, await request.json()))
         except Rstar2Error as error:
-            await off_loop(seat.env.close)
+            await off_loop(session.env.close)
             return JSONResponse({"detail": str(error)}, 422)
-        seats[session] = seat
-        answer = JSONResponse(told)
-        answer.set_cookie(_COOKIE, session)
+        running[name] = session
+        answer.set_cookie(_COOKIE, name)
         return answer
 
     async def step(request: Request) -> JSONResponse:
-        session = request.cookies.get(_COOKIE, "")
-        if (seat := seats.get(session)) is None:
+        name = request.cookies.get(_COOKIE, "")
+        if (session := running.get(name)) is None:
             return JSONResponse({"detail": "There is no episode in this session: POST /reset first."}, 409)
-        seat.used = time.monotonic()
+        session.used = time.monotonic()
         try:
-            told = await off_loop(seat.step, (await request.json())["response"])
+            result = await off_loop(session.respond, (await request.json())["response"])
         except ServiceError as error:
-            await leave(session)
+            await leave(name)
             return JSONResponse({"detail": str(error)}, 503)
         except Rstar2Error as error:
             return JSONResponse({"detail": str(error)}, 422)
-        if told["terminated"] or told["truncated"]:
-            await leave(session)
-        return JSONResponse(told)
+        if session.over:
+            await leave(name)
+        return JSONResponse(result)
 
     async def close(request: Request) -> JSONResponse:
         await leave(request.cookies.get(_COOKIE, ""))
@@ -199,24 +180,15 @@ def rows(
         native: Pass the tools to the model's endpoint instead of describing them in the system message.
         **options: Options of ``make_env``.
     """
-    made = make_env(env, **options)
     found = []
-    for number in range(seed * count, (seed + 1) * count):
-        _, info = made.reset(seed=number)
-        asked: dict[str, Any] = {"input": []}
+    reference = {"type": "responses_api_agents", "name": agent}
+    for _, info, start in starts(env, count, seed, options):
+        request: dict[str, Any] = {"input": []}
         if native:
-            asked["tools"] = [{"type": "function", "strict": False, **tool["function"]} for tool in info["tools"]]
+            request["tools"] = [{"type": "function", "strict": False, **tool["function"]} for tool in info["tools"]]
         elif info.get("system"):
-            asked["input"].append({"role": "system", "content": info["system"]})
-        found.append(
-            {
-                "responses_create_params": asked,
-                "seed": number,
-                "problem_id": info["problem_id"],
-                "agent_ref": {"type": "responses_api_agents", "name": agent},
-            }
-        )
-    made.close()
+            request["input"].append({"role": "system", "content": info["system"]})
+        found.append({"responses_create_params": request, **start, "agent_ref": reference})
     return found
 
 
@@ -258,28 +230,18 @@ class NemoGymEnv(ForeignEnv):
         info = told.get("info") or {}
         self._closes = info.get("supports_explicit_close") is True
         given = self._row["responses_create_params"].get("input") or []
-        messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        system = [_content(one) for one in messages if one["role"] in ("system", "developer")]
-        asked = [_content(one) for one in messages if one["role"] not in ("system", "developer")]
-        return Opening("\n\n".join([*asked, *filter(None, [told.get("observation")])]), "\n\n".join(system), info)
+        user, system = user_and_system([{"role": "user", "content": given}] if isinstance(given, str) else given)
+        return Opening("\n\n".join(filter(None, [user, told.get("observation")])), system, info)
 
     def play(self, turn: str) -> TurnReply:
         """Send the turn as a response."""
         told = self._post("step", {**self._row, "response": response(turn)})
-        info = dict(told.get("info") or {})
+        info = told.get("info") or {}
         end: End | None = info.get("end") or (
             "answered" if told["terminated"] else "turns" if told["truncated"] else None
         )
         self._closes = self._closes and end is None
-        return TurnReply(
-            told.get("observation") or "",
-            float(told["reward"]),
-            end,
-            correct=info.pop("correct", None),
-            answer=info.pop("answer", None),
-            calls=tuple(info.pop("tool_calls", ())),
-            info=info,
-        )
+        return TurnReply.from_info(told.get("observation") or "", float(told["reward"]), end, info)
 
     def release(self) -> None:
         """Close the server's episode, if it is running and the server supports it."""
@@ -315,14 +277,3 @@ def response(turn: str) -> dict[str, Any]:
         "tool_choice": "auto",
         "tools": [],
     }
-
-
-def _said(response: Mapping[str, Any]) -> str:
-    return "".join(_content(item) for item in response.get("output", ()) if item.get("type") == "message")
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text", "")) for part in content or ())

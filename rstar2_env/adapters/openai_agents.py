@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
+from rstar2_env.adapters.base.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
 

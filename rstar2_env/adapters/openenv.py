@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rstar2_env.adapters.base.messages import as_json
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.core.options.parts import PartSpec
@@ -119,7 +119,7 @@ class OpenEnvServed(Environment):
         self._state = TextState(
             env_id=self._state.env_id, episode_id=episode_id, problem_id=str(info.get("problem_id", ""))
         )
-        return TextObservation(text=text, info=_as_json(info))
+        return TextObservation(text=text, info=as_json(info))
 
     def step(self, action: TextAction, timeout_s: float | None = None, **_: Any) -> TextObservation:
         """Play one turn.
@@ -137,7 +137,7 @@ class OpenEnvServed(Environment):
             done=terminated or truncated,
             terminated=terminated,
             truncated=truncated,
-            info=_as_json(info),
+            info=as_json(info),
         )
 
     @property
@@ -265,9 +265,3 @@ class _Leaves:
         finally:
             host, port = scope.get("client") or ("unknown", 0)
             _LOG.info("The client %s:%s left.", host, port)
-
-
-def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """``info`` for JSON, with values that JSON cannot hold as text."""
-    found: dict[str, Any] = json.loads(json.dumps(dict(info), default=str))
-    return found

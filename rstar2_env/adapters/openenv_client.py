@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.foreign import End, ForeignEnv, Opening, TurnReply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.net.http import blocking_client, sent
 from rstar2_env.core.options.declare import Count, Seconds, checked
@@ -102,16 +102,7 @@ class OpenEnvEnv(ForeignEnv):
             )
         info = dict(seen["info"])
         end = info.pop("end", "answered" if seen["terminated"] else "turns") if made.done else None
-        return TurnReply(
-            seen["text"],
-            reward,
-            end,
-            correct=info.pop("correct", None),
-            answer=info.pop("answer", None),
-            role=info.pop("role", "user"),
-            calls=tuple(info.pop("tool_calls", ())),
-            info=info,
-        )
+        return TurnReply.from_info(seen["text"], reward, end, info)
 
     def close(self) -> None:
         """Disconnect from the server."""

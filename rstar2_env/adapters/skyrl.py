@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, TurnReply
-from rstar2_env.adapters.global_random import GlobalRandom
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.adapters.base.foreign import ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.global_random import GlobalRandom
+from rstar2_env.adapters.base.messages import user_and_system
+from rstar2_env.adapters.base.served import ServedEnv, start_of, starts
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.options.declare import Count, checked
-from rstar2_env.core.status import ToolStatus
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -34,8 +35,8 @@ class SkyRLServed(BaseTextEnv):
 
     Args:
         env_config: SkyRL's own configuration of the environment; not read.
-        extras: The row of the data set: its ``seed`` or ``problem_id`` says what to play.
-        env: A registered id, or whatever else ``make_env`` takes.
+        extras: The row of the data set; its ``seed`` or ``problem_id`` selects the problem.
+        env: A registered id, or any other value that ``make_env`` accepts.
         options: Options of the environment, and ``wrappers``.
     """
 
@@ -49,9 +50,7 @@ class SkyRLServed(BaseTextEnv):
     ) -> None:
         super().__init__()
         self._extras = dict(extras or {})
-        self._env = make_env(env, **(options or {}))
-        self._statuses: list[ToolStatus] = []
-        self._end: dict[str, Any] = {}
+        self._served = ServedEnv(make_env(env, **(options or {})), "skyrl")
 
     def init(self, prompt: Sequence[Mapping[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """Start the row's episode.
@@ -60,19 +59,10 @@ class SkyRLServed(BaseTextEnv):
             prompt: The row's own messages; the environment's come after them.
 
         Raises:
-            ConfigurationError: The row names no episode, so that those of a group would differ.
+            ConfigurationError: The row selects no problem, so the episodes of a group would play different problems.
         """
-        named = self._extras.get("problem_id")
-        seed = self._extras.get("seed")
-        if named is None and seed is None:
-            raise ConfigurationError(
-                f"A row must have seed or problem_id; it has {', '.join(sorted(self._extras)) or 'nothing'}. "
-                "rstar2_env.adapters.skyrl.rows makes such rows."
-            )
-        text, info = self._env.reset(
-            seed=0 if seed is None else int(seed), options=None if named is None else {"problem_id": str(named)}
-        )
-        self.turns, self._statuses, self._end = 0, [], {}
+        text, info = self._served.reset(*start_of(self._extras, "skyrl"))
+        self.turns = 0
         system = [{"role": "system", "content": info["system"]}] if info.get("system") else []
         return [*system, *(dict(message) for message in prompt), {"role": "user", "content": text}], jsonable(info)
 
@@ -83,36 +73,30 @@ class SkyRLServed(BaseTextEnv):
             ServiceError: The environment was not available.
         """
         self.turns += 1
-        text, reward, terminated, truncated, info = self._env.step(action)
-        if info.get("end") == "unavailable":
-            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
-        self._statuses += [
-            ToolStatus(call["status"]) for call in info.get("tool_calls", ()) if not call.get("injected")
-        ]
-        done = terminated or truncated
-        if done:
-            self._end = info
+        text, reward, terminated, truncated, info = self._served.step(action)
         metadata = {**jsonable(info), "terminated": terminated, "truncated": truncated}
         shown = [{"role": str(info.get("role", "user")), "content": text}] if text else []
-        return BaseTextEnvStepOutput(observations=shown, reward=float(reward), done=done, metadata=metadata)
+        return BaseTextEnvStepOutput(
+            observations=shown, reward=float(reward), done=self._served.over, metadata=metadata
+        )
 
     def close(self) -> None:
         """Close the environment."""
-        self._env.close()
+        self._served.env.close()
 
     def get_metrics(self) -> dict[str, Any]:
-        """Numbers of the episode, which skyrl-gym averages."""
-        counted = [status for status in self._statuses if status.counts]
+        """Return numbers of the episode, which skyrl-gym averages."""
+        episode = self._served.episode
         return {
             "turns": self.turns,
-            "tool_calls": len(counted),
-            "tool_errors": sum(status.is_error for status in counted),
-            "correct": float(bool(self._end.get("correct"))),
+            "tool_calls": episode.tool_calls,
+            "tool_errors": sum(status.is_error for status in episode.statuses),
+            "correct": float(episode.correct),
         }
 
 
 def register(skyrl_id: str, env: str, **options: Any) -> None:
-    """Give an environment of ours an id of skyrl-gym.
+    """Register an environment of this package under an id of skyrl-gym.
 
     Args:
         skyrl_id: The ``env_class`` of the data set's rows.
@@ -129,33 +113,28 @@ def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) 
 
     Args:
         skyrl_id: The id that ``register`` gave.
-        env: The environment of ours that is behind it.
+        env: The environment that ``register`` was called with.
         count: Number of rows.
         seed: Different seeds give rows with different problems.
         **options: Options of ``make_env``.
     """
-    made = make_env(env, **options)
-    found = []
-    for number in range(seed * count, (seed + 1) * count):
-        _, info = made.reset(seed=number)
-        found.append({"prompt": [], "env_class": skyrl_id, "seed": number, "problem_id": info["problem_id"]})
-    made.close()
-    return found
+    return [{"prompt": [], "env_class": skyrl_id, **start} for _, _, start in starts(env, count, seed, options)]
 
 
 class SkyRLEnv(ForeignEnv):
-    """An environment of skyrl-gym as one of ours.
+    """Environment that plays an environment of skyrl-gym.
 
-    When theirs is done, the episode ends as ``answered``. Their ``metadata`` is ``info["metadata"]``. skyrl-gym does
+    When skyrl-gym reports ``done``, the episode ends as ``answered``. Its ``metadata`` is ``info["metadata"]``. It does
     not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's trainer reads, is
-    in ``info`` too, and the policy's own turn is unchanged.
+    in ``info`` too; the policy's own turn is unchanged.
 
     Args:
         env: Id of skyrl-gym ("gsm8k").
-        rows: The data set: rows with ``prompt`` (messages) and what else the environment reads; a list, or a file of
-            JSON lines.
-        env_config: Handed to the environment.
-        max_turns: Turns of the policy; a row's own ``max_turns`` is what their environment is told.
+        rows: The data set: a list of rows, or a file of JSON lines. Each row has ``prompt`` (messages) and the other
+            fields that the environment reads.
+        env_config: Configuration that is passed to the environment.
+        max_turns: Maximum number of turns of the policy. skyrl-gym receives the ``max_turns`` of the row, if it has
+            one.
         full_reward: Return from which an episode counts as solved.
     """
 
@@ -181,36 +160,33 @@ class SkyRLEnv(ForeignEnv):
         self._random = GlobalRandom()
 
     def begin(self, number: int) -> Opening:
-        """Make their environment for a row and start it."""
+        """Make skyrl-gym's environment for a row and start it."""
         extras = copy.deepcopy(self._rows[number])
         prompt = extras.pop("prompt")
         extras.setdefault("max_turns", self._max_turns)
         with self._random.seeded(number):
             self._theirs = skyrl_gym.make(self._id, env_config=self._config, extras=extras)
             messages, metadata = self._theirs.init(prompt)
-        system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
-        text = "\n\n".join(one["content"] for one in messages if one["role"] != "system")
-        return Opening(text, system, {"metadata": metadata})
+        return Opening(*user_and_system(messages), {"metadata": metadata})
 
     def play(self, turn: str) -> TurnReply:
-        """Pass the turn to their environment."""
+        """Pass the turn to skyrl-gym's environment."""
         with self._random.going_on():
             made = self._theirs.step(turn)
         shown = list(made["observations"] or ())
         info = {"metadata": made.get("metadata") or {}}
         if made.get("postprocessed_action") is not None:
             info["postprocessed_action"] = made["postprocessed_action"]
-        done = bool(made["done"])
         return TurnReply(
             text="\n\n".join(str(one["content"]) for one in shown),
             reward=float(made["reward"] or 0.0),
-            end="answered" if done else None,
+            end="answered" if made["done"] else None,
             role=str(shown[-1]["role"]) if shown else "user",
             info=info,
         )
 
     def release(self) -> None:
-        """Close their environment."""
+        """Close skyrl-gym's environment."""
         if self._theirs is not None:
             theirs, self._theirs = self._theirs, None
             theirs.close()
@@ -221,4 +197,4 @@ def _read(path: str) -> list[dict[str, Any]]:
         text = Path(path).read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"rows: {path} cannot be read as lines of JSON: {error}.") from error
+        raise ConfigurationError(f"rows: {path} cannot be read as JSON lines: {error}.") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rstar2_env.adapters.loop_agent import RunningLoop, StartLoop
+from rstar2_env.adapters.base.loop_agent import RunningLoop, StartLoop
 from rstar2_env.adapters.tool_session import Toolbox
 from rstar2_env.core.errors import MissingExtraError
 

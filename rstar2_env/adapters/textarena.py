@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, TurnReply
-from rstar2_env.adapters.global_random import GlobalRandom
+from rstar2_env.adapters.base.foreign import ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.options.declare import Count, checked

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
 
+from rstar2_env.adapters.base.served import OVER
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.net.chat.reply import ChatReply, NativeCall, Usage
@@ -27,8 +28,6 @@ from rstar2_env.wrappers.make import make_env
 
 Arguments: TypeAlias = Mapping[str, Any] | str
 """The arguments of a call, or the JSON that a model wrote for them, which need not be valid."""
-
-_OVER = "The episode is over; nothing was run."
 
 
 class Toolbox(Protocol):
@@ -116,7 +115,7 @@ class ToolSession:
         """
         with self._lock:
             if self._over:
-                return _OVER
+                return OVER
             self._calls += 1
             reply = as_reply("", native_call(self._calls, name, arguments))
             shown = self._step(self._talk.add_reply(reply))
@@ -135,7 +134,7 @@ class ToolSession:
             The next observation; empty after the end.
         """
         with self._lock:
-            return _OVER if self._over else self._step(text)
+            return OVER if self._over else self._step(text)
 
     def hand_in(self, answer: str) -> str:
         """Play a bare answer, marked as the environment's dialect marks answers unless it is already."""

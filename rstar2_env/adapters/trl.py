@@ -19,12 +19,11 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
+from rstar2_env.adapters.base.messages import text_of
+from rstar2_env.adapters.base.served import OVER, ServedEnv, start_of, tool_schemas
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
-from rstar2_env.tools import CallContext, ToolCall, ToolResult
-from rstar2_env.tools.chain import Handler
-from rstar2_env.wrappers.base import use_middleware
 from rstar2_env.wrappers.make import make_env
 
 _TYPES: Mapping[str, Any] = {
@@ -36,7 +35,6 @@ _TYPES: Mapping[str, Any] = {
     "object": dict,
 }
 _RESERVED = ("reset", "get_reward", "submit_answer")
-_OVER = "The episode is over; nothing was run."
 
 
 class TrlEnvironment:
@@ -44,15 +42,16 @@ class TrlEnvironment:
 
     Attributes:
         env: The environment.
-        episode: The record of the running episode, with the status of every call, for reward functions to read.
     """
 
     def __init__(self, make: Callable[[], gym.Env[str, str]]) -> None:
         self.env = make()
-        self.episode = Episode()
-        self._results: list[ToolResult] = []
-        self._over = True
-        use_middleware(self.env, self._note, "environment_factory")
+        self._served = ServedEnv(self.env, "environment_factory")
+
+    @property
+    def episode(self) -> Episode:
+        """The record of the running episode, with the status of every call, for reward functions to read."""
+        return self._served.episode
 
     def reset(self, **row: Any) -> str:
         """Start the episode of a row of the data set.
@@ -64,45 +63,23 @@ class TrlEnvironment:
             The user's message, which TRL adds to the row's prompt.
 
         Raises:
-            ConfigurationError: The row has none of these, and the rollouts of a group would play different problems.
+            ConfigurationError: The row has none of these, so the rollouts of a group would play different problems.
         """
-        options: dict[str, Any] | None = None
         if row.get("question") is not None and row.get("answer") is not None:
             names = ("id", "question", "answer", "source")
-            options = {"problem": {name: row[name] for name in names if row.get(name) is not None}}
-        elif row.get("problem_id") is not None:
-            options = {"problem_id": row["problem_id"]}
-        elif row.get("seed") is None:
-            raise ConfigurationError(
-                "A row must say which problem to play, by question and answer, by problem_id, or by seed; it has "
-                f"{', '.join(sorted(row)) or 'no columns'}. rstar2_env.adapters.trl.rows makes such rows."
-            )
-        seed = 0 if row.get("seed") is None else int(row["seed"])
-        text, info = self.env.reset(seed=seed, options=options)
+            problem = {name: row[name] for name in names if row.get(name) is not None}
+            seed, options = int(row.get("seed") or 0), {"problem": problem}
+        else:
+            seed, options = start_of(row, "trl", also="question and answer, ")
         # TRL's own prompt decides whether there is a system message; this environment's is not shown.
-        self.episode = Episode(seed=seed).begin(text, {**info, "system": ""})
-        self._over = False
-        return text
+        return self._served.reset(seed, options, show_system=False)[0]
 
     def get_reward(self) -> float:
         """Return the episode's return so far."""
         return self.episode.reward
 
     def _step(self, turn: str) -> str:
-        if self._over:
-            return _OVER
-        self._results.clear()
-        returned = self.env.step(turn)
-        text = returned[0]
-        self._over = self.episode.step(turn, returned)
-        if self._results:
-            return "\n".join(result.text for result in self._results)
-        return text or (f"The episode is over ({self.episode.end})." if self._over else text)
-
-    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
-        result = handler(call, context)
-        self._results.append(result)
-        return result
+        return OVER if self._served.over else self._served.text_of_calls(self._served.play(turn)[0])
 
     @property
     def _dialect(self) -> Dialect:
@@ -130,7 +107,7 @@ def environment_factory(
     """Return the class for ``GRPOTrainer(environment_factory=...)``, whose instances are environments.
 
     Its public methods are ``reset``, ``get_reward`` and exactly the environment's tools (and ``submit_answer``, when
-    asked for); TRL shows every other public method to the model.
+    requested); TRL shows every public method to the model.
 
     Args:
         env: A registered id, or a function that makes an environment, wrappers included.
@@ -143,7 +120,7 @@ def environment_factory(
     """
     if not isinstance(env, str):
         if options:
-            raise ConfigurationError(f"{', '.join(options)}: options go with an id; pass a function that knows them.")
+            raise ConfigurationError(f"{', '.join(options)}: options go with an id; use them in the function instead.")
         make, name = env, "TextEnvironment"
     else:
         env_id = env
@@ -152,15 +129,10 @@ def environment_factory(
         def make() -> gym.Env[str, str]:
             return make_env(env_id, **options)
 
-    probe = make()
-    try:
-        chain = getattr(probe.unwrapped, "tools", None)
-        if chain is None:
-            raise ConfigurationError(f"{type(probe.unwrapped).__name__} has no ToolChain as env.unwrapped.tools.")
-        schemas = [spec.schema()["function"] for spec in chain.specs]
-    finally:
-        probe.close()
-    members: dict[str, Any] = {schema["name"]: _method(schema) for schema in schemas}
+    schemas = tool_schemas(make())
+    if schemas is None:
+        raise ConfigurationError(f"{name} cannot be served to TRL: it has no ToolChain as env.unwrapped.tools.")
+    members: dict[str, Any] = {schema["function"]["name"]: _method(schema["function"]) for schema in schemas}
     base = _Submitting if submit else TrlEnvironment
 
     def construct(self: TrlEnvironment) -> None:
@@ -189,14 +161,16 @@ def hand_in(
         ConfigurationError: There are no environments.
     """
     if environments is None:
-        raise ConfigurationError("hand_in needs GRPOTrainer(environment_factory=...), which gives it the environments.")
+        raise ConfigurationError(
+            "hand_in needs GRPOTrainer(environment_factory=...), which passes it the environments."
+        )
     for completion, environment in zip(completions, environments, strict=True):
         last = completion if isinstance(completion, str) else completion[-1]
         if isinstance(last, Mapping):
             if last.get("role") != "assistant" or last.get("tool_calls"):
                 continue
-            last = _text(last.get("content"))
-        if not environment._over:
+            last = text_of(last.get("content"))
+        if not environment._served.over:
             environment._step(last)
     return [None] * len(completions)
 
@@ -216,8 +190,8 @@ def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[st
         made.reset(seed=seed if index == 0 else None)
         number = int(made.unwrapped.np_random.integers(2**31))
         _, info = made.reset(seed=number)
-        row = {"prompt": [{"role": "user", "content": ""}], "problem_id": info["problem_id"], "seed": number}
-        found.append(row)
+        prompt = [{"role": "user", "content": ""}]
+        found.append({"prompt": prompt, "problem_id": info["problem_id"], "seed": number})
     made.close()
     return found
 
@@ -271,9 +245,3 @@ def _hint(schema: Mapping[str, Any]) -> Any:
 def _line(text: str) -> str:
     """Return the text as one line, without the headers of docstring sections."""
     return re.sub(r"\b(Args|Returns|Raises):", r"\1", " ".join(text.split()))
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)

@@ -18,7 +18,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
-from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.foreign import End, ForeignEnv, Opening, TurnReply
+from rstar2_env.adapters.base.messages import user_and_system
 from rstar2_env.adapters.verifiers import TextHarness
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.options.declare import Count, Seconds, checked
@@ -85,14 +86,14 @@ class VerifiersEnv(ForeignEnv):
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"verifiers started no episode: {_what_failed(event)}", cause="lost")
-        return Opening(_joined(event, system=False), _joined(event, system=True))
+        return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
         """Answer verifiers as the model, and wait for its next request or the end."""
         assert self._session is not None
         event = self._session.answer(turn, self._timeout_s)
         if isinstance(event, list):
-            return TurnReply(_joined(event, system=False), role=str(event[-1].get("role", "user")))
+            return TurnReply(user_and_system(event)[0], role=str(event[-1].get("role", "user")))
         if isinstance(event, BaseException) or not event.ok:
             return TurnReply(end="unavailable", info={"error": _what_failed(event)})
         trace = event.traces[-1]
@@ -211,7 +212,7 @@ class _Session:
         try:
             return self._events.get(timeout=timeout_s)
         except queue.Empty:
-            return TimeoutError(f"verifiers said nothing for {timeout_s:g} s")
+            return TimeoutError(f"verifiers did not respond within {timeout_s:g} s")
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=60)
@@ -252,7 +253,7 @@ class _Session:
         self._events.put(messages[own[-1] + 1 :] if own else messages)
         text = await waiting
         if text is None:
-            return web.Response(status=503, text="The episode was given up.")
+            return web.Response(status=503, text="The episode was abandoned.")
         message = {"role": "assistant", "content": text}
         answer = {
             "id": "turn",
@@ -288,16 +289,6 @@ def _register_harness() -> None:
         module.__spec__ = ModuleSpec(_HARNESS, None)
         module.__dict__.update(TextHarness=TextHarness, __all__=["TextHarness"])
         sys.modules[_HARNESS] = module
-
-
-def _joined(messages: list[dict[str, Any]], *, system: bool) -> str:
-    return "\n\n".join(_text(one.get("content")) for one in messages if (one["role"] == "system") is system)
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)
 
 
 def _what_failed(event: Any) -> str:

@@ -18,12 +18,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+import gymnasium as gym
+
+from rstar2_env.adapters.base.served import OVER, ServedEnv, start_of, starts, tool_schemas
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.files.json_values import jsonable
-from rstar2_env.tools import CallContext, ToolCall, ToolResult
-from rstar2_env.tools.chain import Handler
-from rstar2_env.wrappers.base import use_middleware
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -36,59 +35,29 @@ try:
 except ImportError:
     BaseInteraction = object  # verl 0.8 and later have none
 
-_OVER = "The episode is over; nothing was run."
 _LAST_TURN = re.compile(r"(?:</tool_response>|<\|im_start\|>assistant|<\|assistant\|>)")
 """Text before the policy's last turn in a whole response."""
 
 
-class Trajectory:
+class Trajectory(ServedEnv):
     """An environment during one trajectory of verl.
 
     Args:
         config: ``env``, and optionally ``options`` and ``wrappers``, as for ``make_env``.
         start: Arguments of ``reset``: ``seed`` or ``problem_id``.
-
-    Attributes:
-        episode: Record of the episode.
     """
 
     def __init__(self, config: Mapping[str, Any], start: Mapping[str, Any]) -> None:
-        if start.get("seed") is None and start.get("problem_id") is None:
-            raise ConfigurationError(
-                f"A row must have seed or problem_id; it has {', '.join(sorted(start)) or 'nothing'}. "
-                "rstar2_env.adapters.verl.rows makes such rows."
-            )
-        self.env = make_env(config["env"], wrappers=config.get("wrappers", ()), **config.get("options", {}))
-        self._results: list[ToolResult] = []
-        if hasattr(self.env.unwrapped, "tools"):
-            use_middleware(self.env, self._note, "verl")
-        seed = int(start.get("seed") or 0)
-        named = start.get("problem_id")
-        returned = self.env.reset(seed=seed, options=None if named is None else {"problem_id": str(named)})
-        self.episode = Episode(seed=seed).begin(*returned)
-        self.over = False
-
-    def step(self, turn: str) -> tuple[str, float, dict[str, Any]]:
-        """Play a turn; return the observation, the reward and the info.
-
-        Raises:
-            ServiceError: The environment was not available.
-        """
-        self._results.clear()
-        returned = self.env.step(turn)
-        self.over = self.episode.step(turn, returned)
-        if self.episode.failed:
-            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
-        return returned[0], float(returned[1]), jsonable(returned[4])
+        chosen = start_of(start, "verl")
+        super().__init__(_made(config), "verl")
+        self.reset(*chosen)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, float, dict[str, Any]]:
-        """Play a turn of one call; the observation is the result, without the dialect's tags."""
+        """Play a turn of one call; return the result without the dialect's tags, the reward, and ``info``."""
         if self.over:
-            return _OVER, 0.0, {"end": self.episode.end}
-        text, reward, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
-        if self._results:
-            text = "\n".join(result.text for result in self._results)
-        return text or f"The episode is over ({self.episode.end}).", reward, info
+            return OVER, 0.0, {"end": self.episode.end}
+        text, reward, _, _, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
+        return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
         """Return the record of the episode so far, as JSON values."""
@@ -98,11 +67,6 @@ class Trajectory:
             "turns": self.episode.turns,
             "end": self.episode.end,
         }
-
-    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
-        result = handler(call, context)
-        self._results.append(result)
-        return result
 
 
 class EnvTool(BaseTool):
@@ -179,7 +143,7 @@ class EnvInteraction(BaseInteraction):
 
     def __init__(self, config: dict[str, Any]) -> None:
         if BaseInteraction is object:
-            raise ConfigurationError("This verl has no interactions (0.8 took them out): use EnvTool.")
+            raise ConfigurationError("This version of verl has no interactions (0.8 removed them): use EnvTool.")
         super().__init__(config)
         self._running: dict[str, Trajectory] = {}
 
@@ -209,8 +173,8 @@ class EnvInteraction(BaseInteraction):
         """
         turn = next((str(one.get("content") or "") for one in reversed(messages) if one["role"] == "assistant"), "")
         trajectory = self._running[instance_id]
-        text, reward, info = await asyncio.to_thread(trajectory.step, turn)
-        return trajectory.over, text, reward, info
+        text, reward, _, _, info = await asyncio.to_thread(trajectory.step, turn)
+        return trajectory.over, text, float(reward), jsonable(info)
 
     async def calculate_score(self, instance_id: str = "", **kwargs: Any) -> float:
         """Return the episode's return so far."""
@@ -232,13 +196,10 @@ def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **option
         interaction: Name of the ``EnvInteraction`` in verl's configuration; without one the rows are for ``EnvTool``.
         **options: Options of ``make_env``.
     """
-    made = make_env(env, **options)
     found = []
-    for number in range(seed * count, (seed + 1) * count):
-        text, info = made.reset(seed=number)
-        start = {"seed": number, "problem_id": info["problem_id"]}
-        told = [{"role": "system", "content": info["system"]}] if interaction and info.get("system") else []
-        extra: dict[str, Any] = {"index": number, "env": env, **start}
+    for text, info, start in starts(env, count, seed, options):
+        system = [{"role": "system", "content": info["system"]}] if interaction and info.get("system") else []
+        extra: dict[str, Any] = {"index": start["seed"], "env": env, **start}
         if interaction:
             extra["interaction_kwargs"] = {"name": interaction, **start}
         else:
@@ -248,12 +209,11 @@ def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **option
             {
                 "data_source": env,
                 "agent_name": "tool_agent",
-                "prompt": [*told, {"role": "user", "content": text}],
+                "prompt": [*system, {"role": "user", "content": text}],
                 "reward_model": {"style": "rule", "ground_truth": ""},
                 "extra_info": extra,
             }
         )
-    made.close()
     return found
 
 
@@ -275,18 +235,17 @@ def compute_score(
     """
     trajectory = Trajectory({"env": data_source}, extra_info or {})
     try:
-        return trajectory.step(_LAST_TURN.split(solution_str)[-1])[1]
+        return float(trajectory.step(_LAST_TURN.split(solution_str)[-1])[1])
     finally:
         trajectory.env.close()
 
 
+def _made(config: Mapping[str, Any]) -> gym.Env[str, str]:
+    return make_env(config["env"], wrappers=config.get("wrappers", ()), **config.get("options", {}))
+
+
 def _schema(config: Mapping[str, Any]) -> OpenAIFunctionToolSchema:
-    made = make_env(config["env"], wrappers=config.get("wrappers", ()), **config.get("options", {}))
-    try:
-        chain = getattr(made.unwrapped, "tools", None)
-        schemas = {spec.name: spec.schema() for spec in chain.specs} if chain is not None else {}
-    finally:
-        made.close()
+    schemas = {schema["function"]["name"]: schema for schema in tool_schemas(_made(config)) or ()}
     name = config.get("tool") or next(iter(schemas), "")
     if name not in schemas:
         raise ConfigurationError(f"{config['env']} has no tool {name!r}; it has {', '.join(schemas) or 'none'}.")

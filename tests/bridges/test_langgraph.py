@@ -10,8 +10,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from their_agents import ANSWER, PROBLEM, RUN, TOOL, TheirAgents, script
 
+from rstar2_env.adapters.base.loop_agent import play
 from rstar2_env.adapters.langgraph import env_tools, start
-from rstar2_env.adapters.loop_agent import play
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.testing.toy_env import PlainEnv

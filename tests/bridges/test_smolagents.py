@@ -10,7 +10,7 @@ from places import DOCS
 from their_agents import ANSWER, PROBLEM, RUN, TOOL, TheirAgents, in_order, script
 
 import rstar2_env
-from rstar2_env.adapters.loop_agent import play
+from rstar2_env.adapters.base.loop_agent import play
 from rstar2_env.adapters.smolagents import env_tools, start
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.play.episode import play_episode

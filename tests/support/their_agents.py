@@ -10,7 +10,7 @@ from chat_replies import arguments, heard, numbered, said
 from flaky_server import flaky
 
 import rstar2_env
-from rstar2_env.adapters.loop_agent import play
+from rstar2_env.adapters.base.loop_agent import play
 from rstar2_env.adapters.tool_session import ToolSession
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError

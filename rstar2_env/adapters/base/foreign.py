@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import gymnasium as gym
 
@@ -70,6 +70,21 @@ class TurnReply:
     role: str = "user"
     calls: tuple[Mapping[str, Any], ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_info(cls, text: str, reward: float, end: End | None, info: Mapping[str, Any]) -> Self:
+        """Make a reply from an ``info`` that may have the keys of the contract.
+
+        Args:
+            text: The next observation.
+            reward: Reward of the turn.
+            end: The end of the episode, or ``None``.
+            info: ``correct``, ``answer``, ``role`` and ``tool_calls`` set the fields; other keys stay in ``info``.
+        """
+        rest = dict(info)
+        correct, answer = rest.pop("correct", None), rest.pop("answer", None)
+        role, calls = rest.pop("role", "user"), tuple(rest.pop("tool_calls", ()))
+        return cls(text, reward, end, correct, answer, role, calls, rest)
 
 
 class ForeignEnv(gym.Env[str, str], ABC):

@@ -1,0 +1,1 @@
+"""Shared parts of the adapters: environments of other frameworks, served environments, agents, messages, randomness."""
