@@ -12,7 +12,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -139,14 +139,7 @@ is `environment_return`; the statuses of the tool calls are metrics (`status/ok`
 
 
 def _verifiers(what: Exported) -> dict[str, str]:
-    words = {
-        "env": what.env,
-        "options": dict(what.options),
-        "wrappers": list(what.wrappers),
-        "title": what.title,
-        "distribution": what.distribution,
-        "specification": what.specification,
-    }
+    words = {**asdict(what), "title": what.title, "distribution": what.distribution}
     # JSON strings are valid TOML strings.
     quoted = {name: json.dumps(getattr(what, name)) for name in ("distribution", "summary", "name")}
     return {
@@ -211,7 +204,9 @@ def export_env(
     try:
         written = json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)]))
     except TypeError as error:
-        raise ConfigurationError(f"An option cannot be written down: {error}. Give it as text or numbers.") from error
+        raise ConfigurationError(
+            f"An option cannot be written as JSON: {error}. Pass it as text or as a number."
+        ) from error
     what = Exported(env, written[0], written[1], _package_name(name or env), specification, episodes)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -230,5 +225,7 @@ def _package_name(written: str) -> str:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", written)
     name = re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").lower()
     if not name.isidentifier():
-        raise ConfigurationError(f"{written!r} makes no name of a package; give one with letters.", option="name")
+        raise ConfigurationError(
+            f"{written!r} cannot be turned into the name of a package: pass name=, with letters.", option="name"
+        )
     return name

@@ -18,13 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Rstar2Error, SandboxUnavailableError
 from rstar2_env.core.net import ray_cluster
 from rstar2_env.core.options.declare import Count, Rule, Seconds, checked
+
+T = TypeVar("T")
 
 _TRIES = 3
 _STOP_S = 10.0
@@ -199,6 +201,14 @@ class RayEnvs:
         self._looked = time.monotonic()
 
 
+def _retried(call: Callable[[], T]) -> T:
+    """Call a function until its node is not lost, at most ``_TRIES`` times, and return its result."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(NodeLostError):
+            return call()
+    return call()
+
+
 class RemoteEnv(gym.Env[str, str]):
     """An environment on another node. Its exceptions are raised locally, with the remote traceback.
 
@@ -218,16 +228,14 @@ class RemoteEnv(gym.Env[str, str]):
             NodeLostError: Several nodes died in a row.
         """
         super().reset(seed=seed)
-        for left in reversed(range(_TRIES)):
+
+        def start() -> tuple[str, dict[str, Any]]:
             if self._seat is None:
                 self._settle()
-            try:
-                first: tuple[str, dict[str, Any]] = self._ask("reset", seed=seed, options=options)
-                return first
-            except NodeLostError:  # no turn was played yet, so nothing is lost with it
-                if not left:
-                    raise
-        raise AssertionError("the last try returns or raises")
+            first: tuple[str, dict[str, Any]] = self._ask("reset", seed=seed, options=options)
+            return first
+
+        return _retried(start)  # no turn was played yet, so no episode is lost
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """See ``gymnasium.Env.step``.
@@ -255,20 +263,18 @@ class RemoteEnv(gym.Env[str, str]):
                 seat.actor.drop.remote(self._key)
 
     def _settle(self) -> None:
-        for left in reversed(range(_TRIES)):
+        def make() -> Mapping[str, Any]:
             self._seat, self._key = self._envs._take(), next(self._envs._keys)
-            try:
-                shown = self._get(None, self._seat.actor.make, self._key, self._options)
-            except NodeLostError:
-                if not left:
-                    raise
-            except BaseException:
-                self.close()
-                raise
-            else:
-                for name, value in shown.items():
-                    setattr(self, name, value)
-                return
+            attributes: Mapping[str, Any] = self._get(None, self._seat.actor.make, self._key, self._options)
+            return attributes
+
+        try:
+            attributes = _retried(make)
+        except BaseException:
+            self.close()
+            raise
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         assert self._seat is not None  # every caller has looked

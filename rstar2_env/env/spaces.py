@@ -11,10 +11,31 @@ from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core.errors import ConfigurationError
+
 _SAMPLE_LENGTH = 64
 """Longest sample: enough to disturb an environment, short enough to read."""
 
 _SURROGATES = range(0xD800, 0xE000)
+
+
+def check_action(action: object, space: gym.Space[str], advice: str = "") -> None:
+    """Reject an action that is not a text of the action space.
+
+    Args:
+        action: The action.
+        space: The action space, a ``UnicodeText``.
+        advice: End of the message for an action that is too long.
+
+    Raises:
+        TypeError: The action is not a string.
+        ConfigurationError: The action is longer than the space admits.
+    """
+    if not isinstance(action, str):
+        raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
+    if action not in space:
+        most = getattr(space, "max_length", 0)
+        raise ConfigurationError(f"The action has {len(action)} characters; the maximum is {most}{advice}.")
 
 
 class UnicodeText(gym.Space[str]):

@@ -20,7 +20,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
-from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.env.spaces import UnicodeText, check_action
 from rstar2_env.env.transcript import Transcript
 from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn
 from rstar2_env.problems import Problem, ProblemSource, load_problems
@@ -220,13 +220,7 @@ class ToolEnv(gym.Env[str, str]):
         if self._over:
             state = "There is no episode yet" if self._problem is None else "The episode is over"
             raise EpisodeOverError(f"{state}: call reset() to start the next one.")
-        if not isinstance(action, str):
-            raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
-        if action not in self.action_space:
-            raise ConfigurationError(
-                f"The action has {len(action)} characters, more than max_text={self._max_text}: raise max_text, or let "
-                "the engine stop earlier."
-            )
+        check_action(action, self.action_space, " (max_text): raise max_text, or let the engine stop earlier")
         action = encodable(action)
         turn = len(self._turns)
         self._turns.append(action)

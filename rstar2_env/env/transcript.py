@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import ToolResult
@@ -22,7 +21,7 @@ class Transcript:
     """The conversation so far as coloured text, formatted only when it is read."""
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._entries: list[_Block] = []
         self._shown = 0
 
     def start(self, system: str, user: str) -> None:
@@ -50,7 +49,8 @@ class Transcript:
             end: The value of ``info["end"]``.
             correct: Whether the episode counts as solved.
         """
-        self._entries += (_Block("policy", action), _End(end, correct, tuple(results)))
+        word = f" {_GOOD}correct{_RESET}" if correct else f" {_BAD}not correct{_RESET}"
+        self._entries += (_Block("policy", action), _Block("end", None, tuple(results), f"end: {end}", word))
 
     def text(self) -> str:
         """Return the text of the whole episode."""
@@ -64,28 +64,16 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    who: str
-    text: str
+    kind: str
+    text: str | None
     results: tuple[ToolResult, ...] = ()
+    heading: str = ""
+    word: str = ""
 
     def draw(self) -> str:
         note = f" {_statuses(self.results)}" if self.results else ""
-        return f"{_COLOURS[self.who]}[{self.who}]{_RESET}{note}\n{harmless(self.text)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    end: str
-    correct: bool
-    results: tuple[ToolResult, ...] = ()
-
-    def draw(self) -> str:
-        word = f"{_GOOD}correct{_RESET}" if self.correct else f"{_BAD}not correct{_RESET}"
-        note = f" {_statuses(self.results)}" if self.results else ""
-        return f"{_COLOURS['end']}[end: {self.end}]{_RESET}{note} {word}"
-
-
-_Entry: TypeAlias = "_Block | _End"
+        text = "" if self.text is None else f"\n{harmless(self.text)}"
+        return f"{_COLOURS[self.kind]}[{self.heading or self.kind}]{_RESET}{note}{self.word}{text}"
 
 
 def harmless(text: str) -> str:

@@ -92,11 +92,7 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
         verifier: Any verifier.
         tried: The hacks.
     """
-    tallies: dict[str, HackTally] = {}
-    for hack in tried:
-        verdict = verifier(hack.gold, hack.answer, hack.question)
-        tallies.setdefault(hack.cause, HackTally()).count(hack, paid=verdict.correct)
-    return tallies
+    return _tallies((hack, verifier(hack.gold, hack.answer, hack.question).correct) for hack in tried)
 
 
 def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, HackTally]:
@@ -114,14 +110,19 @@ def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, se
     Raises:
         ConfigurationError: The environment has no dialect to write answers in.
     """
-    tallies: dict[str, HackTally] = {}
     own: list[Hack] = []
     for number in range(problems):
         env.reset(seed=seed + number)
         problem: Problem = playing(env).problem
         own += [hack for hack in echoes(problem.question, problem.answer) if hack.answer != problem.answer]
-    for hack in (*own, *hacks(count=count, seed=seed)):
-        tallies.setdefault(hack.cause, HackTally()).count(hack, paid=_earned(env, hack, seed) > 0)
+    return _tallies((hack, _earned(env, hack, seed) > 0) for hack in (*own, *hacks(count=count, seed=seed)))
+
+
+def _tallies(tried: Iterable[tuple[Hack, bool]]) -> dict[str, HackTally]:
+    """Count, by cause, hacks and whether each was paid."""
+    tallies: dict[str, HackTally] = {}
+    for hack, paid in tried:
+        tallies.setdefault(hack.cause, HackTally()).count(hack, paid=paid)
     return tallies
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
+from operator import add, mul, sub, truediv
 from typing import TypeVar
 
 import numpy as np
@@ -42,6 +43,7 @@ _SIGNS = {
 }
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+_OPERATIONS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class ParsedExpression:
             right, left = stack.pop(), stack.pop()
             if item == "/" and right == 0:
                 return None
-            stack.append(_apply(item, left, right))
+            stack.append(_OPERATIONS[item](left, right))
         return stack[0]
 
 
@@ -91,7 +93,7 @@ def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
         text = text.replace(written, sign)
     left, equals, right = text.partition("=")
     if equals and (target is None or right.strip() != str(target)):
-        raise UnreadableAnswerError(f"expected nothing but the target behind an equals sign, got {right[:40]!r}")
+        raise UnreadableAnswerError(f"expected only the target after an equals sign, got {right[:40]!r}")
     return _read(left.rstrip())
 
 
@@ -119,7 +121,7 @@ def _read(text: str) -> ParsedExpression:
             while waiting and waiting[-1] != "(":
                 postfix.append(waiting.pop())
             if not waiting:
-                raise UnreadableAnswerError("a parenthesis closes that was not opened")
+                raise UnreadableAnswerError("a closing parenthesis has no opening parenthesis")
             waiting.pop()
         else:
             while waiting and waiting[-1] != "(" and _RANK[waiting[-1]] >= _RANK[sign]:
@@ -160,7 +162,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
                 for a, left in made[part].items():
                     for b, right in made[whole ^ part].items():
                         for sign in "+-*/" if b else "+-*":
-                            values.setdefault(_apply(sign, a, b), f"({left}{sign}{right})")
+                            values.setdefault(_OPERATIONS[sign](a, b), f"({left}{sign}{right})")
     goal = Fraction(target)
     for part in _parts(everything):
         rest = made[everything ^ part]
@@ -183,14 +185,6 @@ def _parts(whole: int) -> list[int]:
         parts.append(part)
         part = (part - 1) & whole
     return parts
-
-
-def _apply(sign: str, a: Fraction, b: Fraction) -> Fraction:
-    if sign == "+":
-        return a + b
-    if sign == "-":
-        return a - b
-    return a * b if sign == "*" else a / b
 
 
 def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:

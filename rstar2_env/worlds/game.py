@@ -11,7 +11,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from rstar2_env.worlds.family import Family
@@ -90,7 +90,15 @@ class Game(Family, ABC):
 
 @dataclass(slots=True)
 class IntermediateCounts:
-    """Counts of intermediate answers: right, wrong and missed items, and questions correctly answered "none"."""
+    """Counts of the policy's intermediate answers in one turn or one game.
+
+    Attributes:
+        tp: Items that are right.
+        fp: Items that are wrong.
+        fn: Right items that were not given.
+        tn: Questions correctly answered with "none".
+        missing: Questions without an answer.
+    """
 
     tp: int = 0
     fp: int = 0
@@ -113,8 +121,8 @@ class IntermediateCounts:
 
     def join(self, other: IntermediateCounts) -> None:
         """Add the counts of another tally."""
-        for name in ("tp", "fp", "fn", "tn", "missing"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, count in asdict(other).items():
+            setattr(self, name, getattr(self, name) + count)
 
     @property
     def f1(self) -> float:
@@ -126,14 +134,7 @@ class IntermediateCounts:
 
     def record(self) -> dict[str, Any]:
         """The counts and the F1, for ``info``."""
-        return {
-            "tp": self.tp,
-            "fp": self.fp,
-            "fn": self.fn,
-            "tn": self.tn,
-            "missing": self.missing,
-            "f1": self.f1,
-        }
+        return {**asdict(self), "f1": self.f1}
 
 
 def read_intermediates(turn: str) -> dict[int, frozenset[str]]:

@@ -60,16 +60,15 @@ def truth(statement: Statement, people: int) -> int:
     if kind == "not":
         return everywhere ^ first
     second = truth(statement[2], people)
-    match kind:
-        case "and":
-            return first & second
-        case "or":
-            return first | second
-        case "if":
-            return (everywhere ^ first) | second
-        case "same":
-            return everywhere ^ first ^ second
-    raise ValueError(f"Expected a statement about knights and knaves, got {statement!r}.")
+    joined = {
+        "and": first & second,
+        "or": first | second,
+        "if": (everywhere ^ first) | second,
+        "same": everywhere ^ first ^ second,
+    }
+    if kind not in joined:
+        raise ValueError(f"Expected a statement about knights and knaves, got {statement!r}.")
+    return joined[kind]
 
 
 def solutions(statements: Sequence[Statement]) -> list[list[bool]]:
@@ -127,13 +126,13 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
         UnreadableAnswerError: The answer does not give each name exactly once with its kind.
     """
     text = plain(answer).lower()
-    said = [word for word in _WORD.findall(text) if word not in _FILLERS]
+    written = [word for word in _WORD.findall(text) if word not in _FILLERS]
     lower = [name.lower() for name in names]
-    told = dict(zip(said[::2], said[1::2], strict=False))
-    each_once = sorted(said[::2]) == sorted(lower) and len(said) == 2 * len(names)
-    if not each_once or set(told.values()) - set(ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
+    kinds = dict(zip(written[::2], written[1::2], strict=False))
+    each_once = sorted(written[::2]) == sorted(lower) and len(written) == 2 * len(names)
+    if not each_once or set(kinds.values()) - set(ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
         raise UnreadableAnswerError(f"expected {list(names)}, each once with its kind, got {answer[:80]!r}")
-    return [told[name] == "knight" for name in lower]
+    return [kinds[name] == "knight" for name in lower]
 
 
 def signature(statements: Sequence[Statement]) -> str:

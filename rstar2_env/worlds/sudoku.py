@@ -62,10 +62,9 @@ def solutions(grid: Sequence[int], size: int, orders: Sequence[Sequence[int]] | 
         size: 4, 6 or 9.
         orders: For each cell, the order in which digits are tried; ascending by default.
     """
-    allowed = [(1 << size) - 1] * (size * size)
-    for cell, digit in enumerate(grid):
-        if digit and not _place(allowed, cell, 1 << (digit - 1), size):
-            return
+    allowed = _allowed(grid, size)
+    if allowed is None:
+        return
     for solved in _search(allowed, size, orders or [range(1, size + 1)] * (size * size)):
         yield [bit.bit_length() for bit in solved]
 
@@ -79,13 +78,11 @@ def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int
         cell: Index of the cell.
         size: 4, 6 or 9.
     """
-    allowed = [(1 << size) - 1] * (size * size)
-    for at, digit in enumerate(grid):
-        if digit and not _place(allowed, at, 1 << (digit - 1), size):
-            return False
-    barred = 1 << (solution[cell] - 1)
-    left = allowed[cell] & ~barred
-    if not left or allowed[cell] == barred:
+    allowed = _allowed(grid, size)
+    if allowed is None:
+        return False
+    left = allowed[cell] & ~(1 << (solution[cell] - 1))
+    if not left:
         return False
     if left & (left - 1):
         allowed[cell] = left
@@ -174,6 +171,13 @@ def filled_at_random(givens: Sequence[int], size: int, rng: np.random.Generator)
 def _renamed(grid: Sequence[int]) -> str:
     names: dict[int, int] = {0: 0}
     return "".join(str(names.setdefault(digit, len(names))) for digit in grid)
+
+
+def _allowed(grid: Sequence[int], size: int) -> list[int] | None:
+    """Return a bit mask of the possible digits of each cell; ``None`` if the grid contradicts itself."""
+    allowed = [(1 << size) - 1] * (size * size)
+    placed = (_place(allowed, cell, 1 << (digit - 1), size) for cell, digit in enumerate(grid) if digit)
+    return allowed if all(placed) else None
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:

@@ -21,7 +21,7 @@ from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.options.declare import check_option
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
-from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.env.spaces import UnicodeText, check_action
 from rstar2_env.env.turn_result import StepReturn
 from rstar2_env.tools.cut import cut_middle
 
@@ -163,10 +163,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         if self._over:
             state = "The episode is over" if self._begun else "There is no episode yet"
             raise EpisodeOverError(f"{state}: call reset() to start the next one.")
-        if not isinstance(action, str):
-            raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
-        if action not in self.action_space:
-            raise ConfigurationError(f"The action has {len(action)} characters, more than {_MAX_TEXT}.")
+        check_action(action, self.action_space)
         action = encodable(action)
         self._played.append(action)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.problems.problem import Problem
+from rstar2_env.rewards.base import RewardContext
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
@@ -49,7 +49,6 @@ class RewardHarness:
         """Return the score of each episode of a group, with only the context that the component declares."""
         part = part or self.make()
         needs = frozenset(getattr(part, "needs", ()))
-        context = importlib.import_module("rstar2_env.rewards.base").RewardContext
         play = PlainPlay()
         play.played += group
         given = {
@@ -62,7 +61,7 @@ class RewardHarness:
         }
 
         async def every() -> list[float | Sequence[float] | None]:
-            return [await _awaited(part(episode, context(**given))) for episode in group]
+            return [await _awaited(part(episode, RewardContext(**given))) for episode in group]
 
         return asyncio.run(every())
 

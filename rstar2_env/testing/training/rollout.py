@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.row import Row
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
@@ -120,13 +120,12 @@ def rows(harness: RolloutHarness) -> None:
     part = harness.make()
     if not hasattr(part, "rows"):
         return
-    row = importlib.import_module("rstar2_env.core.row").Row
     for group in harness.play(PlainPlay(), harness.starts()):
         for episode in group:
             tokens = len(episode.completion_ids)
             for advantage in (0.5, np.linspace(-1, 1, tokens)):
                 made: Any = part.rows(episode, advantage)
-                right = isinstance(made, list) and all(isinstance(one, row) for one in made)
+                right = isinstance(made, list) and all(isinstance(one, Row) for one in made)
                 require(right, f"rows returned {made!r:.80}; return a list of Row")
                 for one in made:
                     lengths = {len(one.completion_ids), len(one.mask), len(one.logprobs)}
