@@ -8,7 +8,7 @@ import numpy as np
 
 from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, UnreadableAnswerError, knob, register
 from rstar2_env.worlds.compose import compose, letters
-from rstar2_env.worlds.reading import plain, told_string, unquoted
+from rstar2_env.worlds.reading import output_string, plain, unquoted
 from rstar2_env.worlds.string_functions import functions
 
 _QUESTION = """\
@@ -70,7 +70,7 @@ class StringCompose(Puzzle):
         text = plain(answer)
         if not text.startswith("{"):
             return bool(meta["output"] in (text, unquoted(text)))
-        if (told := told_string(text)) is None:
+        if (told := output_string(text)) is None:
             raise UnreadableAnswerError(f'expected a string or {{"output": "..."}}, got {answer[:80]!r}')
         return bool(told == meta["output"])
 

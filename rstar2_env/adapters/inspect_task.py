@@ -1,4 +1,4 @@
-"""Inspect (``inspect_ai`` 0.3): any environment of ours as a task, scored by its own reward.
+"""Inspect (``inspect_ai`` 0.3): any environment of this package as a task, scored by the environment's own reward.
 
 ``inspect eval rstar2_env/play -T env=rstar2/MathTool-v0 -T episodes=100 --model ...``, or ``play(...)`` from Python.
 
@@ -97,7 +97,7 @@ def play(
 
 @solver  # type: ignore[untyped-decorator, unused-ignore]
 def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solver:
-    """Plays one episode with the model.
+    """Return a solver that plays one episode with the model.
 
     Args:
         make: Makes the environment.
@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Score an episode with its reward; an episode that does not measure the model is unscored."""
+    """Return a scorer that scores an episode with its reward, and leaves episodes without a measurement unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]

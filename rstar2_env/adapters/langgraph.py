@@ -53,17 +53,17 @@ class GraphLoop:
         self._config = {"recursion_limit": _MOST_STEPS, "configurable": {"thread_id": uuid4().hex}}
 
     def ask(self, text: str) -> str:
-        """Run it on a message, after those of the episode so far; returns the text of its last message.
+        """Run the graph on the next message of the episode, and return the text of the graph's last message.
 
         Raises:
-            UnusableReplyError: The run was longer than any episode.
+            UnusableReplyError: The run exceeded the limit of steps.
         """
         self._messages = [*self._messages, HumanMessage(text)]
         while True:
             try:
                 self._messages = self._graph.invoke({"messages": self._messages}, self._config)["messages"]
             except GraphRecursionError as error:
-                raise UnusableReplyError("cut", f"The graph's run came to no end: {error}") from error
+                raise UnusableReplyError("cut", f"The graph's run did not end: {error}") from error
             last = self._messages[-1]
             broken = getattr(last, "invalid_tool_calls", ())
             if not broken:
@@ -74,22 +74,22 @@ class GraphLoop:
 
 
 def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
-    """How an episode is started with a graph.
+    """Return a function that starts an episode with a graph.
 
     Args:
-        make: Makes the compiled graph, of ``env_tools(running)`` and ``running.system``.
+        make: Makes the compiled graph from ``env_tools(running)`` and ``running.system``.
     """
     return partial(_start, make)
 
 
 def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
-    """A model behind an OpenAI-compatible endpoint, and its tools, in turn.
+    """Make a plain graph in which a model behind an OpenAI-compatible endpoint and its tools alternate.
 
     Args:
         running: The episode.
         base_url: The endpoint's URL with its version.
-        model: Its name there.
-        api_key: Its key, if it needs one.
+        model: Name of the model at the endpoint.
+        api_key: Key of the endpoint, if it needs one.
     """
     tools = env_tools(running)
     chat: Any = ChatOpenAI(base_url=base_url, model=model, api_key=api_key or "none", seed=running.seed % (1 << 31))

@@ -4,7 +4,8 @@ Written by ``rstar2 export-env ID --to lm-eval``: the problems as the environmen
 ``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
 whether the answer is right, whether there is one; episodes that do not measure the model, which no mean includes. Not
 covered: the tool and further turns, which the harness does not have: the system message does not offer them, and a turn
-that calls one anyway is out of turns; statuses; environments whose episode continues after a text, which are rejected.
+that calls the tool anyway ends the episode as ``turns``; statuses; environments whose episode continues after a text,
+which are rejected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NeMo Gym's Gymnasium servers, both ways, by their published schema (NVIDIA-NeMo/Gym at 07d6b0d, 2026-08).
+"""Serves environments as Gymnasium servers of NeMo Gym, and plays such servers (NVIDIA-NeMo/Gym at 07d6b0d, 2026-08).
 
 Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` has them and
 ``gymnasium_agent`` calls them: a session is a cookie, a turn is a response of OpenAI's Responses API, and the answer is

@@ -52,7 +52,7 @@ class SdkLoop:
         """Run the agent on the next message of the episode, and return its final output.
 
         Raises:
-            UnusableReplyError: The model refused, or the run was longer than any episode.
+            UnusableReplyError: The model refused, or the run exceeded the limit of turns.
         """
         said = [*self._history, {"role": "user", "content": text}]
         config = sdk.RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
@@ -61,7 +61,7 @@ class SdkLoop:
         except sdk.exceptions.ModelRefusalError as error:
             raise UnusableReplyError("refused", f"The model refused to reply: {error}") from error
         except sdk.MaxTurnsExceeded as error:
-            raise UnusableReplyError("cut", f"The agent's run came to no end: {error}") from error
+            raise UnusableReplyError("cut", f"The agent's run did not end: {error}") from error
         self._history = result.to_input_list()
         return "" if result.final_output is None else str(result.final_output)
 

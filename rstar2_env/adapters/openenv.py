@@ -114,7 +114,7 @@ class OpenEnvServed(Environment):
             ConfigurationError: There is another argument, or the environment rejects the options.
         """
         if unknown:
-            raise ConfigurationError(f"reset takes seed, episode_id and options, not {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(f"reset accepts seed, episode_id and options, not {', '.join(sorted(unknown))}.")
         text, info = self._env.reset(seed=seed, options=options)
         self._state = TextState(
             env_id=self._state.env_id, episode_id=episode_id, problem_id=str(info.get("problem_id", ""))
@@ -146,7 +146,7 @@ class OpenEnvServed(Environment):
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """The environment's own specification."""
+        """Return the environment's name, version and specification."""
         text = inspect.getdoc(type(self._env.unwrapped)) or ""
         name, _, version = self._state.env_id.rpartition("-v")
         line = text.partition("\n")[0]
@@ -187,7 +187,7 @@ def make_app(
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
 ) -> Any:
-    """The server as a FastAPI application.
+    """Return the server as a FastAPI application.
 
     Args:
         env_id: A Gymnasium id.

@@ -35,7 +35,9 @@ def training_trace(episode: Episode) -> TrainingTrace:
             cannot express.
     """
     if not episode.available:
-        raise ConfigurationError(f"The episode ended as {episode.end!r} and must not train: it has no training trace.")
+        raise ConfigurationError(
+            f"The episode ended as {episode.end!r}, which a training trace cannot express: leave it out."
+        )
     if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:
         raise ConfigurationError("The episode has no tokens: play it with an engine (rstar2_env.rollout), not as text.")
     turns = []
@@ -83,8 +85,8 @@ def from_training_trace(trace: TrainingTrace) -> Episode:
         before = len(episode.prompt_ids) + len(episode.completion_ids)
         if turn.prompt_token_ids[:before] != [*episode.prompt_ids, *episode.completion_ids]:
             raise ConfigurationError(
-                f"Turn {number} of the trace does not continue where the previous one ended: its history was written "
-                "again, so it is an episode of its own."
+                f"Turn {number} of the trace does not begin with the tokens of the previous turn: its history was "
+                "rewritten. Convert it as a separate episode."
             )
         shown = turn.prompt_token_ids[before:]
         episode.completion_ids += shown

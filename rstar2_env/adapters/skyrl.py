@@ -153,7 +153,7 @@ class SkyRLEnv(ForeignEnv):
             raise ConfigurationError("rows: expected at least one row, each with its prompt (a list of messages).")
         if env not in skyrl_gym.envs.registration.registry:
             known = ", ".join(sorted(skyrl_gym.envs.registration.registry))
-            raise ConfigurationError(f"skyrl-gym has no environment {env!r}; it has {known}.")
+            raise ConfigurationError(f"env: skyrl-gym has no environment {env!r}; its environments are {known}.")
         super().__init__(f"skyrl/{env}", max_turns=max_turns, full_reward=full_reward, numbers=len(self._rows))
         self._id, self._config = env, dict(env_config or {})
         self._theirs: Any = None
@@ -171,7 +171,7 @@ class SkyRLEnv(ForeignEnv):
 
     def play(self, turn: str) -> TurnReply:
         """Pass the turn to skyrl-gym's environment."""
-        with self._random.going_on():
+        with self._random.resumed():
             made = self._theirs.step(turn)
         shown = list(made["observations"] or ())
         info = {"metadata": made.get("metadata") or {}}

@@ -4,7 +4,8 @@ Covered: ``ToolCallingAgent`` and ``CodeAgent``, agents of your own or a plain o
 several messages in one episode. The argument of ``final_answer`` is a bare answer, and is marked as an answer for
 the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for which
 no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
-runs its program in its own interpreter, not in our sandbox, with our tools as functions.
+runs its program in smolagents' own interpreter, not in a sandbox of this package; the environment's tools are functions
+there.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class SmolLoop:
         self._agent, self._first = agent, True
 
     def ask(self, text: str) -> str:
-        """Run the agent on a message, with its memory of the earlier ones, and return its final answer."""
+        """Run the agent on a message, with its memory of earlier messages, and return its final answer."""
         first, self._first = self._first, False
         found = self._agent.run(text, reset=first)
         return "" if found is None else str(getattr(found, "output", found))
@@ -93,7 +94,7 @@ def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
 
 
 def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
-    """A tool-calling agent whose model is behind an OpenAI-compatible endpoint.
+    """Make a plain tool-calling agent with a model behind an OpenAI-compatible endpoint.
 
     Args:
         running: The episode.

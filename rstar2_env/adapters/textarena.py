@@ -4,7 +4,8 @@ Covered: games of one player and of several (the other seats are played by agent
 reasons. An observation holds only TextArena's messages since the policy's last turn; TextArena's observation
 wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
 
-TextArena draws from Python's global random state; this adapter restores that state (``global_random``).
+TextArena draws from Python's global random state; this adapter restores that state
+(``rstar2_env.adapters.base.global_random``).
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ Opponent = Callable[[str], str]
 class TextArenaEnv(ForeignEnv):
     """Environment that plays a game of TextArena.
 
-    The reward is the seat's own at the end of the game (1 for a win, -1 for a loss, 0 for a draw; of games of one
-    player what has been reached). ``info`` tells ``invalid_move`` of each turn and, at the end, the game's ``reason``
-    and the ``rewards`` of all seats. A game that ended is ``answered``; only ``max_turns`` truncates, since TextArena
-    does not tell its own limit of turns from an outcome.
+    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in
+    a game of one player, the share that was reached). ``info`` has ``invalid_move`` at each turn and, at the end, the
+    game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns`` truncates,
+    because TextArena reports its own limit of turns as an outcome.
 
     Args:
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").
-        opponent: Plays the other seats: a function or class of one's own by name ("./mine.py:Player"), a class, whose
-            instance plays one seat of one game, or a function.
+        opponent: Plays the other seats: a function, a class, or the name of your own function or class
+            ("./mine.py:Player"). An instance of a class plays one seat of one game.
         players: Number of seats.
         seat: Seat of the policy.
         max_turns: Maximum number of turns of the policy.
@@ -71,7 +72,7 @@ class TextArenaEnv(ForeignEnv):
         if game not in ENV_REGISTRY:
             raise UnknownNameError("game of TextArena", game, ENV_REGISTRY)
         if not 0 <= seat < players:
-            raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, not {seat}.")
+            raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, got {seat}.")
         if players > 1 and opponent is None:
             raise ConfigurationError(f"{players} players need an opponent: pass opponent='./mine.py:Player'.")
         super().__init__(f"textarena/{game}", max_turns=max_turns, full_reward=full_reward)
@@ -95,12 +96,14 @@ class TextArenaEnv(ForeignEnv):
                 if seat != self._seat and made is not None
             }
             if self._others_play():
-                raise ConfigurationError(f"{self._game} of seed {number} was over before the policy's first turn.")
+                raise ConfigurationError(
+                    f"{self._game} with seed {number} ended before the policy's first turn: choose another seat."
+                )
             return Opening(self._news())
 
     def play(self, turn: str) -> TurnReply:
         """Play the policy's move, and the others' moves until it is the policy's turn again."""
-        with self._random.going_on():
+        with self._random.resumed():
             errors = self._errors()
             done = self._theirs.step(turn)[0] or self._others_play()
             invalid = self._errors() > errors
@@ -198,12 +201,12 @@ class ServedGame(ta.Env):
 
 
 def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: Any) -> None:
-    """Give an environment of ours an id of TextArena.
+    """Register an environment of this package under an id of TextArena.
 
     Args:
         game: The new id.
-        env: A registered id of ours, or whatever else ``make_env`` takes.
-        wrappers: TextArena's wrappers around it.
+        env: A registered id of this package, or any other value that ``make_env`` accepts.
+        wrappers: TextArena's wrappers around the game.
         **options: Options of the environment.
     """
     make_env(env, **options).close()  # so that wrong options raise here

@@ -1,4 +1,4 @@
-"""verl's tools (0.9) and interactions (last in 0.7), with which its agent loop plays environments of this package.
+"""Tools (0.9) and interactions (0.7) with which verl's agent loop plays environments of this package.
 
 Covered: every tool of an environment as a ``BaseTool`` of verl's, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
@@ -77,7 +77,7 @@ class EnvTool(BaseTool):
 
     Args:
         config: ``env``, ``tool`` (if the environment has several), ``options``, ``wrappers``.
-        tool_schema: Usually ``None``: the environment's own.
+        tool_schema: Schema of the tool; ``None`` uses the environment's own schema.
 
     Raises:
         ConfigurationError: The environment has no such tool.
@@ -166,7 +166,7 @@ class EnvInteraction(BaseInteraction):
         Args:
             instance_id: Name of the trajectory.
             messages: The conversation; the last message of the assistant is the turn.
-            **kwargs: The row's, again.
+            **kwargs: The row's ``interaction_kwargs``, which are not used here.
 
         Returns:
             Whether the episode is over, the observation, the turn's reward, the info.
@@ -248,5 +248,7 @@ def _schema(config: Mapping[str, Any]) -> OpenAIFunctionToolSchema:
     schemas = {schema["function"]["name"]: schema for schema in tool_schemas(_made(config)) or ()}
     name = config.get("tool") or next(iter(schemas), "")
     if name not in schemas:
-        raise ConfigurationError(f"{config['env']} has no tool {name!r}; it has {', '.join(schemas) or 'none'}.")
+        raise ConfigurationError(
+            f"tool: {config['env']} has no tool {name!r}; its tools are {', '.join(schemas) or 'none'}."
+        )
     return OpenAIFunctionToolSchema.model_validate(schemas[name])

@@ -21,11 +21,11 @@ _INTERMEDIATE = re.compile(r"\[Intermediate Thinking Results (\d{1,2}): ([^\[\]\
 
 
 class IllegalMoveError(Exception):
-    """A move that cannot be played; the message tells the policy why.
+    """A move that cannot be played.
 
     Args:
         status: ``"unparsable"`` or ``"illegal"``.
-        message: The text that the policy is shown.
+        message: The reason, as text for the policy.
     """
 
     def __init__(self, status: str, message: str) -> None:

@@ -38,15 +38,15 @@ def unquoted(text: str) -> str:
     return text
 
 
-def told_string(text: str) -> str | None:
+def output_string(text: str) -> str | None:
     """The string in the JSON object ``{"output": "…"}``; ``None`` if the text is not such an object.
 
     Args:
         text: An answer as ``plain`` returns it.
     """
     try:
-        told = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    output = told.get("output") if isinstance(told, dict) else None
+    output = found.get("output") if isinstance(found, dict) else None
     return output if isinstance(output, str) else None

@@ -55,7 +55,7 @@ class TurnReply:
         text: The next observation of the policy.
         reward: Reward of this turn.
         end: The end of the episode; ``None`` if it continues.
-        correct: Whether it counts as solved; ``None``: if the sum of rewards reaches ``full_reward``.
+        correct: Whether it counts as solved; ``None``: it is solved if the sum of rewards reaches ``full_reward``.
         answer: The answer, if the other framework reports it.
         role: Role of the text.
         calls: Records of the turn's calls, as ``info["tool_calls"]`` holds them.

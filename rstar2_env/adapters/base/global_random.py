@@ -27,11 +27,11 @@ class GlobalRandom:
     def seeded(self, seed: int) -> Iterator[None]:
         """Start again from a seed >= 0."""
         self._own = random.Random(seed).getstate(), np.random.RandomState(seed % 2**32).get_state()
-        with self.going_on():
+        with self.resumed():
             yield
 
     @contextmanager
-    def going_on(self) -> Iterator[None]:
+    def resumed(self) -> Iterator[None]:
         """Continue from the state at the end of the last use."""
         with _LOCK:
             kept = random.getstate(), np.random.get_state()

@@ -55,10 +55,10 @@ class LoopAgent:
     """Plays with an agent of another framework.
 
     Args:
-        start: Starts their agent for an episode.
+        start: Starts the other framework's agent for an episode.
         dialect: The environment's dialect.
-        native: Whether their agent receives the environment's tools as its own. If not, the system message describes
-            the tools, and its texts are played unchanged.
+        native: Whether the agent receives the environment's tools as its own. If not, the system message describes the
+            tools, and the agent's texts are played unchanged.
 
     Raises:
         ConfigurationError: ``native``, and the dialect cannot write every call.
@@ -75,7 +75,7 @@ class LoopAgent:
         Args:
             observation: The text of the environment's ``reset``.
             info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
-            seed: Seed for their agent.
+            seed: Seed for the agent.
         """
         self.close()
         self._talk.begin(info)
@@ -85,11 +85,11 @@ class LoopAgent:
         weakref.finalize(self, self._run.abandon)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Pass the observation to their loop, and return its next call or its final text as a turn.
+        """Pass the observation to the framework's loop, and return its next call or its final text as a turn.
 
         Raises:
-            UnusableReplyError: Their agent did not produce a playable text.
-            Exception: Any exception of their loop.
+            UnusableReplyError: The agent did not produce a playable text.
+            Exception: Any exception of the framework's loop.
         """
         assert self._run is not None  # reset comes first
         self._talk.add_observation(observation, str(info.get("role", "user")))
@@ -110,10 +110,10 @@ class LoopAgent:
 
 
 class RunningLoop:
-    """A loop in its thread, for one episode; their agent is made from it and calls its tools through it.
+    """The framework's loop during one episode, in a thread. The framework's agent calls its tools through this object.
 
     Attributes:
-        system: The environment's system message, without a section on tools where there are ``tools``.
+        system: The environment's system message; if there are ``tools``, without the section on tools.
         tools: Schemas of the environment's tools.
         seed: Seed of the episode.
         calls: Number of calls that became turns.
@@ -192,7 +192,7 @@ class RunningLoop:
 
 
 StartLoop: TypeAlias = Callable[[RunningLoop], Loop]
-"""Function that starts their agent for an episode."""
+"""Function that starts the other framework's agent for an episode."""
 
 
 def play(
@@ -207,8 +207,8 @@ def play(
 
     Args:
         env: The environment.
-        start: Starts their agent.
-        seed: Seed of the environment's ``reset``, also passed to their agent.
+        start: Starts the agent.
+        seed: Seed of the environment's ``reset``, also passed to the agent.
         problem: The problem to play; ``None`` lets the environment choose.
         native: As in ``LoopAgent``.
 
