@@ -22,7 +22,7 @@ from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
 from rstar2_env.env.spaces import UnicodeText, check_action
 from rstar2_env.env.transcript import Transcript
-from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn
+from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn, call_counts
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
@@ -305,15 +305,13 @@ class ToolEnv(gym.Env[str, str]):
         terminated = end in ("answered", "no_answer")
         self._transcript.end(action, results, end, ended.correct)
         self._show()
-        own = [status for status, injected in self._statuses if not injected]
         info = self._info(results)
         info |= {
             "end": end,
             "answer": ended.answer,
             "correct": ended.correct,
             "turns": len(self._turns),
-            "tool_errors": sum(status.is_error for status in own),
-            "tool_calls_total": sum(status.counts for status in own),
+            **call_counts(status for status, injected in self._statuses if not injected),
             "answer_tags": self.answer_tags(),
         }
         info |= dict(ended.info)

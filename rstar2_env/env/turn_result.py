@@ -5,17 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
+
+from rstar2_env.core.status import ToolStatus
 
 TextEnv: TypeAlias = gym.Env[str, str]
 """An environment whose observations and actions are texts."""
 
 StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 """The result of ``step``: text, reward, ``terminated``, ``truncated``, ``info``."""
+
+
+def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
+    """Return the entries of ``info`` at the end of an episode that count the policy's calls.
+
+    Args:
+        statuses: Statuses of the calls, without injected faults.
+    """
+    own = list(statuses)
+    errors, calls = sum(status.is_error for status in own), sum(status.counts for status in own)
+    return {"tool_errors": errors, "tool_calls_total": calls}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rstar2_env.core.options.declare import check_option
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.env.spaces import UnicodeText, check_action
-from rstar2_env.env.turn_result import StepReturn
+from rstar2_env.env.turn_result import StepReturn, call_counts
 from rstar2_env.tools.cut import cut_middle
 
 End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "unavailable"]
@@ -189,10 +189,8 @@ class ForeignEnv(gym.Env[str, str], ABC):
             "answer": None if reply.answer is None else encodable(reply.answer),
             "correct": bool(solved) and end != "unavailable",
             "turns": len(self._played),
-            "tool_errors": sum(status.is_error for status in self._statuses),
-            "tool_calls_total": sum(status.counts for status in self._statuses),
         }
-        info |= jsonable(reply.info)
+        info |= call_counts(self._statuses) | jsonable(reply.info)
         terminated = end in ("answered", "no_answer")
         return self._shown(reply.text), reward, terminated, not terminated, info
 

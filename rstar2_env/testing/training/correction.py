@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.options.parts import PartSpec
@@ -20,33 +19,21 @@ from rstar2_env.testing.training.token_batches import (
     spoiled,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class CorrectionHarness:
-    """One correction under test.
-
-    Attributes:
-        make: Makes a new correction.
-    """
-
-    make: Callable[[], Any]
-
-    def batch(self, seed: int = 0) -> Any:
-        """Make a micro-batch with only the tensors that the correction declares."""
-        return declared_batch(self.make(), seed)
+Make = Callable[[], Any]
+"""Makes a new correction."""
 
 
-def declarations(harness: CorrectionHarness) -> None:
+def declarations(make: Make) -> None:
     """``needs`` is a frozenset of known needs."""
-    check_needs(harness.make())
+    check_needs(make())
 
 
-def weights(harness: CorrectionHarness) -> None:
+def weights(make: Make) -> None:
     """It returns (B, T) finite weights >= 0 without a gradient, also if engine and trainer differ strongly."""
-    tokens = harness.batch()
+    tokens = declared_batch(make())
     for shift in (0.0, -50.0, 50.0):
         far = changed(tokens, sampled=tokens.sampled + shift)
-        found: Any = harness.make()(far)
+        found: Any = make()(far)
         check_shape(found, tokens, "weight")
         own = found[tokens.mask]
         where = f" if the engine's log-probabilities differ by {shift:g}" if shift else ""
@@ -56,47 +43,47 @@ def weights(harness: CorrectionHarness) -> None:
         )
 
 
-def agreement(harness: CorrectionHarness) -> None:
+def agreement(make: Make) -> None:
     """If engine and trainer agree, every weight is 1."""
-    tokens = harness.batch()
-    same = {"old": tokens.sampled} if "old" in harness.make().needs else {}
-    found = harness.make()(changed(tokens, logp=tokens.sampled.clone().requires_grad_(), **same))[tokens.mask]
+    tokens = declared_batch(make())
+    same = {"old": tokens.sampled} if "old" in make().needs else {}
+    found = make()(changed(tokens, logp=tokens.sampled.clone().requires_grad_(), **same))[tokens.mask]
     ones = torch.allclose(found, torch.ones_like(found), rtol=1e-6)
     require(ones, f"if engine and trainer agree, a weight is {found[0]:g} instead of 1")
 
 
-def masking(harness: CorrectionHarness) -> None:
+def masking(make: Make) -> None:
     """Values outside the mask, in padding or environment tokens, do not change the weights of policy tokens."""
-    tokens = harness.batch()
-    one, other = (harness.make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
+    tokens = declared_batch(make())
+    one, other = (make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
     require(
         close(one, other), "other numbers outside the mask change a weight; use tokens.log_mismatch and tokens.pooled"
     )
 
 
-def advantages(harness: CorrectionHarness) -> None:
+def advantages(make: Make) -> None:
     """The advantage does not change a weight, unless the correction declares that it reads the advantage."""
-    if getattr(harness.make(), "reads_advantage", False):
+    if getattr(make(), "reads_advantage", False):
         return
-    tokens = harness.batch()
+    tokens = declared_batch(make())
     turned = changed(tokens, advantage=-3 * tokens.advantage)
-    same = torch.equal(harness.make()(tokens)[tokens.mask], harness.make()(turned)[tokens.mask])
+    same = torch.equal(make()(tokens)[tokens.mask], make()(turned)[tokens.mask])
     require(same, "other advantages change a weight")
 
 
-def rows_apart(harness: CorrectionHarness) -> None:
+def rows_apart(make: Make) -> None:
     """A row's weights do not depend on the other rows of its micro-batch."""
-    tokens = harness.batch()
-    together = harness.make()(tokens)
+    tokens = declared_batch(make())
+    together = make()(tokens)
     for row in range(len(tokens.mask)):
-        alone = harness.make()(one_row(tokens, row))[0][tokens.mask[row]]
+        alone = make()(one_row(tokens, row))[0][tokens.mask[row]]
         same = close(alone, together[row][tokens.mask[row]])
         require(same, f"alone in its micro-batch, row {row} has other weights")
 
 
-def pickling(harness: CorrectionHarness) -> None:
+def pickling(make: Make) -> None:
     """Its pickle returns the same weights."""
-    tokens, part = harness.batch(), harness.make()
+    tokens, part = declared_batch(make()), make()
     same = torch.equal(part(tokens)[tokens.mask], pickled(part)(tokens)[tokens.mask])
     require(same, "its pickle returns other weights")
 
@@ -122,4 +109,4 @@ def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (
         UnknownNameError: There is no correction of that name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
-    return check_part("correction", correction, options, CORRECTION_CHECKS, CorrectionHarness, skip=skip)
+    return check_part("correction", correction, options, CORRECTION_CHECKS, lambda make: make, skip=skip)

@@ -65,15 +65,21 @@ def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> 
     ]
 
 
-def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
-    """Return the outcomes of groups with these rewards, as a collector reports them."""
+def outcomes_of(mixtures: Sequence[Sequence[float | str]], starts: Sequence[Any] | None = None) -> list[Any]:
+    """Return the results of groups with these rewards, as a collector reports them.
+
+    Args:
+        mixtures: Rewards of each group; a str is the end of an episode that does not count.
+        starts: The start of each group; by default starts of different problems.
+    """
     found = []
     for number, mixture in enumerate(mixtures):
+        start = starts[number] if starts else samplers.Start(number, {"problem_id": f"problem-{number}"})
         rewards = [reward for reward in mixture if not isinstance(reward, str)]
         deviation = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else 0.0
         found.append(
             samplers.GroupResult(
-                start=samplers.Start(number, {"problem_id": f"problem-{number}"}),
+                start=start,
                 group=number,
                 episodes=len(rewards),
                 successes=sum(reward > 0 for reward in rewards),
@@ -83,7 +89,7 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
                 task="sums",
                 deviation=deviation,
                 lengths=tuple(5 + 3 * at for at in range(len(rewards))),
-                problem_id=f"problem-{number}",
+                problem_id=start.problem_id,
             )
         )
     return found

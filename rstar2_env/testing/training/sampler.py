@@ -23,6 +23,7 @@ from rstar2_env.problems import (
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name, run_checks
+from rstar2_env.testing.training.examples import outcomes_of
 from rstar2_env.testing.training.lookup import given_to, maker, pickled, resumed, samplers
 
 PROBLEMS = tuple(f"problem-{number}" for number in range(12))
@@ -44,27 +45,13 @@ class SamplerHarness:
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
         """Make the outcomes of the groups of a step: hard, medium and easy groups, and a group that does not count."""
         rng = np.random.default_rng([step, 5])
-        found = []
+        mixtures = []
         for number, start in enumerate(starts):
             counted = 0 if step % 5 == 4 and number == 0 else 8
             place = sum(map(ord, start.problem_id)) if start.problem_id else start.seed
             wins = int(rng.binomial(counted, sampler_rates[place % len(sampler_rates)]))
-            share = wins / counted if counted else 0.0
-            size = 2 * share * (1 - share)
-            found.append(
-                samplers.GroupResult(
-                    start=start,
-                    group=number,
-                    episodes=counted,
-                    successes=wins,
-                    reward=share,
-                    advantage=size,
-                    kept=4 if 0 < share < 1 else 0,
-                    task="sums",
-                    deviation=(share * (1 - share)) ** 0.5,
-                )
-            )
-        return found
+            mixtures.append([1.0] * wins + [0.0] * (counted - wins))
+        return outcomes_of(mixtures, starts)
 
     def run(self, sampler: Any, steps: range) -> list[Any]:
         """Draw and observe, step by step; return the drawn starts."""

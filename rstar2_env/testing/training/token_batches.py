@@ -101,7 +101,7 @@ def changed(tokens: Any, **tensors: Any) -> Any:
     return replace(tokens, **tensors)
 
 
-def declared_batch(part: Any, seed: int, *, on_policy: bool = False) -> Any:
+def declared_batch(part: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
     """Make a micro-batch with only the tensors that a part declares in ``needs``.
 
     Unless the part declares ``old``, ``old`` is NaN, because a trainer does not compute it then.
