@@ -149,12 +149,8 @@ def _verifiers(what: Exported) -> dict[str, str]:
     }
 
 
-def _lm_eval(what: Exported) -> dict[str, str]:
-    return lm_eval_task.files(what.name, what.env, what.options, what.wrappers, what.episodes)
-
-
 TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType(
-    {"verifiers": _verifiers, "lm-eval": _lm_eval}
+    {"verifiers": _verifiers, "lm-eval": lm_eval_task.files}
 )
 """Functions that make the files of a package, by framework name."""
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
@@ -27,6 +27,9 @@ from rstar2_env.env.reference import reference_of
 from rstar2_env.evaluation.play.plan import Task, plan_of, source_of
 from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
+
+if TYPE_CHECKING:
+    from rstar2_env.adapters.export import Exported
 
 METRICS = ("reward", "correct", "no_answer")
 _LONGEST = 2048
@@ -72,36 +75,21 @@ def dataset(**_):
 '''
 
 
-def files(
-    name: str,
-    env: str,
-    options: Mapping[str, Any],
-    wrappers: Sequence[PartSpec],
-    episodes: int | None = None,
-    seed: int = 0,
-) -> dict[str, str]:
+def files(what: Exported) -> dict[str, str]:
     """Return the files of a task.
-
-    Args:
-        name: Name of the task.
-        env: The environment.
-        options: Its options.
-        wrappers: Its wrappers.
-        episodes: Number of problems; ``None``: every problem of a finite source.
-        seed: Seed of the choice of problems.
 
     Raises:
         ConfigurationError: An episode continues after a text, or an unlimited source is given without ``episodes``.
     """
-    single = _single(env, options)
+    name, env, wrappers = what.name, what.env, what.wrappers
+    single = _single(env, what.options)
     made = make_env(env, wrappers=wrappers, **single)
     try:
-        docs = [
-            _doc(made, each, env, single, wrappers) for each in plan_of(source_of(made, None, "test"), episodes, seed)
-        ]
+        plan = plan_of(source_of(made, None, "test"), what.episodes, 0)
+        docs = [_doc(made, each, env, single, wrappers) for each in plan]
     finally:
         made.close()
-    _check_single(env, options, wrappers)
+    _check_single(env, what.options, wrappers)
     metrics = "".join(_METRIC.format(name=one, better=str(one != "no_answer").lower()) for one in METRICS)
     return {
         f"{name}.yaml": _YAML.format(name=name, longest=_LONGEST, metrics=metrics.rstrip("\n")),

@@ -14,7 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
@@ -38,32 +40,26 @@ class SandboxHarness:
     """
 
     def __init__(self, make: Callable[[], Sandbox]) -> None:
-        self._make = make
-        self._made: list[Sandbox] = []
-        self._shared: Sandbox | None = None
+        self._make, self._open = make, ExitStack()
 
-    @property
+    @cached_property
     def sandbox(self) -> Sandbox:
-        """One sandbox for every check that only runs programs in it."""
-        if self._shared is None:
-            self._shared = self.fresh()
-        return self._shared
+        """The sandbox of every check that only runs programs in it."""
+        return self.fresh()
 
     def fresh(self) -> Sandbox:
         """Make a new sandbox for one check, which the check may close."""
-        self._made.append(self._make())
-        return self._made[-1]
+        return self.adopt(self._make())
 
     def adopt(self, sandbox: Sandbox) -> Sandbox:
         """Register a sandbox, which ``close`` then closes."""
-        self._made.append(sandbox)
+        self._open.callback(sandbox.close)
         return sandbox
 
     def close(self) -> None:
         """Close every sandbox that was made."""
-        while self._made:
-            self._made.pop().close()
-        self._shared = None
+        self._open.close()
+        vars(self).pop("sandbox", None)
 
 
 def protocol(harness: SandboxHarness) -> None:

@@ -66,10 +66,7 @@ class StubSandbox(Sandbox):
 
     def run(self, job: Job) -> Outcome:
         """Answer one job; with ``wait_s``, block this thread for that time."""
-        outcome = self._answer(job)
-        if self.wait_s > 0:
-            time.sleep(self.wait_s)
-        return outcome
+        return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
         """Answer one job; with ``wait_s``, without blocking the event loop. ``cancelled`` counts cancelled jobs."""

@@ -28,6 +28,9 @@ class StubTool:
         description: Its description for the model.
         parameters: JSON schema of the arguments; any object by default.
         wait_s: Seconds that every call takes.
+
+    Attributes:
+        spec: The name, description and schema of the tool.
     """
 
     def __init__(
@@ -39,16 +42,11 @@ class StubTool:
         parameters: Mapping[str, Any] | None = None,
         wait_s: float = 0.0,
     ) -> None:
-        self._spec = ToolSpec(name, description, {"type": "object"} if parameters is None else parameters)
-        self._plan: StubPlan[ToolResult | ToolStatus | str] = StubPlan(_echo if plan is None else plan, _checked)
+        self.spec = ToolSpec(name, description, {"type": "object"} if parameters is None else parameters)
+        self._plan: StubPlan[ToolResult] = StubPlan(_echo if plan is None else plan, self._result)
         self.wait_s = wait_s
         self.calls: list[tuple[Mapping[str, Any], CallContext]] = []
         self.closed = False
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Its schema."""
-        return self._spec
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Record the call in ``calls`` and answer it."""
@@ -56,29 +54,23 @@ class StubTool:
         answer = self._plan.next(arguments, context)
         if self.wait_s > 0:
             time.sleep(self.wait_s)
-        if isinstance(answer, ToolResult):
-            return replace(answer, wall_s=answer.wall_s or self.wait_s)
-        if isinstance(answer, ToolStatus):
-            return ToolResult(
-                self._spec.name,
-                answer,
-                f"stub: {answer}",
-                error_type=str(answer) if answer.is_error else None,
-                wall_s=self.wait_s,
-            )
-        status = ToolStatus.OK if answer else ToolStatus.EMPTY
-        return ToolResult(self._spec.name, status, answer, wall_s=self.wait_s)
+        return replace(answer, wall_s=answer.wall_s or self.wait_s)
 
     def close(self) -> None:
         """Record that the tool was closed; ``close`` may be called again."""
         self.closed = True
 
+    def _result(self, answer: Any) -> ToolResult:
+        """Convert an answer of the plan to a result."""
+        if isinstance(answer, ToolResult):
+            return answer
+        if isinstance(answer, ToolStatus):
+            error_type = str(answer) if answer.is_error else None
+            return ToolResult(self.spec.name, answer, f"stub: {answer}", error_type=error_type)
+        if isinstance(answer, str):
+            return ToolResult(self.spec.name, ToolStatus.OK if answer else ToolStatus.EMPTY, answer)
+        raise ConfigurationError(f"A stub tool answers with a ToolResult, a ToolStatus or a str, not {answer!r}.")
+
 
 def _echo(arguments: Mapping[str, Any], context: CallContext) -> str:
     return json.dumps(dict(arguments), ensure_ascii=False)
-
-
-def _checked(answer: Any) -> ToolResult | ToolStatus | str:
-    if isinstance(answer, (ToolResult, ToolStatus, str)):
-        return answer
-    raise ConfigurationError(f"A stub tool answers with a ToolResult, a ToolStatus or a str, not {answer!r}.")

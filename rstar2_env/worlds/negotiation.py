@@ -93,7 +93,7 @@ class Negotiation:
     def play(self, move: Deal) -> str:
         """Propose a deal or accept the offer; return a description of the opponent's reply."""
         if move == self.offer or self._rest(move) >= self.demands[self.round]:
-            self.score = min(1.0, _value(self.mine, move) / self._most())
+            self.score = min(1.0, _value(self.mine, move) / _value(self.mine, self._most()))
             return "The opponent agrees."
         deals = [deal for deal in self._deals() if self._rest(deal) >= self.demands[self.round]]
         least = min(map(self._rest, deals))
@@ -106,9 +106,7 @@ class Negotiation:
 
     def best(self) -> str:
         """The most valuable deal that the opponent will ever accept."""
-        deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
-        most = max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
-        return ", ".join(map(str, most))
+        return ", ".join(map(str, self._most()))
 
     def guess(self, rng: np.random.Generator) -> str:
         """A random proposal that is possible."""
@@ -120,8 +118,10 @@ class Negotiation:
     def _rest(self, deal: Deal) -> int:
         return TOTAL - _value(self.theirs, deal)
 
-    def _most(self) -> int:
-        return max(_value(self.mine, deal) for deal in self._deals() if self._rest(deal) >= min(self.demands))
+    def _most(self) -> Deal:
+        """Return the most valuable deal that the opponent will ever accept."""
+        deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
+        return max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
 
 
 def negotiation(seed: int, rounds: int, reveal: bool) -> Negotiation:

@@ -50,11 +50,7 @@ class AdvantageHarness:
         """Return the trainable episodes of a batch, group by group."""
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
-    def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
-        """Compute the advantages of the groups on one process."""
-        return self.on(1, groups, estimator)
-
-    def on(self, processes: int, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
+    def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:
         """Compute the advantages, in order, of groups that are split over processes in blocks, some of them empty."""
         share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
         blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
@@ -98,7 +94,7 @@ def processes(harness: AdvantageHarness) -> None:
     groups = harness.batch()
     expected = harness.values(groups)
     for count in (2, 3, 4):
-        _require_same(harness.on(count, groups), expected, f"on {count} processes, the advantages differ")
+        _require_same(harness.values(groups, processes=count), expected, f"on {count} processes, the advantages differ")
 
 
 def order(harness: AdvantageHarness) -> None:
