@@ -65,6 +65,7 @@ class TrlEnvironment:
         Raises:
             ConfigurationError: The row has none of these, so the rollouts of a group would play different problems.
         """
+        options: dict[str, Any] | None
         if row.get("question") is not None and row.get("answer") is not None:
             names = ("id", "question", "answer", "source")
             problem = {name: row[name] for name in names if row.get(name) is not None}

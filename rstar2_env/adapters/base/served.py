@@ -61,9 +61,9 @@ class ServedEnv:
     def play(self, turn: str) -> StepReturn:
         """Play one turn, record it, and return the result of the environment's ``step``."""
         self.results.clear()
-        returned: Any = self.env.step(turn)
+        returned: StepReturn = self.env.step(turn)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
         self.over = self.episode.step(turn, returned)
-        return returned  # type: ignore[no-any-return]  # Gymnasium's reward is SupportsFloat
+        return returned
 
     def step(self, turn: str) -> StepReturn:
         """Play one turn, as ``play`` does.
