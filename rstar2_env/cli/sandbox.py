@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,7 +75,7 @@ def run(
     several = len(programs) > 1
     for (name, _), outcome in zip(programs, outcomes, strict=True):
         if as_json:
-            typer.echo(json.dumps(_as_json(name, outcome, several=several)))
+            typer.echo(json.dumps({**({"file": name} if several else {}), **asdict(outcome)}))
         else:
             _show(name, outcome, several=several)
     if any(outcome.status.is_error or not outcome.status.counts for outcome in outcomes):
@@ -130,13 +131,6 @@ def check(
 def _source(file: Path) -> str:
     data = typer.get_binary_stream("stdin").read() if str(file) == "-" else file.read_bytes()
     return data.decode("utf-8", "surrogateescape")
-
-
-def _as_json(name: str, outcome: Outcome, *, several: bool) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    fields = asdict(outcome)
-    return {"file": name, **fields} if several else fields
 
 
 def _show(name: str, outcome: Outcome, *, several: bool) -> None:

@@ -68,7 +68,7 @@ class Torch(CheckedOptions):
 
     @property
     def build(self) -> str:
-        """``"rocm"``, ``"cuda"`` or ``"cpu"``; empty if torch is not installed."""
+        """Kind of build: ``"rocm"``, ``"cuda"`` or ``"cpu"``; empty if torch is not installed."""
         if not self.version:
             return ""
         return "rocm" if self.hip else "cuda" if self.cuda else "cpu"

@@ -25,8 +25,9 @@ from rstar2_env.view.queries.run_facts import RunFacts
 from rstar2_env.view.queries.stages import stages_of
 
 _CACHE_SIZE = 64
-"""Number of responses to cache until their run changes."""
+"""Maximum number of cached responses."""
 _MOST_EVENTS = 2000
+"""Maximum number of events in a response about a run."""
 _READ_S = 3600.0
 """Time limit for reading all runs, in seconds."""
 
@@ -154,7 +155,7 @@ class Answers:
         """Return one group."""
         _, followed, index = self._find(name)
         if not (step.isdecimal() and group.removeprefix("-").isdecimal() and len(step + group) < 24):
-            raise ConfigurationError("A group is identified by its step and its number.")
+            raise ConfigurationError(f"The step and the number of a group must be whole numbers, not {step}/{group}.")
         found = groups.find_group(index, int(step), int(group), params)
         part, options = sampling.part_of(followed.facts.config, "selector")
         selector = {"name": part, "options": options, "summary": ""} if part else None
@@ -225,5 +226,5 @@ def read_runs(
 def _run_parameter(params: Params, name: str) -> str:
     run = params.get(name)
     if not run:
-        raise ConfigurationError("Name the two runs: a=RUN&b=RUN.")
+        raise ConfigurationError(f"The parameter {name} is missing: name both runs, a=RUN&b=RUN.")
     return run

@@ -19,10 +19,15 @@ from rstar2_env.view.queries import figures
 from rstar2_env.view.queries.run_facts import RunFacts
 
 SLICE_S = 0.5
-"""Seconds to read one run before the next one gets its turn."""
-_NEAR_S, _FAR_S, _SCAN_S = 1.0, 15.0, 5.0
+"""Maximum seconds to spend on one run before the next run is read."""
+_NEAR_S, _FAR_S = 1.0, 15.0
+"""Seconds between two polls of a run: of a run on display or with recent changes, and of any other run."""
+_SCAN_S = 5.0
+"""Minimum seconds between two scans for new runs."""
 _LATELY_S = 60.0
+"""Seconds for which a request or a change counts as recent."""
 _PUBLISH_S = 2.0
+"""Minimum seconds between two change notifications about a run whose index is being filled."""
 
 
 @dataclass(slots=True)
@@ -32,11 +37,11 @@ class FollowedRun:
     Attributes:
         facts: Facts from its small files.
         episodes: Number of indexed episodes of each split.
-        read: Bytes of episodes that were read, and bytes in all.
-        searchable: Number of episodes in the full-text index, and number of episodes in all.
+        read: Bytes of episodes that were read, and total bytes of episodes.
+        searchable: Number of episodes in the full-text index, and total number of episodes.
         complete: Whether everything has been indexed.
         notes: Notes on unreadable content.
-        change: Number of its last change.
+        change: Value of the follower's change counter when the run last changed.
     """
 
     facts: RunFacts
@@ -54,10 +59,10 @@ class FollowedRun:
 
 
 class Follower:
-    """Keeps the indexes of the runs of a library up to date.
+    """Keeps the indexes of all runs in a library up to date.
 
     Args:
-        library: The runs.
+        library: The library, which finds the runs.
     """
 
     def __init__(self, library: Library) -> None:

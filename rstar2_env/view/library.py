@@ -31,7 +31,7 @@ class ViewedRun:
         name: Short name, unique in the library: ``run`` in addresses.
         path: Folder of the run, or the single file of an evaluation.
         kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
-        parent: Name of the pipeline that contains the run.
+        parent: Name of the pipeline that contains the run; ``None`` if there is none.
     """
 
     name: str

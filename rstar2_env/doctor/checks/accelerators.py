@@ -14,7 +14,7 @@ def driver_access(machine: MachineState) -> DoctorResult:
     """Whether this process can use the driver of the kernel."""
     driver = machine.driver
     if not driver.vendor:
-        return note("No accelerator: only small models train here, on the CPU.")
+        return note("No accelerator was found: only small models can be trained here, on the CPU.")
     closed = [node for node, usable in driver.nodes.items() if not usable]
     if closed:
         missing = " and ".join(name for name in ("video", "render") if name not in driver.groups)
@@ -28,11 +28,11 @@ def driver_access(machine: MachineState) -> DoctorResult:
     if machine.amd and len(driver.nodes) < 2:
         return problem(
             "The driver has accelerators, but /dev/dri has no render node.",
-            "Start the container with --device /dev/dri too; without a container, load the driver (modprobe amdgpu).",
+            "In a container, add --device /dev/dri at its start; otherwise load the driver (modprobe amdgpu).",
         )
     if machine.amd and not driver.devices:
         return problem(
-            "/dev/kfd is there, but the driver lists no accelerator.",
+            "/dev/kfd exists, but the driver does not list an accelerator.",
             "See `dmesg | grep amdgpu`; load the driver (modprobe amdgpu).",
         )
     version = f", driver {driver.version}" if driver.version else ""
@@ -44,7 +44,7 @@ def torch_build(machine: MachineState) -> DoctorResult:
     """Whether the build of torch matches the driver."""
     torch, vendor = machine.torch, machine.driver.vendor
     if not torch.version:
-        return note("torch is not installed: environments, sandbox and verification work, training does not.")
+        return note("torch is not installed: environments, sandbox and verification work, but training does not.")
     if torch.error:
         return problem(f"torch {torch.version} cannot be loaded: {torch.error}", _torch_fix(machine))
     needed = _NEEDED.get(vendor, torch.build)
@@ -59,13 +59,15 @@ def torch_devices(machine: MachineState) -> DoctorResult:
     """Whether torch sees all accelerators of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
-        return skipped("There is no accelerator, or no matching torch.")
+        return skipped("There is no accelerator, or torch does not match it.")
     seen = len(torch.devices)
     masked = [name for name in _MASKS if machine.variables.get(name)]
     if not seen:
         why = f" ({', '.join(f'{name}={machine.variables[name]}' for name in masked)})" if masked else ""
         fix = (
-            "Unset them, or list existing devices." if masked else "See the checks of the driver and of torch's build."
+            "Unset these variables, or select existing devices in them."
+            if masked
+            else "See the results of driver_access and torch_build."
         )
         return problem(f"torch sees none of the {there} accelerators{why}.", fix)
     if seen < there and not masked:
@@ -84,15 +86,15 @@ def architectures(machine: MachineState) -> DoctorResult:
     archs = sorted({device.arch for device in machine.driver.devices if device.arch})
     if len(archs) > 1:
         return warning(
-            f"Accelerators of several architectures: {', '.join(archs)}.",
-            "Select one architecture with HIP_VISIBLE_DEVICES: all processes of a run must compute the same.",
+            f"The accelerators have different architectures: {', '.join(archs)}.",
+            "Select devices of one architecture with HIP_VISIBLE_DEVICES: the processes of a run must compute alike.",
         )
     # A build for another vendor is reported only by ``torch_build``.
     torch = machine.torch if machine.torch.build == "rocm" else Torch()
     for arch in archs:
         if torch.archs and arch not in torch.archs:
             return problem(
-                f"This torch has no kernels for {arch}, only for {', '.join(torch.archs)}.", _torch_fix(machine)
+                f"This build of torch supports {', '.join(torch.archs)}, but not {arch}.", _torch_fix(machine)
             )
         if arch not in ARCHITECTURES:
             return warning(

@@ -16,7 +16,7 @@ def rccl(machine: MachineState) -> DoctorResult:
     if not machine.amd:
         return skipped("No AMD accelerator.")
     if len(machine.driver.devices) < 2:
-        return skipped("One accelerator: no communication.")
+        return skipped("There is only one accelerator, so no communication between accelerators.")
     found = machine.variables
     if machine.is_enabled("NCCL_P2P_DISABLE"):
         return warning(
@@ -31,7 +31,7 @@ def rccl(machine: MachineState) -> DoctorResult:
     if "RCCL_MSCCL_ENABLE" in found and at_least(machine.driver.rocm, _WITHOUT_MSCCL):
         return note(f"RCCL_MSCCL_ENABLE has no effect with ROCm {machine.driver.rocm}.", "Unset it.")
     if found.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
-        return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} logs very much.", "export NCCL_DEBUG=WARN after debugging")
+        return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} makes logs very long.", "export NCCL_DEBUG=WARN after debugging")
     return ok("RCCL's settings are fine.")
 
 

@@ -54,7 +54,7 @@ def control_groups(machine: MachineState) -> DoctorResult:
     """Limits of the control group, compared with the resources of the machine."""
     bounds, system = machine.bounds, machine.system
     if not bounds.cgroup:
-        return note("There are no control groups: the sandbox limits memory by other means.")
+        return note("Control groups are not available: the sandbox limits memory by other means.")
     held = []
     if 0 <= bounds.cgroup_memory_bytes < system.memory_bytes:
         held.append(f"{_bytes(bounds.cgroup_memory_bytes)} of memory")

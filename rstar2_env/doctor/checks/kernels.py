@@ -49,19 +49,19 @@ def vllm_wheel(machine: MachineState) -> DoctorResult:
     python = ".".join(system.python.split(".")[:2])
     wrong = []
     if python != VLLM_WHEEL_PYTHON:
-        wrong.append(f"Python {python} (they are for {VLLM_WHEEL_PYTHON})")
+        wrong.append(f"Python {python} (only for {VLLM_WHEEL_PYTHON})")
     if not at_least(system.glibc, VLLM_WHEEL_GLIBC):
-        wrong.append(f"glibc {system.glibc or 'of another kind'} (they need {VLLM_WHEEL_GLIBC})")
+        wrong.append(f"glibc {system.glibc or 'of another kind'} (only for {VLLM_WHEEL_GLIBC} or newer)")
     if wrong:
         return warning(
-            f"vLLM has no ROCm wheel for {' and '.join(wrong)}.",
-            f"Use the image {VLLM_IMAGE}, or uv venv --python {VLLM_WHEEL_PYTHON}.",
+            f"vLLM does not publish ROCm wheels for {' and '.join(wrong)}.",
+            f"Use the image {VLLM_IMAGE}, or create an environment with `uv venv --python {VLLM_WHEEL_PYTHON}`.",
         )
     return ok(f"vLLM's ROCm wheels fit Python {python} and glibc {system.glibc}.")
 
 
 def cuda_packages(machine: MachineState) -> DoctorResult:
-    """CUDA libraries on an AMD machine, which a CUDA build of torch installed."""
+    """CUDA libraries on an AMD machine, left by a CUDA build of torch or vLLM."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     foreign = [name for name in machine.packages if name.startswith(("nvidia-", "cuda-", "flashinfer"))]
@@ -89,7 +89,7 @@ def aiter(machine: MachineState) -> DoctorResult:
         )
     if not {"aiter", "amd-aiter"} & machine.packages.keys():
         return problem(
-            "VLLM_ROCM_USE_AITER=1, but AITER is not installed.", f"Use the image {VLLM_IMAGE}, which has it."
+            "VLLM_ROCM_USE_AITER=1, but AITER is not installed.", f"Use the image {VLLM_IMAGE}, which contains it."
         )
     off = [name for name, value in machine.variables.items() if _turned_off(name, value)]
     return ok(f"AITER is on{', without ' + ', '.join(off) if off else ''}.")

@@ -32,8 +32,8 @@ def sleep(machine: MachineState) -> DoctorResult:
             f"Use vLLM {VLLM_LEAST} or newer, or engine.sleep=false.",
         )
     return note(
-        "On ROCm, waking up had stale memory and rare faults (vLLM pull requests 44972, 52478). After each wake-up, "
-        "the trainer checks a known prompt and stops the run if the weights of the engine differ.",
+        "On ROCm, vLLM has had stale memory and rare faults after waking up (vLLM pull requests 44972, 52478). After "
+        "each wake-up, the trainer checks a known prompt, and stops the run if the weights of the engine differ.",
         "If a run stops with HandoverError, set engine.sleep=false, or use vLLM servers on separate accelerators.",
     )
 

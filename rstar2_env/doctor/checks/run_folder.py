@@ -22,7 +22,7 @@ def disk(machine: MachineState) -> DoctorResult:
         return problem(f"{folder.path} is not writable.", "Choose another folder with --out, or change its owner.")
     line = f"{folder.path} ({folder.filesystem or 'unknown file system'}) has {folder.free_bytes / _GB:.0f} GB free"
     if folder.free_bytes < _LEAST:
-        return problem(f"{line}: the first checkpoint will not fit.", "Free some, or choose another folder with --out.")
+        return problem(f"{line}: the first checkpoint will not fit.", "Free disk space, or choose another --out.")
     if folder.filesystem in _MEMORY:
         return warning(
             f"{line}, and its contents are lost when the machine stops.", "Choose a folder on a disk with --out."
@@ -45,7 +45,7 @@ def clock(machine: MachineState) -> DoctorResult:
     if folder.year < _THIS_YEAR:
         return problem(
             f"The clock shows the year {folder.year}: certificates are refused, and the times in the run are wrong.",
-            "Set it: sudo timedatectl set-ntp true",
+            "Set the clock with a time service: sudo timedatectl set-ntp true",
         )
     if abs(folder.ahead_s) > _APART_S:
         return warning(

@@ -14,7 +14,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
     chosen = {name: machine.variables[name] for name in (_HIP, _ROCR, _CUDA) if name in machine.variables}
     line = ", ".join(f"{name}={value}" for name, value in chosen.items())
     if not machine.amd:
-        return ok(f"{line or 'None is set'}.") if machine.driver.vendor else skipped("No accelerator.")
+        return ok(f"{line or 'No variable selects devices'}.") if machine.driver.vendor else skipped("No accelerator.")
     if _HIP in chosen and _CUDA in chosen and chosen[_HIP] != chosen[_CUDA]:
         return problem(
             f"{line}: vLLM refuses to start, and torch applies both selections.", f"Keep only {_HIP}: unset {_CUDA}."
@@ -29,7 +29,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
         return warning(f"{line}: Ray refuses to start with it, and vLLM does not read it.", f"Use {_HIP} instead.")
     if _CUDA in chosen and _HIP not in chosen:
         return warning(f"{line}: ROCm reads it too, but Ray on AMD sets {_HIP}.", f"Use {_HIP} instead.")
-    return ok(f"{line or 'None is set: all devices'}.")
+    return ok(f"{line or 'No variable selects devices, so all are visible'}.")
 
 
 def ray_visibility(machine: MachineState) -> DoctorResult:
@@ -40,8 +40,8 @@ def ray_visibility(machine: MachineState) -> DoctorResult:
     if 0 < len(enabled) < len(_NOSET):
         missing = [name for name in _NOSET if name not in enabled]
         return problem(
-            f"Of Ray's three NOSET variables only {' and '.join(enabled)} is set: the devices of a worker then have "
-            "two numberings, and RCCL picks the wrong device.",
+            f"Ray has three NOSET variables, of which only {' and '.join(enabled)} is set: the devices of a worker are "
+            "then numbered in two ways, and RCCL picks the wrong device.",
             f"export {' '.join(f'{name}=1' for name in missing)}",
         )
     if not enabled:

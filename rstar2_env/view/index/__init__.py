@@ -1,7 +1,7 @@
 """The index of one run: the position of each episode in its files, and the values for tables and searches.
 
-It stores positions and figures, and no text of episodes apart from the full-text index. Not covered: the queries
-(``rstar2_env.view.queries``).
+The index stores positions and figures; only its full-text index is made from the text of episodes. Not covered: the
+queries (``rstar2_env.view.queries``).
 """
 
 from __future__ import annotations

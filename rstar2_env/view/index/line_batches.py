@@ -41,8 +41,8 @@ class LineBatch:
 
     Attributes:
         lines: Position and content of each line; ``None`` instead of the content of a line that is too long.
-        after: File offset from which reading can continue; ``None`` inside a gzip member, whose lines do not count
-            before its end.
+        after: File offset from which reading can continue; ``None`` inside a gzip member, whose lines are valid only
+            after the end of the member was read.
         broken: Description of damage that prevents further reading; empty if there is none.
     """
 

@@ -39,7 +39,7 @@ class RunIndex:
         cache: Folder of indexes [default: ``RSTAR2_VIEW_CACHE``, else a folder below ``~/.cache``].
 
     Attributes:
-        run: As given.
+        run: The argument ``run``.
         file: The SQLite file.
         searches_words: Whether SQLite supports FTS5; without it, searches read the files of the run.
 

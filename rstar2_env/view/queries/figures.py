@@ -1,4 +1,4 @@
-"""Figures over the episodes of a run: by step (statuses, ends, reasons, rounds) and by split; and the columns."""
+"""Figures over the episodes of a run, by step and by split; and the columns of the table of episodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def count_sql(count: str, condition: str = "1") -> str:
 
     Args:
         count: Name of a count: a numerator or denominator in ``FIGURES``.
-        condition: Further condition on an episode.
+        condition: Additional SQL condition on an episode.
     """
     return f"sum(CASE WHEN available AND {condition} THEN {_COLUMNS.get(count, count)} END)"
 
@@ -42,7 +42,7 @@ def figure_sql(name: str, condition: str = "1") -> str:
 
     Args:
         name: A name in ``FIGURES``.
-        condition: Further condition on an episode.
+        condition: Additional SQL condition on an episode.
     """
     figure = FIGURES[name]
     known = f"{condition} AND ({_COLUMNS.get(figure.numerator, figure.numerator)}) IS NOT NULL"

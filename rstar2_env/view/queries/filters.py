@@ -173,7 +173,7 @@ def words_query(q: str) -> str:
         end = "*" if word.endswith("*") and any(_searchable(letter) for letter in word[:-1]) else ""
         parts.append('"' + text.removesuffix("*").replace('"', '""') + '"' + end)
     if not parts:
-        raise ConfigurationError("Search for at least one word: letters or digits.")
+        raise ConfigurationError("The search (q) must contain at least one word: letters or digits.")
     return " AND ".join(parts[:MOST_WORDS])
 
 
@@ -188,7 +188,7 @@ def _whole(name: str, text: str) -> int:
     except ValueError:
         raise ConfigurationError(f"{name} must be a whole number, not {text[:40]!r}.") from None
     if abs(found) >= 2**62:
-        raise ConfigurationError(f"{name} is out of range.")
+        raise ConfigurationError(f"{name} must have at most 18 digits, not {len(text.strip('+-'))}.")
     return found
 
 

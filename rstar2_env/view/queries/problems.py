@@ -1,4 +1,4 @@
-"""Problems: success rates, in total and by step."""
+"""The problems of a run, with their success rates in total and by step."""
 
 from __future__ import annotations
 

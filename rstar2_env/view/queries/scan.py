@@ -37,7 +37,9 @@ def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[in
         if not places:
             continue
         if time.monotonic() > until:
-            raise ConfigurationError("The search takes too long without FTS5: add a filter.")
+            raise ConfigurationError(
+                f"The search took more than {MOST_S:g} s, because Python's SQLite lacks FTS5: add a filter."
+            )
         path = index.run if index.run.is_file() else index.run / name
         try:
             for piece in read_batches(path, 0):

@@ -46,7 +46,7 @@ class Walk(App[None], inherit_bindings=False):
     .window.bottom { dock: bottom; width: 100%; }
     .window Input { border: none; height: 1; padding: 0; background: $boost; }
     .window OptionList { border: none; height: auto; max-height: 14; background: $surface; }
-    #helped { color: $text-muted; }
+    #usage { color: $text-muted; }
     #wrong { color: $text-error; height: auto; }
     """
 

@@ -28,8 +28,8 @@ class EpisodeScreen(RunScreen[str]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n,j,right", "beside('next')", "Next", key_display="n"),
-        Binding("p,k,left", "beside('previous')", "Previous", key_display="p"),
+        Binding("n,j,right", "adjacent('next')", "Next", key_display="n"),
+        Binding("p,k,left", "adjacent('previous')", "Previous", key_display="p"),
         Binding("t", "tokens", "Tokens"),
     ]
 
@@ -54,7 +54,7 @@ class EpisodeScreen(RunScreen[str]):
         if self._line.get("key") != key:
             line = await self.run_query(lambda: self.answers.episode(run, key))
             if isinstance(line, str):
-                self.set_head(run, self.key, wrong=line)
+                self.set_head(run, self.key, error=line)
                 return
             self.key, self._line = key, line
             await self._draw()
@@ -62,7 +62,7 @@ class EpisodeScreen(RunScreen[str]):
         self._place = {} if isinstance(place, str) else place
         at = self._place.get("place")
         more = "" if at is None else f"{at + 1:,} of {self._place['total']:,}"
-        self.set_head(run, key, more=more, wrong=place if isinstance(place, str) else "")
+        self.set_head(run, key, more=more, error=place if isinstance(place, str) else "")
         self.refresh_bindings()
 
     @work(exclusive=True)
@@ -81,19 +81,19 @@ class EpisodeScreen(RunScreen[str]):
         """Enable the actions that apply: tokens if they were stored, next and previous if they exist."""
         if action == "tokens":
             return bool(self._line.get("has_tokens"))
-        if action == "beside":
-            return self._beside(str(parameters[0])) is not None
+        if action == "adjacent":
+            return self._adjacent(str(parameters[0])) is not None
         return super().check_action(action, parameters)
 
-    def _beside(self, which: str) -> str | None:
+    def _adjacent(self, which: str) -> str | None:
         """Return the key of the next or previous episode of the table, or of the run if it left the table."""
         source = self._line if self._place.get("place") is None else self._place
         found: str | None = source.get(which)
         return found
 
-    def action_beside(self, which: str) -> None:
+    def action_adjacent(self, which: str) -> None:
         """Show the next or previous episode."""
-        key = self._beside(which)
+        key = self._adjacent(which)
         if key is not None:
             self._show(key)
 

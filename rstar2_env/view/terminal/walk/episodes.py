@@ -84,9 +84,9 @@ class EpisodesScreen(RunScreen[None]):
             found = await self.run_query(lambda: self.answers.place(self.run_name, wanted, self.params))
             if not isinstance(found, str) and found["place"] is not None:
                 self._left_at = None
-                table.again(found["total"], found["place"])
+                table.reload(found["total"], found["place"])
                 return
-        table.again()
+        table.reload()
 
     def _rows(self, offset: int, limit: int) -> tuple[list[TableRow], int]:
         params = {**self.params, "offset": str(offset), "limit": str(limit)}
@@ -98,7 +98,7 @@ class EpisodesScreen(RunScreen[None]):
         """Update the head with the number of episodes."""
         table = self.query_one(RowTable)
         more = "" if table.total is None else f"{table.total:,} episodes{' so far' if self._partial else ''}"
-        self.set_head(self.run_name, "episodes", more=more, wrong=table.problem)
+        self.set_head(self.run_name, "episodes", more=more, error=table.problem)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
         """Open the selected row."""
@@ -119,7 +119,7 @@ class EpisodesScreen(RunScreen[None]):
         line.update(active)
         line.display = bool(active.plain)
         self._left_at = None
-        self.query_one(RowTable).begin()
+        self.query_one(RowTable).restart()
 
     def _filter(self) -> str:
         """Return the filter in its typed form."""

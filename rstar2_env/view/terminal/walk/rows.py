@@ -80,14 +80,14 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.pages: dict[int, list[TableRow]] = {}
         self.problem = ""
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """Discard all rows, and fetch from the first row."""
         self.cursor, self.total, self.pages = 0, None, {}
         self._wanted = [0] * len(self._columns)
         self.scroll_to(y=0, animate=False, force=True)
         self._refetch()
 
-    def again(self, total: int | None = None, cursor: int | None = None) -> None:
+    def reload(self, total: int | None = None, cursor: int | None = None) -> None:
         """Fetch the visible rows again; the old rows stay visible until then.
 
         Args:

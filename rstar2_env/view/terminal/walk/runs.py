@@ -26,7 +26,7 @@ class RunsScreen(RunScreen[None]):
 
     def update_content(self) -> None:
         """Fetch the visible rows again."""
-        self.query_one(RowTable).again()
+        self.query_one(RowTable).reload()
 
     def _rows(self, offset: int, limit: int) -> tuple[list[TableRow], int]:
         rows = self.answers.runs()["runs"]
@@ -35,7 +35,7 @@ class RunsScreen(RunScreen[None]):
     def on_row_table_fetched(self) -> None:
         """Update the head with the number of runs."""
         table = self.query_one(RowTable)
-        self.set_head(more=f"{table.total or 0:,}", wrong=table.problem)
+        self.set_head(more=f"{table.total or 0:,}", error=table.problem)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
         """Open the selected run."""
@@ -47,8 +47,8 @@ class OverviewScreen(RunScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,e", "episodes", "Episodes", key_display="⏎"),
-        Binding("n,right", "beside(1)", "Next run", key_display="n"),
-        Binding("p,left", "beside(-1)", "Previous run", key_display="p"),
+        Binding("n,right", "adjacent(1)", "Next run", key_display="n"),
+        Binding("p,left", "adjacent(-1)", "Previous run", key_display="p"),
     ]
 
     def __init__(self, answers: Answers, run: str) -> None:
@@ -68,7 +68,7 @@ class OverviewScreen(RunScreen[None]):
         run = self.run_name
         found = await self.run_query(lambda: (self.answers.run(run), self.answers.metrics(run), self.answers.runs()))
         if isinstance(found, str):
-            self.set_head(run, wrong=found)
+            self.set_head(run, error=found)
             return
         row, metrics, runs = found
         self._names = [each["run"] for each in runs["runs"]]
@@ -78,9 +78,9 @@ class OverviewScreen(RunScreen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable next and previous if there is only one run."""
-        return len(self._names) > 1 if action == "beside" else super().check_action(action, parameters)
+        return len(self._names) > 1 if action == "adjacent" else super().check_action(action, parameters)
 
-    def action_beside(self, by: int) -> None:
+    def action_adjacent(self, by: int) -> None:
         """Show the next or previous run."""
         if self.run_name in self._names:
             self.run_name = self._names[(self._names.index(self.run_name) + by) % len(self._names)]

@@ -54,23 +54,23 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Show changes that were made while another screen was visible."""
         self.update_content()
 
-    def set_head(self, *names: str, more: str = "", wrong: str = "") -> None:
+    def set_head(self, *names: str, more: str = "", error: str = "") -> None:
         """Set the text of the head.
 
         Args:
             *names: Path to this screen.
             more: Additional information.
-            wrong: Error message; empty if there is no error.
+            error: Error message; empty if there is no error.
         """
         text = Text(" › ").join([Text("runs"), *(safe_text(one_line(name, 60), "bold") for name in names)])
         text.append(f"   {more}" if more else "", "dim")
-        text.append(f"   {one_line(wrong, 500)}" if wrong else "", "bold red")
+        text.append(f"   {one_line(error, 500)}" if error else "", "bold red")
         self.query_one("#head", Static).update(text)
 
-    async def run_query(self, question: Callable[[], ResultT]) -> ResultT | str:
+    async def run_query(self, query: Callable[[], ResultT]) -> ResultT | str:
         """Run a query in a thread; return its result, or the message of its error."""
         try:
-            return await asyncio.to_thread(question)
+            return await asyncio.to_thread(query)
         except PROBLEMS as error:
             return error_text(error)
 

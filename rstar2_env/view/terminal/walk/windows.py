@@ -37,7 +37,7 @@ class InputWindow(ModalScreen[str | None]):
     Args:
         title: Title of the window.
         value: Initial text.
-        helped: Help about the syntax.
+        usage: Help about the syntax.
         check: Raises ``ConfigurationError`` if the text is invalid; called in a thread.
         suggester: Completes the text.
     """
@@ -48,12 +48,12 @@ class InputWindow(ModalScreen[str | None]):
         self,
         title: str,
         value: str,
-        helped: RenderableType,
+        usage: RenderableType,
         check: Callable[[str], object],
         suggester: Suggester | None = None,
     ) -> None:
         super().__init__()
-        self._heading, self._value, self._helped, self._check = title, value, helped, check
+        self._heading, self._value, self._usage, self._check = title, value, usage, check
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
@@ -62,7 +62,7 @@ class InputWindow(ModalScreen[str | None]):
             window.border_title = self._heading
             window.border_subtitle = "⏎ apply   esc cancel   empty: clear"
             yield Input(self._value, suggester=self._suggester, select_on_focus=False)
-            yield Static(self._helped, markup=False, id="helped")
+            yield Static(self._usage, markup=False, id="usage")
             yield Static("", markup=False, id="wrong")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
