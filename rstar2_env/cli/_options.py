@@ -78,7 +78,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
 
 
 def whole_numbers(text: str, flag: str) -> list[int]:
-    """Parse whole numbers separated by commas; ``flag`` is the option that errors name."""
+    """Parse whole numbers separated by commas; error messages name the option ``flag``."""
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:

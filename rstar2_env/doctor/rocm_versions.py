@@ -1,7 +1,7 @@
 """Versions of ROCm, torch and vLLM in documents, images and checks.
 
 This module is their only source; a test compares README.md, the Makefile, the images, the compose file and the
-documents with it. None of them was run on an AMD GPU for this project: they are what the publishers ship.
+documents with it. None of these versions was run on an AMD GPU for this project: they are what the publishers ship.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ROCM_INDEX = "7.2"
 """ROCm version of the torch wheels in README.md and the Makefile."""
 
 TORCH = "2.13.0"
-"""Version of torch there; with ``ROCM_INDEX``, ``torch==2.13.0+rocm7.2`` on download.pytorch.org."""
+"""Version of the torch wheels in README.md and the Makefile: ``torch==2.13.0+rocm7.2`` on download.pytorch.org."""
 
 TORCH_INDEX = f"https://download.pytorch.org/whl/rocm{ROCM_INDEX}"
 """Index of torch's ROCm wheels for pip."""
@@ -30,10 +30,10 @@ VLLM_WHEEL_PYTHON = "3.12"
 """The only Python version for which vLLM publishes ROCm wheels; on others, pip silently installs the CUDA wheel."""
 
 VLLM_WHEEL_INDEX = "https://wheels.vllm.ai/rocm/"
-"""Index of those wheels."""
+"""Package index of vLLM's ROCm wheels."""
 
 VLLM_WHEEL_GLIBC = "2.35"
-"""Oldest C library for those wheels."""
+"""Oldest glibc that vLLM's ROCm wheels support."""
 
 ARCHITECTURES = {
     "gfx90a": ("MI200", "6.3"),

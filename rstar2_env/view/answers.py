@@ -135,7 +135,7 @@ class Answers:
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
 
     def place(self, name: str, key: str, params: Params) -> JsonObject:
-        """Return the position of an episode in the table of episodes."""
+        """Return the position of an episode in the filtered and sorted table of episodes."""
         return episodes.find_place(self._find(name)[2], params, key)
 
     def episode(self, name: str, key: str) -> JsonObject:

@@ -28,7 +28,7 @@ PICTURES = {
     "overview": Picture(_OVERVIEW),
     "overview-dark": Picture(_OVERVIEW, dark=True),
     "overview-tools": Picture(_ONE, at="Tools", height=900),
-    "overview-trains": Picture(_ONE, at="What trains", height=510),
+    "overview-trains": Picture(_ONE, at="Training data", height=510),
     "overview-time": Picture(_ONE, at="Time", height=484, dark=True),
     "episodes": Picture("runs/roc-0/episodes?split=train&step=30-&status=error"),
     "episode": Picture("runs/roc-0/episodes/{kept}", height=900),

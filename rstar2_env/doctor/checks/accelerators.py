@@ -7,7 +7,7 @@ from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, 
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
 
 _WHOLE = 0.9
-"""An accelerator with less than this share of its model's memory is a partition."""
+"""Share of a model's full memory below which an accelerator counts as a partition."""
 
 
 def driver_access(machine: MachineState) -> DoctorResult:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.queries.episodes import numbers_of
+from rstar2_env.view.queries.episodes import matching_ids
 from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
@@ -15,22 +14,7 @@ _GOLDEN = 0.618
 """Golden ratio: the fractional parts of its multiples are spread evenly over [0, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeChoice:
-    """The chosen episodes of a run.
-
-    Attributes:
-        ids: Ids in the index, in list order.
-        available: Number of episodes that match the filter.
-        omitted: Sentence about omitted episodes, with the reason; empty if there are none.
-    """
-
-    ids: list[int]
-    available: int
-    omitted: str
-
-
-def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> EpisodeChoice:
+def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:
     """Choose the episodes of a run to export.
 
     Half of the slots are for held-out episodes, half for training episodes; unused slots go to the other half.
@@ -40,12 +24,16 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> Ep
         most: Maximum number of episodes.
         params: Filter, as for the table of episodes.
 
+    Returns:
+        The ids of the episodes in the index, in list order, and a sentence about omitted episodes with the reason; the
+        sentence is empty if none are omitted.
+
     Raises:
         ConfigurationError: A value of the filter is invalid.
     """
     wanted = read_filter(params)
     with index.reading() as db:
-        picked = set(numbers_of(index, db, wanted, PLACE)) if wanted.q else None
+        picked = set(matching_ids(index, db, wanted, PLACE)) if wanted.q else None
         groups: dict[str, list[list[int]]] = {"train": [], "eval": []}
         last = None
         for number, *place in db.execute(
@@ -60,16 +48,14 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> Ep
             groups[place[0]][-1].append(number)
     available = sum(len(group) for side in groups.values() for group in side)
     if available <= most:
-        return EpisodeChoice(
-            [id_ for name in ("eval", "train") for group in groups[name] for id_ in group], available, ""
-        )
+        return [id_ for name in ("eval", "train") for group in groups[name] for id_ in group], ""
     held_out = _evenly(groups["eval"], max(most // 2, most - sum(map(len, groups["train"]))))
     trained = _evenly(groups["train"], most - len(held_out))
     omitted = (
         f"{len(held_out) + len(trained):,} of {available:,} episodes (whole groups, spread evenly over the steps; "
         f"--episodes is {most:,})"
     )
-    return EpisodeChoice(held_out + trained, available, omitted)
+    return held_out + trained, omitted
 
 
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:

@@ -91,9 +91,9 @@ class _Packer:
         for split in ("train", "eval"):
             responses[f"{at}/statuses?split={split}"] = answers.statuses(name, {"split": split})
         index = answers.index(name)
-        chosen = choose_episodes(index, self.most, self.params)
+        ids, omitted = choose_episodes(index, self.most, self.params)
         with index.reading() as db:
-            rows = rows_of(db, chosen.ids)
+            rows = rows_of(db, ids)
         held: list[dict[str, Any]] = []
         groups: dict[tuple[Any, ...], dict[str, Any] | None] = {}
         tokens = 0
@@ -131,7 +131,7 @@ class _Packer:
                     continue
                 found["episodes"] = [row for row in found["episodes"] if row["key"] in keys]
                 responses[f"{at}/problems/{quote(problem['problem_id'], safe='')}"] = found
-        included = [chosen.omitted] if chosen.omitted else []
+        included = [omitted] if omitted else []
         if len(held) < len(rows):
             included.append(f"{len(held):,} of these, because a page holds {MOST_BYTES >> 20} MiB of episodes")
         if problems["total"] > len(problems["rows"]):

@@ -13,18 +13,19 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
 
 STATUSES = tuple(str(status) for status in ToolStatus)
-"""All statuses; the position of a status is its bit in ``status_bits``."""
+"""Names of all tool statuses; the position of a name is its bit in ``status_bits``."""
 _BITS = {name: 1 << place for place, name in enumerate(STATUSES)}
 _ERRORS = frozenset(str(status) for status in ToolStatus if status.is_error)
 _VOID = frozenset({"unavailable", "cancelled", "no_text", "cut", "refused"})
 """Ends of episodes that are excluded from means (see ``Episode.available``)."""
 _DECODER = json.JSONDecoder(parse_constant=lambda name: None)
-"""Reads non-finite numbers, which strict JSON does not allow, as null."""
+"""Decoder that reads non-finite numbers, which strict JSON does not allow, as null."""
 QUESTION = 2000
-"""Number of characters of a question to store."""
+"""Maximum number of characters of a question in the index."""
 ANSWER = 200
+"""Maximum number of characters of an answer in the index."""
 
-Problem = tuple[str, str, str, str, str, str | None]
+ProblemFacts = tuple[str, str, str, str, str, str | None]
 """A problem of an episode: name, task, source, difficulty, question, and gold answer."""
 
 
@@ -163,7 +164,7 @@ def _messages(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [message for message in list_field(record, "messages") if isinstance(message, dict)]
 
 
-def problem_of(record: Mapping[str, Any]) -> Problem:
+def problem_of(record: Mapping[str, Any]) -> ProblemFacts:
     """Return the problem of an episode; a problem without an id is named by a digest of its question."""
     question = clean(question_of(record)[:QUESTION])
     name = _text(record.get("problem_id"))

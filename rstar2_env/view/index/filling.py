@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import EpisodeFacts, Problem, as_int, facts_of, parse_line, problem_of, searchable_text
+from rstar2_env.view.index.facts import (
+    EpisodeFacts,
+    ProblemFacts,
+    as_int,
+    facts_of,
+    parse_line,
+    problem_of,
+    searchable_text,
+)
 from rstar2_env.view.index.line_batches import MOST_LINE, LineBatch, read_batches
 from rstar2_env.view.index.line_files import LineFile, fingerprints_of
 from rstar2_env.view.index.schema import has_words
@@ -221,7 +229,7 @@ class Filler:
         if count < MOST_NOTES:
             self._db.execute("INSERT INTO notes VALUES (?, ?, ?)", (number, line + 1, text))
 
-    def _problem_id(self, problem: Problem) -> int:
+    def _problem_id(self, problem: ProblemFacts) -> int:
         name = problem[0]
         known = self._problems.get(name)
         if known is not None and known[1:] == problem:

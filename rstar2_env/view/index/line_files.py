@@ -42,7 +42,7 @@ class LineFile:
 
 
 def line_files_of(run: Path) -> list[LineFile]:
-    """Return the files of a run: episodes before tokens, newest steps first. The file of an evaluation is its own."""
+    """Return the files of a run: episodes before tokens, newest steps first. A single file is a run of one file."""
     if run.is_file():
         found = _source(run, run.name, "episodes", "eval", 0, 0)
         return [found] if found else []

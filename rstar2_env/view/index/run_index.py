@@ -118,7 +118,7 @@ class RunIndex:
 
     @property
     def fills(self) -> bool:
-        """Whether this viewer fills the index."""
+        """Whether this viewer, and not another process, fills the index."""
         return self._claimed is not None
 
     @property

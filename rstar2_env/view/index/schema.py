@@ -23,7 +23,7 @@ VERSION = 2
 WAIT_MS = 30_000
 """Timeout for locks held by other connections, in milliseconds."""
 KEEP_DAYS = 60
-"""Days after its last use when an index is removed."""
+"""Number of days without use after which an index is removed."""
 _NAME = re.compile(r"[A-Za-z0-9-]{0,40}-[0-9a-f]{16}\.sqlite")
 """File names of indexes, as made by ``index_file``."""
 _SQLITE_SUFFIXES = ("-wal", "-shm")

@@ -16,7 +16,7 @@ from rstar2_env.view.index.facts import question_of
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, read_key, rows_of
+from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, neighbour_of, read_key, rows_of
 from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
@@ -64,7 +64,7 @@ def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str
 def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> array[int]:
     wanted, order = read_filter(params), read_sort(params.get("sort", ""), SORTS, PLACE)
     return CACHE.find(
-        (index.file, version_of(db), wanted, order), lambda: array("q", numbers_of(index, db, wanted, order))
+        (index.file, version_of(db), wanted, order), lambda: array("q", matching_ids(index, db, wanted, order))
     )
 
 
@@ -81,8 +81,8 @@ def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100
     return min(max(offset, 0), 2**62), min(max(limit, 1), most)
 
 
-def numbers_of(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter, order: str) -> list[int]:
-    """Return the ids of the episodes that match a filter, in an order."""
+def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter, order: str) -> list[int]:
+    """Return the ids of the episodes that match a filter, sorted by ``order``, which is SQL."""
     where, values = params.where, list(params.values)
     if params.q and index.searches_words:
         where = f"({where}) AND e.id IN (SELECT rowid FROM words WHERE words MATCH ?)"
@@ -160,14 +160,8 @@ def _mates(db: sqlite3.Connection, row: EpisodeRow) -> list[dict[str, Any]]:
 
 def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
     """Return the key of the next or previous episode of the same split."""
-    split, *place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
-    order = PLACE if after else ", ".join(f"{column.strip()} DESC" for column in PLACE.split(","))
-    found = db.execute(
-        "SELECT e.split, e.step, e.line, f.rank FROM episodes e JOIN files f ON f.id = e.file WHERE e.split = ?"
-        f" AND (e.step, e.round, e.grp, e.member, e.file, e.line) {'>' if after else '<'} (?, ?, ?, ?, ?, ?)"
-        f" ORDER BY {order} LIMIT 1",
-        (split, *place),
-    ).fetchone()
+    place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
+    found = neighbour_of(db, "e.split, e.step, e.line, f.rank", PLACE, place, after=after)
     return None if found is None else key_of(*found)
 
 

@@ -17,7 +17,7 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""Figures of a split, each with its name in ``FIGURES``."""
+"""Figures that are returned for a split: the name in the response, and the name in ``FIGURES``."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",
@@ -55,11 +55,11 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
 }
-"""Figures that are cached in the index, by name, each with its query."""
+"""Queries whose results are cached in the index, by the name of the result."""
 
 
 def cached_figures(index: RunIndex, name: str) -> Any:
-    """Return figures from the cache in the index, or compute and cache them; ``name`` is a name in ``CACHED``."""
+    """Return the result of a query in ``CACHED`` from the cache in the index, or compute and cache it."""
     return index.cached(name, lambda: CACHED[name](index))
 
 

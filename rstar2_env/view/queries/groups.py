@@ -16,7 +16,7 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import figure_sql
 from rstar2_env.view.queries.filters import FIELDS, flag, read_filter, read_sort
-from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
+from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, neighbour_of, rows_of, short_question
 
 _GROUP = "e.split, e.step, e.round, e.grp"
 _FIGURES: Mapping[str, str] = {
@@ -168,10 +168,5 @@ def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 def _neighbour(db: sqlite3.Connection, place: Sequence[Any], *, after: bool) -> list[int] | None:
     """Return step, number and round of the next or previous group of the same split."""
-    order = ", ".join(f"{column} {'ASC' if after else 'DESC'}" for column in ("e.step", "e.round", "e.grp"))
-    found = db.execute(
-        "SELECT e.step, e.grp, e.round FROM episodes e WHERE e.split = ?"
-        f" AND (e.step, e.round, e.grp) {'>' if after else '<'} (?, ?, ?) ORDER BY {order} LIMIT 1",
-        tuple(place),
-    ).fetchone()
+    found = neighbour_of(db, "e.step, e.grp, e.round", _GROUP, place, after=after)
     return None if found is None else list(found)

@@ -39,6 +39,29 @@ def key_of(split: str, step: int, line: int, rank: int) -> str:
     return f"{split}-{step}-{line}" + (f"-rank{rank}" if rank else "")
 
 
+def neighbour_of(
+    db: sqlite3.Connection, select: str, columns: str, place: Sequence[Any], *, after: bool
+) -> tuple[Any, ...] | None:
+    """Return the values of ``select`` for the next or previous place in the same split; ``None`` if there is none.
+
+    Args:
+        db: Connection to the index.
+        select: Columns to return, as SQL.
+        columns: Columns that define a place, as SQL, in sort order; the first is ``e.split``.
+        place: Values of these columns.
+        after: Whether to return the next place instead of the previous one.
+    """
+    sign, direction = (">", "ASC") if after else ("<", "DESC")
+    names = columns.split(", ")
+    found: tuple[Any, ...] | None = db.execute(
+        f"SELECT {select} FROM episodes e JOIN files f ON f.id = e.file WHERE e.split = ?"
+        f" AND ({', '.join(names[1:])}) {sign} ({', '.join('?' * len(names[1:]))})"
+        f" ORDER BY {', '.join(f'{name} {direction}' for name in names)} LIMIT 1",
+        tuple(place),
+    ).fetchone()
+    return found
+
+
 def read_key(key: str) -> tuple[str, int, int, int]:
     """Parse a key into split, step, line and rank.
 

@@ -126,7 +126,7 @@ class RunFacts:
         return found if isinstance(found, str) else None
 
     def _read_cached(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
-        """Read a file of the run, or return its cached content if it is unchanged. An empty name is the run itself."""
+        """Read a file of the run, or return its cached content if it is unchanged; an empty name means ``path``."""
         path = self._path / name
         with self._lock:
             try:

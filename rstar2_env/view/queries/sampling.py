@@ -15,11 +15,11 @@ from rstar2_env.view.queries.run_facts import MOST_BYTES, RunFacts
 
 _HARDEST = 50
 _STATES = 3
-"""Number of checkpoints whose state is returned: the newest ones."""
+"""Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""Kinds of problems, each with the name of the groups in which a problem is of this kind."""
+"""For each kind of problem, the name of the groups that show it: all correct, mixed, or all wrong."""
 _LONG = 50
-"""Maximum number of entries returned of a list or mapping in a state."""
+"""Maximum number of returned entries of a list or mapping in a sampler state."""
 
 
 def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:

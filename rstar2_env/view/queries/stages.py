@@ -12,7 +12,7 @@ from typing import Any
 from rstar2_env.view.index.facts import as_float
 
 _SHARED_STATES = frozenset({"running", "stopped"})
-"""States of a pipeline that its unfinished stage shares."""
+"""States of a pipeline that are also the state of its unfinished stage."""
 
 
 def stages_of(

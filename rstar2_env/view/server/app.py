@@ -41,12 +41,6 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         options: Options of the server.
     """
 
-    def in_thread(query: Callable[[Request], Any]) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(_respond, query, request)
-
-        return endpoint
-
     async def changes(request: Request) -> Response:
         since = request.query_params.get("since", "")
         until = time.monotonic() + (options.poll_s if since else 0.0)
@@ -68,7 +62,10 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
             arguments = [request.path_params[name] for name in names]
             return query(*arguments, dict(request.query_params)) if with_query else query(*arguments)
 
-        return in_thread(call)
+        async def respond(request: Request) -> Response:
+            return await run_in_threadpool(_respond, call, request)
+
+        return respond
 
     run = "/api/runs/{run:str}"
     routes = [

@@ -86,7 +86,7 @@ class RequestGuard:
             request.headers.get("sec-fetch-mode") != "navigate"
         ):
             return _error("Only the viewer's own page may send requests.", 403)
-        if self._token is not None and not self._shows_token(request):
+        if self._token is not None and not (self._in_link(request) or self._same(self._in_cookie(request))):
             return _error("This viewer requires a token: open the link that `rstar2 view` printed.", 401)
         return None
 
@@ -98,9 +98,6 @@ class RequestGuard:
         except ValueError:
             return is_loopback(name) or name.rstrip(".") in self._names
         return True
-
-    def _shows_token(self, request: Request) -> bool:
-        return self._in_link(request) or self._same(self._in_cookie(request))
 
     def _in_link(self, request: Request) -> bool:
         return self._same(request.query_params.get("token", ""))

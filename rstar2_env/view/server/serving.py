@@ -26,7 +26,7 @@ _PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
 
 
 class ViewServer:
-    """Serves the page over runs until it is closed; listens from its construction on.
+    """Serves the page in a thread until it is closed; it listens as soon as it is constructed.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.

@@ -188,7 +188,7 @@ def _style(state: str) -> str:
 
 
 def print_all(console: Console, parts: Sequence[RenderableType], *, pager: bool) -> None:
-    """Print, through a pager on a terminal.
+    """Print renderables; on a terminal, use a pager if allowed.
 
     Args:
         console: Output console.

@@ -13,7 +13,7 @@ from rich.text import Text
 from rstar2_env.view.terminal.sanitize import safe_text, sanitize
 
 _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
-"""Minimum probability of each colour."""
+"""Minimum probability of the tokens in each colour, highest first."""
 
 
 def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from rich.text import Text
 from textual import work
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Static
@@ -109,7 +110,8 @@ class EpisodesScreen(RunScreen[None]):
         self._left_at = key
         self.update_content()
 
-    def _ask(self, params: dict[str, str]) -> None:
+    def _apply(self, params: dict[str, str]) -> None:
+        """Show the episodes for new parameters, and the active filters above them."""
         self.params = {name: value for name, value in params.items() if value}
         active = Text()
         for name, value in (("filter", self._filter()), ("search", params.get("q")), ("sort", params.get("sort"))):
@@ -133,41 +135,36 @@ class EpisodesScreen(RunScreen[None]):
     def _check(self, params: dict[str, str]) -> None:
         self.answers.episodes(self.run_name, {**params, "limit": "1"})
 
+    def _open(self, window: Screen[str | None], params_of: Callable[[str], dict[str, str]]) -> None:
+        """Open a window, and apply the parameters that follow from its result."""
+
+        def closed(result: str | None) -> None:
+            if result is not None:
+                self._apply(params_of(result))
+
+        self.app.push_screen(window, closed)
+
     def action_filter(self) -> None:
         """Open the window for the filter."""
-
-        def chosen(typed: str | None) -> None:
-            if typed is not None:
-                self._ask(self._with_filter(typed))
-
         window = InputWindow(
             "Filter", self._filter(), Text(_FILTERS), lambda typed: self._check(self._with_filter(typed)), FilterNames()
         )
-        self.app.push_screen(window, chosen)
+        self._open(window, self._with_filter)
 
     def action_search(self) -> None:
         """Open the window for the search."""
-
-        def chosen(typed: str | None) -> None:
-            if typed is not None:
-                self._ask({**self.params, "q": typed.strip()})
-
         window = InputWindow(
             "Search", self.params.get("q", ""), Text(_WORDS), lambda typed: self._check({**self.params, "q": typed})
         )
-        self.app.push_screen(window, chosen)
+        self._open(window, lambda typed: {**self.params, "q": typed.strip()})
 
     def action_sort(self) -> None:
         """Open the window for the sort column."""
-
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self._ask({**self.params, "sort": name})
-
         now = self.params.get("sort", "key").removeprefix("-")
-        self.app.push_screen(ChoiceWindow("Sort by, ascending (r reverses)", ["key", *SORTS], now), chosen)
+        window = ChoiceWindow("Sort by, ascending (r reverses)", ["key", *SORTS], now)
+        self._open(window, lambda name: {**self.params, "sort": name})
 
     def action_reverse(self) -> None:
         """Reverse the sort order."""
         now = self.params.get("sort", "key")
-        self._ask({**self.params, "sort": now.removeprefix("-") if now.startswith("-") else f"-{now}"})
+        self._apply({**self.params, "sort": now.removeprefix("-") if now.startswith("-") else f"-{now}"})

@@ -29,8 +29,8 @@ def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):
         ("runs/roc-0/episodes?kept=1", "Episodes"),
         ("runs/roc-0/groups", "Groups"),
         ("runs/roc-0/problems", "Problems"),
-        ("compare?a=eval-after&b=eval-before", "Problems that both runs played"),
-        ("compare?a=eval-before&b=eval-after", "Problems that both runs played"),
+        ("compare?a=eval-after&b=eval-before", "Problems that occur in both runs"),
+        ("compare?a=eval-before&b=eval-after", "Problems that occur in both runs"),
     ):
         page.goto(f"{start}#/{view}")
         settle(page)

@@ -142,7 +142,7 @@ def test_two_runs_are_compared_problem_by_problem(look, runs):
     figures = page.get_by_label("Figures of both runs")
     expect(figures).to_contain_text("95%")
     page.get_by_label("Change", exact=True).select_option("gained")
-    grid = page.get_by_role("grid", name="Problems that both runs played")
+    grid = page.get_by_role("grid", name="Problems that occur in both runs")
     expect(grid).to_have_attribute("aria-rowcount", str(len(gained) + 1))
     assert {one.split("\n")[0] for one in numbers(grid.locator(".table-body [role=row]"))} <= set(gained)
     grid.focus()

@@ -32,13 +32,13 @@ CARDS = {
         "rejected (share)": "rollout/groups_rejected",
         "refilled": "rollout/groups_refilled",
     },
-    "Where a step's time goes": {
+    "Time per step, by activity": {
         "rollout": "seconds/rollout",
         "training": "seconds/train",
         "weight sync": "seconds/hand_over",
     },
     "Seconds per episode": {"tools": "seconds/tool"},
-    "Share of tokens that train": {"trained": "tokens/share_trained"},
+    "Share of tokens used for training": {"trained": "tokens/share_trained"},
 }
 """Figures of a run by the label of their line, by card."""
 SIDE_BY_SIDE = "overview?runs=roc-0,roc-1,grpo-0"

@@ -45,7 +45,7 @@ export function wordsOf(text: string): string {
   return `\0${(plain.match(/[\p{L}\p{N}\p{Co}_]+/gu) ?? []).join("\0")}\0`;
 }
 
-/** Terms of a search, for `wordsOf` a text: `"a phrase"` in order, `wor*` as a prefix; all must occur. */
+/** Terms of a search, to find in the result of `wordsOf`: `"a phrase"` in order, `wor*` as a prefix; all must occur. */
 export function searched(q: string): string[] {
   const parts = [...q.matchAll(/"([^"]*)"?|(\S+)/g)];
   return parts.flatMap(([, phrase, word = ""]) => {
@@ -55,7 +55,7 @@ export function searched(q: string): string[] {
   });
 }
 
-/** Rows of a page that match a query, in its order, and the total number of matches; `text` returns `wordsOf` a row. */
+/** Rows of a page that match a query, in its order, and the total number of matches; `text` returns the searchable text of a row. */
 export function select(rows: Row[], query: Query, text: (row: Row) => string): { total: number; rows: Row[] } {
   const filters = Object.entries(query).filter(
     ([name, value]) => !NOT_FILTERS.has(name) && value !== undefined && value !== "",

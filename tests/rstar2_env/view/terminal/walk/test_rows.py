@@ -71,7 +71,7 @@ def test_a_table_that_was_empty_at_first_shows_rows_that_come_later(tmp_path, mo
     async def act(walker):
         await walker.press("enter", until="0 episodes so far")
         empty.clear()
-        walker.table.again()
+        walker.table.reload()
         await walker.until("eval-0-0 ")
 
     walk(act, file, cache=tmp_path / "cache")

@@ -163,7 +163,7 @@ def test_a_search_finds_words_and_goes_together_with_a_filter(run, cache):
         assert walker.keys() == wanted
         await walker.press("slash", "ctrl+u")
         await walker.type("...")
-        await walker.press("enter", until="Search for at least one word")
+        await walker.press("enter", until="at least one word")
 
     walk(act, run, cache=cache)
 

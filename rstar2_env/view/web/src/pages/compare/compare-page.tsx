@@ -27,7 +27,7 @@ export function ComparePage({ query }: PageProps) {
               <h1>Compare two runs by problem</h1>
             </div>
             <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} />
-            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">The problems that both runs played are compared.</Empty>}
+            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Problems that occur in both runs are compared.</Empty>}
           </>
         );
       }}
@@ -88,7 +88,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
         </p>
       </form>
       <Table
-        label="Problems that both runs played"
+        label="Problems that occur in both runs"
         rows={rows}
         columns={columns(a.name, b.name)}
         rowKey={(row) => row.problem_id}
@@ -127,7 +127,7 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
         <Figure name="The same" value={count(figures.same)} note={`of ${count(figures.problems)}`} />
       </dl>
       {alone > 0 && (
-        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "was" : "were"} played by only one run and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} by ${names[0]}, ${count(figures.only_b)} by ${names[1]}.`]} />
+        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "occurs" : "occur"} in only one run and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} in ${names[0]}, ${count(figures.only_b)} in ${names[1]}.`]} />
       )}
     </>
   );

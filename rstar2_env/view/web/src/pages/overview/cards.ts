@@ -15,7 +15,7 @@ export interface Card {
 const SUCCESS = "Performance";
 const TOOLS = "Tools";
 const SHAPE = "Shape of the episodes";
-const TRAINS = "What trains";
+const TRAINS = "Training data";
 const OPTIMIZER = "Optimizer";
 const TIME = "Time";
 
@@ -110,7 +110,7 @@ export const CARDS: Card[] = [
   },
   { title: "Why episodes were dropped", section: TRAINS, help: "Share of all episodes.", metrics: [["dropped/", ""]], form: percent, stack: true },
   {
-    title: "Share of tokens that train",
+    title: "Share of tokens used for training",
     section: TRAINS,
     help: "Tokens of rows with an advantage, as a share of all computed tokens including padding.",
     metrics: [["tokens/share_trained", "trained"]],
@@ -146,7 +146,7 @@ export const CARDS: Card[] = [
   { title: "Clipped", section: OPTIMIZER, metrics: [["clip/", ""]], form: percent },
   { title: "Engine against trainer", section: OPTIMIZER, help: "Difference between the probabilities of the engine and the trainer.", metrics: [["mismatch/", ""]], form: number },
   {
-    title: "Where a step's time goes",
+    title: "Time per step, by activity",
     section: TIME,
     metrics: [
       ["seconds/rollout", "rollout"],

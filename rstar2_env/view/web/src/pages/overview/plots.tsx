@@ -20,7 +20,7 @@ const HOW: { value: Spread; label: string }[] = [
   { value: "each", label: "Each run" },
 ];
 
-/** More metrics than this in one card are chosen from, when several runs are drawn. */
+/** If a card has more metrics than this and several runs are drawn, the user chooses one metric. */
 const MOST_TOGETHER = 2;
 
 export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, string> }) {

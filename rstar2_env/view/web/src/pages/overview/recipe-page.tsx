@@ -93,7 +93,7 @@ function Options({ config }: { config: Record<string, unknown> }) {
           </table>
         </div>
       ) : (
-        <Empty title="No option has these words" />
+        <Empty title="No option contains these words" />
       )}
       <details class="further">
         <summary>As JSON</summary>
