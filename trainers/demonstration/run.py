@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -227,10 +228,8 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         threads=options.threads,
         progress=options.progress,
     )
-    try:
+    with closing(trainer):
         result = trainer.train()
-    finally:
-        trainer.close()
     record = {
         "asked": asked,
         "model_dir": str(result.model_dir),

@@ -57,9 +57,7 @@ class PromptMean(CheckedOptions):
         own: Counter[int] = Counter()
         for group, length in zip(groups.tolist(), lengths.tolist(), strict=True):
             own[group] += length
-        total: Counter[int] = Counter()
-        for counted in ranks.gather(dict(own)):
-            total.update(counted)
+        total = sum(ranks.gather(own), Counter[int]())
         tokens = np.array([total[group] for group in groups.tolist()], float)
         return _each(lengths, 1 / (_most(sum(count > 0 for count in total.values())) * np.maximum(tokens, 1)))
 

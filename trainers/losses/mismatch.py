@@ -51,11 +51,9 @@ def summary(figures: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     Metrics without observations are omitted.
     """
     means = {name: total / count for name, (total, count) in figures.items() if count}
-    for name in list(means):
-        head, _, suffix = name.partition(f"mismatch/{_SQUARE}")
-        if head or not name.startswith(f"mismatch/{_SQUARE}"):
-            continue
-        square = means.pop(name)
+    prefix = f"mismatch/{_SQUARE}"
+    for name in [name for name in means if name.startswith(prefix)]:
+        suffix, square = name.removeprefix(prefix), means.pop(name)
         weight = means[f"mismatch/{_WEIGHT}{suffix}"]
         means[f"mismatch/ess{suffix}"] = weight * weight / square if square else 0.0
     return means
