@@ -2,7 +2,7 @@
 
 Covered: your own agents, with hand-offs and further tools, or a plain agent for an OpenAI-compatible endpoint; several
 messages in one episode; invalid JSON arguments, which reach the environment as a malformed call.
-Not covered: a call of a tool that does not exist, which the SDK answers by itself, so that no turn is played; the token
+Not covered: a call to a tool that does not exist, which the SDK answers by itself, so that no turn is played; the token
 counts of its runs; tracing, which is off, since it would send episodes to a service.
 """
 

@@ -92,7 +92,7 @@ def parser_programs() -> list[HostileProgram]:
 
 HARNESS = [
     _program(
-        "builtins that the harness needs ruined",
+        "builtins of the harness set to None",
         "exception",
         """
         import builtins
@@ -102,7 +102,7 @@ HARNESS = [
         """,
     ),
     _program(
-        "repr ruined, then a value",
+        "repr set to None, then a value",
         "ok",
         """
         import builtins
@@ -139,7 +139,7 @@ HARNESS = [
         """,
     ),
     _program(
-        "reports that are no reports",
+        "invalid data in the report pipe",
         "exception",
         r"""
         import os
@@ -169,7 +169,7 @@ HARNESS = [
         """,
     ),
     _program(
-        "a trace function and a profile function of its own",
+        "its own trace function and profile function",
         "ok",
         """
         import sys, threading
@@ -217,7 +217,7 @@ PROCESSES = [
         """,
     ),
     _program(
-        "SIGKILL to everyone",
+        "SIGKILL to every process",
         "ok exception",
         """
         import os, signal, time
@@ -239,7 +239,7 @@ PROCESSES = [
         "main done",
     ),
     _program(
-        "a forked child that runs on into the harness",
+        "a forked child that continues into the harness",
         "ok",
         """
         import os

@@ -66,9 +66,12 @@ def protocol(harness: SandboxHarness) -> None:
     """It has every method of ``Sandbox``, and lists each isolation layer once."""
     require(isinstance(harness.sandbox, Sandbox), f"{type(harness.sandbox).__name__} lacks a method of Sandbox")
     layers = harness.sandbox.capabilities()
-    require(all(isinstance(layer, Capability) for layer in layers), f"capabilities() holds more than layers: {layers}")
+    require(
+        all(isinstance(layer, Capability) for layer in layers),
+        f"capabilities() returned objects that are not a Capability: {layers}",
+    )
     names = [layer.name for layer in layers]
-    require(len(set(names)) == len(names), f"capabilities() names a layer twice: {names}")
+    require(len(set(names)) == len(names), f"capabilities() lists a layer twice: {names}")
 
 
 def statuses(harness: SandboxHarness) -> None:
@@ -90,12 +93,10 @@ def inputs(harness: SandboxHarness) -> None:
     code += "print(open('a/b.bin', 'rb').read() == bytes(range(256)))"
     outcome = harness.sandbox.run(Job(code, stdin=text, files={"a/b.bin": data}))
     _expect(code, outcome, ToolStatus.OK)
-    require(outcome.stdout.startswith("äöü €\U0001f600 "), f"standard input came back as {outcome.stdout!r}")
-    require(
-        outcome.stdout.endswith("True\n"), f"a file does not hold the bytes that were put there: {outcome.stdout!r}"
-    )
+    require(outcome.stdout.startswith("äöü €\U0001f600 "), f"standard input was printed as {outcome.stdout!r}")
+    require(outcome.stdout.endswith("True\n"), f"a file does not contain the bytes of Job.files: {outcome.stdout!r}")
     outcome = harness.sandbox.run(Job("import sys\nsys.stdout.buffer.write(b'a\\xffb')\nsys.stderr.write('warned')"))
-    _expect("bytes that are no text", outcome, ToolStatus.OK, stdout="a�b", stderr="warned")
+    _expect("bytes that are not text", outcome, ToolStatus.OK, stdout="a�b", stderr="warned")
     outcome = harness.sandbox.run(Job("input()"))
     _expect("input() without input", outcome, ToolStatus.EXCEPTION, error_type="EOFError")
 
@@ -114,7 +115,10 @@ def limits(harness: SandboxHarness) -> None:
     _expect("1 GiB within 256 MiB", outcome, ToolStatus.MEMORY, stdout="")
     outcome = run(Job("while True: print('x' * 1000)", limits=Limits(output_bytes=10_000)))
     _expect("output without end", outcome, ToolStatus.OUTPUT_LIMIT, truncated=True)
-    require(0 < len(outcome.stdout) <= 10_000, f"an output limit of 10,000 bytes let {len(outcome.stdout)} through")
+    require(
+        0 < len(outcome.stdout) <= 10_000,
+        f"with an output limit of 10,000 bytes, {len(outcome.stdout)} characters were returned",
+    )
     forks = "import os, time\nfor n in range(200):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
     outcome = run(Job(forks, limits=Limits(processes=16)))
     _expect("200 processes within 16", outcome, ToolStatus.EXCEPTION)
@@ -182,7 +186,7 @@ def event_loop(harness: SandboxHarness) -> None:
             await asyncio.sleep(0.01)
         return count
 
-    require(asyncio.run(turns()) > 3, "the event loop stood still while a program ran")
+    require(asyncio.run(turns()) > 3, "the event loop was blocked while a program ran")
 
     async def cancel() -> Outcome:
         # More than can run at once: if a cancelled one continued, the last call would wait for it.
@@ -191,9 +195,7 @@ def event_loop(harness: SandboxHarness) -> None:
         for call in calls:
             call.cancel()
         ends = await asyncio.gather(*calls, return_exceptions=True)
-        require(
-            all(isinstance(end, asyncio.CancelledError) for end in ends), "a call that was cancelled has an outcome"
-        )
+        require(all(isinstance(end, asyncio.CancelledError) for end in ends), "a cancelled call returned an outcome")
         return await harness.sandbox.arun(Job("print(1)"))
 
     begun = time.monotonic()
@@ -217,7 +219,7 @@ def mistakes(harness: SandboxHarness) -> None:
                 continue
             except Exception as error:
                 raise AssertionError(f"{what} raises {type(error).__name__}: {error}") from error
-            raise AssertionError(f"{what} raises nothing")
+            raise AssertionError(f"{what} does not raise ConfigurationError")
     _expect("a call after the mistakes", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
 
 
@@ -238,7 +240,7 @@ def sessions(harness: SandboxHarness) -> None:
     _expect("a cell after the interrupt", run(Job("x", session="check a")), ToolStatus.OK, value="3", session="kept")
     outcome = run(Job("import sys\nsys.exit(3)", session="check a"))
     _expect("a cell that exits", outcome, ToolStatus.EXCEPTION, session="ended", exit_code=3)
-    require(outcome.session_note, "a cell with which its session ended has no session_note")
+    require(outcome.session_note, "a cell that ended its session has no session_note")
     outcome = run(Job("x", session="check a"))
     _expect("a cell after the exit", outcome, ToolStatus.EXCEPTION, error_type="NameError", session="new")
     run(Job("x = 4", session="check a"))
@@ -362,7 +364,7 @@ def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) ->
 
 def _values(how: str, outcomes: list[Outcome], numbers: range) -> None:
     found = [outcome.value for outcome in outcomes]
-    require(found == [str(number) for number in numbers], f"{how} brought the outcomes {found}")
+    require(found == [str(number) for number in numbers], f"{how} returned the values {found}")
 
 
 def _must_refuse(use: Callable[[], object], when: str) -> None:

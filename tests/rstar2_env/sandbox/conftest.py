@@ -70,7 +70,7 @@ _EVERYWHERE = {
     "memory_bomb",
     "a thread that never ends",
     "a report of success, then a failed exit",
-    "SIGKILL to everyone",
+    "SIGKILL to every process",
 }
 """Programs that every provider runs in CI, one of a kind."""
 

@@ -117,7 +117,7 @@ BROKEN: list[tuple[type[Altered], str, str]] = [
     (NoSeed, "replay", "drew"),
     (NoFiles, "inputs", "FileNotFoundError|exception"),
     (SilentSessions, "sessions", "session='kept'"),
-    (Cancels, "event_loop", "stood still"),
+    (Cancels, "event_loop", "was blocked"),
     (StaysOpen, "closing", "must raise SandboxUnavailableError"),
     (TimeIsNoLimit, "limits", "an endless loop"),
     (Unpicklable, "pickling", "cannot be pickled"),

@@ -36,7 +36,7 @@ PROGRAMS = {
     "a lone surrogate in stdin": Job("import sys\nprint(sys.stdin.buffer.read())", stdin="a\ud800b"),
     "a lone surrogate in the source": Job("print('\ud800')"),
     "a file": Job("print(open('d/a.bin', 'rb').read())", files={"d/a.bin": bytes(range(256))}),
-    "bytes that are no text": Job("import os\nos.write(1, bytes(range(128, 256)))"),
+    "bytes that are not text": Job("import os\nos.write(1, bytes(range(128, 256)))"),
     "a seed": Job("import random\nrandom.random()", seed=5),
     "too much output": Job("while True: print('x' * 1000)", limits=Limits(output_bytes=10_000)),
     "too much time": Job("while True: pass", limits=Limits(wall_s=0.3)),
