@@ -185,4 +185,4 @@ def _is(path: Path, about: Mapping[str, Any]) -> bool:
         content = path.read_bytes()
         return hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest() == about.get("blobId")
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == large.get("sha256")
+        return bool(hashlib.file_digest(file, "sha256").hexdigest() == large.get("sha256"))

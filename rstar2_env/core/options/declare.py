@@ -128,7 +128,9 @@ def check_options(record: Any, prefix: str = "") -> None:
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
     """
-    known = options_of(type(record)).parameters
+    # A subclass with an __init__ of its own has the fields of the dataclass that it extends.
+    kind = next(kind for kind in type(record).__mro__ if "__dataclass_fields__" in vars(kind))
+    known = options_of(kind).parameters
     for name in (field.name for field in dataclasses.fields(record) if field.init):
         given = getattr(record, name)
         if given is known[name].default:
