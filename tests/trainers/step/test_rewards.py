@@ -97,7 +97,7 @@ def test_a_judge_is_asked_or_asked_for():
     [
         ([], "at least one"),
         ([Component("a", ToolUse()), Component("a", ToolUse())], "distinct names"),
-        ([Component("a", ToolUse(), when="step")], "'a' at the end of an episode"),
+        ([Component("a", ToolUse(), when="step")], "when=step.*'a'"),
         ([Component("a", ToolUse(), gate="perhaps")], "gate of 'a'"),
     ],
 )

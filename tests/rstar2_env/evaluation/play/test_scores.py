@@ -150,7 +150,7 @@ def test_an_environment_that_chooses_has_no_problems_for_scores():
     ("scores", "words"),
     [
         (["outcome", "outcome:wrong=1"], "distinct names"),
-        (["outcome:when=step"], "'outcome' at the end of an episode"),
+        (["outcome:when=step"], "when=step.*'outcome'"),
         (["outcom"], "Did you mean 'outcome'"),
         (["outcome:wrng=1"], "wrng"),
     ],
