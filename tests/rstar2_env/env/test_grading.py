@@ -84,7 +84,7 @@ class TestVerifier:
             ("model:url=localhost,model=m", ConfigurationError, "url must be an address"),
             ("model:url=http://a/v1,model=m,api_key_env=NO_SUCH_KEY", ConfigurationError, "NO_SUCH_KEY.*is not set"),
             (Problem, ConfigurationError, "Problem"),
-            (lambda: 7, ConfigurationError, "made int: expected an object"),
+            (lambda: 7, ConfigurationError, "of type int; expected an object"),
             (7, ConfigurationError, "not 7"),
         ],
     )
