@@ -131,7 +131,7 @@ def test_an_output_that_was_harmed_is_made_again(tmp_path, harm):
     if harm == "changed":
         os.utime(output, (1, 1))  # of the same size, it shows by its time, which has ticks
     _, said = run(pipeline, tmp_path / "run")
-    assert any(f"its letters was {harm} since" in line for line in said)
+    assert any(f"its output letters was {harm}" in line for line in said)
     # It comes out as it was, so that nothing else is done again.
     assert begun(diary(tmp_path / "run"))[4:] == ["a"]
     assert letters(tmp_path / "run")["d"] == "a0c0d0"
@@ -340,7 +340,7 @@ def test_the_seconds_of_a_stage_are_those_of_all_its_runs(tmp_path, monkeypatch)
 
 def test_the_folder_of_another_run_is_refused(tmp_path):
     RunWriter(tmp_path / "run", kind="training").begin({})
-    with pytest.raises(ConfigurationError, match="run of training, not of a pipeline"):
+    with pytest.raises(ConfigurationError, match="the kind training, not a pipeline"):
         run(written(tmp_path, TWO), tmp_path / "run")
 
 
