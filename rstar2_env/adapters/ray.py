@@ -18,10 +18,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import gymnasium as gym
 
+from rstar2_env.core.closing import Closing
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Rstar2Error, SandboxUnavailableError
 from rstar2_env.core.net import ray_cluster
 from rstar2_env.core.options.declare import Count, Rule, Seconds, checked
@@ -82,7 +83,7 @@ class _Seat:
     envs: int = 0
 
 
-class RayEnvs:
+class RayEnvs(Closing):
     """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
     Each is placed on the node with the fewest environments per CPU. Nodes that join are used. When one dies, its
@@ -154,14 +155,6 @@ class RayEnvs:
             for seat in seats:
                 ray.kill(seat.actor, no_restart=True)
         ray_cluster.leave()
-
-    def __enter__(self) -> Self:
-        """Start using it."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        self.close()
 
     def _take(self) -> _Seat:
         """Choose the actor for one more environment."""

@@ -13,10 +13,10 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import fields, replace
-from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from rstar2_env.core.blocking import all_ended, run_blocking
+from rstar2_env.core.closing import Closing
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
@@ -30,7 +30,7 @@ from rstar2_env.rollout.seats import GivenTurns, TwoPolicies, check_engines
 from rstar2_env.rollout.turns import SingleReply, Timing, Turns, drop_unanswered
 
 
-class Player:
+class Player(Closing):
     """Plays episodes in a pool of environments. Close it, or use it in a ``with`` statement.
 
     Args:
@@ -42,6 +42,17 @@ class Player:
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
         stale_engine: An engine with older weights, for episodes that use them (``Manner.stale``).
+
+    Attributes:
+        engine: The engine.
+        stale_engine: The engine with older weights.
+        chat: Renders the conversation as ids.
+        encode: Converts a text to ids, with special tokens in it as plain text.
+        decode: Converts the ids of a turn to text, without its end-of-turn token.
+        sampling: How to sample.
+        budget: Limits of one episode.
+        max_in_flight: Maximum number of episodes played at the same time.
+        envs: The environments.
 
     Raises:
         ConfigurationError: ``max_in_flight`` is not positive.
@@ -63,7 +74,7 @@ class Player:
         self.engine, self.chat, self.stale_engine = engine, chat, stale_engine
         self.encode, self.decode = chat.plain, chat.text
         self.sampling, self.budget = sampling, budget or Budget()
-        self._max_in_flight, self._max_failed = max_in_flight, max_failed
+        self.max_in_flight, self._max_failed = max_in_flight, max_failed
         self.envs = EnvPool(make_env)
         self._timing = Timing()
 
@@ -87,7 +98,7 @@ class Player:
         self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
         """Play all requests; see ``play``. Cancelling this coroutine cancels all requests to the engine."""
-        room = asyncio.Semaphore(self._max_in_flight)
+        room = asyncio.Semaphore(self.max_in_flight)
 
         async def play_one(request: EpisodeRequest) -> Episode:
             episode = Episode(group=request.group, seed=request.seed)
@@ -254,11 +265,6 @@ class Player:
         taken, self._timing = self._timing, Timing()
         return taken
 
-    @property
-    def max_in_flight(self) -> int:
-        """Maximum number of episodes to play at the same time."""
-        return self._max_in_flight
-
     def check(self, episodes: Sequence[Episode]) -> None:
         """Check the share of failed episodes.
 
@@ -272,16 +278,6 @@ class Player:
     def close(self) -> None:
         """Wait for running calls, close every environment and end the threads."""
         self.envs.close()
-
-    def __enter__(self) -> Self:
-        """Return the player itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close the player."""
-        self.close()
 
     async def _play(
         self,

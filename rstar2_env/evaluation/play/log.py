@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rstar2_env.core.closing import Closing
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.folders import check_folder
@@ -38,7 +39,7 @@ Taken: TypeAlias = Callable[[Episode, About], None]
 """Called with each episode that a file already had."""
 
 
-class EvalLog:
+class EvalLog(Closing):
     """Writes episodes to a file, or to the folder of a run.
 
     A path without a suffix, or of a folder, is a run's folder, which has options, events and figures in addition to

@@ -13,7 +13,7 @@ whose keys depend on the length of the whole sequence.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,10 +22,9 @@ from transformers import PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.attention import Pack, TokenRun, count_alone, packed
-from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, key_of
 from rstar2_env.rollout.engines.request import Request
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
-from rstar2_env.rollout.engines.token_sampler import draw_next
 
 MAX_DEAD = 0.25
 """Share of slots that attention reads unnecessarily above which compacting the others costs less."""
@@ -46,9 +45,6 @@ COLUMNS = 16
 SPARE_COLUMNS = 32
 """Columns of a new slot after its prompt, so that the buffers do not grow at the first tokens."""
 
-Finish = Callable[[Request], FinishReason | None]
-"""Returns the reason why a request ends with its newest token; ``None`` if it continues."""
-
 
 @dataclass(eq=False)
 class _Start:
@@ -64,8 +60,8 @@ class _Start:
     whole: bool = False
 
 
-class PackedBatch:
-    """A batch of requests that new requests can join at any step.
+class PackedBatch(Batch):
+    """A batch of requests that new requests can join at any step; see ``Batch`` for the attributes.
 
     Args:
         model: A causal language model for which ``can_pack`` and ``supports`` hold.
@@ -74,16 +70,6 @@ class PackedBatch:
             runs.
         keep: Whether to keep the caches of ended requests.
         finish: Whether a request has ended.
-
-    Attributes:
-        joins: Whether requests may join running ones.
-        max_tokens: See above; it may be changed between two steps.
-        pool: The kept sequences of ended requests.
-        prompt_tokens: Number of prompt tokens so far.
-        computed_tokens: Number of prompt tokens that were computed.
-        generated_tokens: Number of generated tokens so far.
-        preemptions: Number of times that a request lost its slot.
-        recomputed_tokens: Number of tokens computed again after preemptions.
     """
 
     joins = True
@@ -91,24 +77,13 @@ class PackedBatch:
     def __init__(
         self, model: PreTrainedModel, max_prefill_tokens: int, max_tokens: int, *, keep: bool, finish: Finish
     ) -> None:
-        self._model, self._max_prefill_tokens, self.max_tokens = model, max_prefill_tokens, max_tokens
+        super().__init__(model, max_prefill_tokens, max_tokens, finish)
         self._keeps = keep and reusable(model.config)
-        self._finish = finish
-        self.pool = PrefixPool()
-        self.prompt_tokens = self.computed_tokens = self.generated_tokens = 0
-        self.preemptions = self.recomputed_tokens = self._admitted = 0
+        self._admitted = 0
         self._running: PrefixIndex[Request] = PrefixIndex()
         self._free: list[int] = []
         self.live: list[Request] = []
         self._reset()
-
-    def __len__(self) -> int:
-        return len(self.live)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens of the running requests."""
-        return sum(map(len, self.live))
 
     @property
     def bytes(self) -> int:
@@ -235,20 +210,8 @@ class PackedBatch:
                     drawing.append(request)
             self._follow([request for request in followers if id(request.leader) in at])
             logits = logits[torch.tensor(rows, device=logits.device)]
-        ended = self._draw(drawing, logits)
+        _, ended = self._draw(drawing, logits) if drawing else (logits, [])
         self.leave([request for request, _ in ended], keep=True)
-        return ended
-
-    def _draw(self, drawing: Sequence[Request], logits: Tensor) -> list[tuple[Request, FinishReason]]:
-        """Draw the next token of each request from its row of logits."""
-        if not drawing:
-            return []
-        draw_next(drawing, logits)
-        ended = []
-        for request in drawing:
-            if (reason := self._finish(request)) is not None:
-                ended.append((request, reason))
-        self.generated_tokens += len(drawing)
         return ended
 
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:

@@ -14,17 +14,16 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
-from rstar2_env.rollout.engines.packed_batch import Finish
-from rstar2_env.rollout.engines.prefix import PrefixPool, key_of
+from rstar2_env.rollout.engines.batch import Batch, Finish
+from rstar2_env.rollout.engines.prefix import key_of
 from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.token_sampler import draw_next
 
 MAX_DEAD = 0.25
 """Share of ended rows above which computing them costs more than copying the others."""
 
 
-class PlainBatch:
-    """A batch of requests; see ``PackedBatch``.
+class PlainBatch(Batch):
+    """A batch of requests that begin together; see ``Batch`` for the attributes.
 
     Args:
         model: A causal language model.
@@ -34,30 +33,14 @@ class PlainBatch:
     """
 
     joins = False
-    preemptions = recomputed_tokens = 0
 
     def __init__(self, model: PreTrainedModel, max_prefill_tokens: int, max_tokens: int, *, finish: Finish) -> None:
-        self._model, self._max_prefill_tokens, self.max_tokens = model, max_prefill_tokens, max_tokens
-        self._finish = finish
-        self.pool = PrefixPool()
-        self.prompt_tokens = self.computed_tokens = self.generated_tokens = 0
+        super().__init__(model, max_prefill_tokens, max_tokens, finish)
         self.clear()
-
-    def __len__(self) -> int:
-        return len(self.live)
-
-    @property
-    def live(self) -> list[Request]:
-        """The requests in the batch."""
-        return [request for request in self._rows if request is not None]
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens of the running requests."""
-        return sum(map(len, self.live))
 
     def clear(self) -> None:
         """Drop every request."""
+        self.live = []
         self._rows: list[Request | None] = []
         self._starts = self._last = torch.zeros(0, dtype=torch.long)
         self._cache = DynamicCache()
@@ -95,7 +78,8 @@ class PlainBatch:
         self._cache = DynamicCache(config=self._model.config)
         logits = self._forward(ids.to(device), starts, width)
         copies = torch.tensor([rows[key_of(request.prompt)] for request in fresh], device=device)
-        self._rows, self._starts, self._width = list(fresh), starts[copies], width
+        self.live, self._rows = list(fresh), list(fresh)
+        self._starts, self._width = starts[copies], width
         self._logits = logits[copies]
         if len(fresh) > len(rows):
             self._cache.batch_select_indices(copies)
@@ -104,6 +88,7 @@ class PlainBatch:
     def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
         """Remove requests; their rows stay in the computation until there are many of them."""
         left = set(map(id, gone))
+        self.live = [request for request in self.live if id(request) not in left]
         self._rows = [None if id(request) in left else request for request in self._rows]
         if not len(self):
             self.clear()
@@ -117,13 +102,10 @@ class PlainBatch:
             self._width += 1
             self._logits = self._forward(self._last[:, None], self._starts, self._width)
         kept = [row for row, request in enumerate(self._rows) if request is not None]
-        live = self.live
         rows = torch.tensor(kept, device=self._logits.device)
-        tokens = draw_next(live, self._logits[rows])
+        tokens, ended = self._draw(self.live, self._logits[rows])
         self._last = tokens.new_zeros(len(self._rows)).index_copy_(0, rows, tokens)
         self._logits = None
-        self.generated_tokens += len(live)
-        ended = [(request, reason) for request in live if (reason := self._finish(request)) is not None]
         self.leave([request for request, _ in ended])
         return ended
 

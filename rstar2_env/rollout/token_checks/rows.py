@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.run_folder import TokensEntry
-from rstar2_env.core.turn import Turn
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.token_checks.findings import TokenFinding
 
@@ -138,18 +137,9 @@ def _of_text(row: TokensEntry, episode: Episode, codec: ChatCodec) -> Iterator[t
                 yield "truncated_turn", f"turn {number}"
             elif codec.turn(text.removeprefix(head)) != ids:
                 yield "not_canonical", f"turn {number}"
-            shown = _suffix(codec, episode, at, ended=ended)
-            between = row.completion_ids[turn.stop : _next_start(episode.steps, number, len(row.completion_ids))]
-            if shown is not None and between != shown:
-                yield "environment_tokens", f"after turn {number}"
+            between = row.completion_ids[turn.stop : episode.steps[number].start]
+            for shown in messages[at + 1 : at + 2]:
+                if between != codec.suffix(shown.role, shown.content, ended=ended):
+                    yield "environment_tokens", f"after turn {number}"
     except Rstar2Error as error:
         yield "environment_tokens", f"{error}"
-
-
-def _suffix(codec: ChatCodec, episode: Episode, at: int, *, ended: bool) -> list[int] | None:
-    after = episode.messages[at + 1 : at + 2]
-    return codec.suffix(after[0].role, after[0].content, ended=ended) if after else None
-
-
-def _next_start(turns: Sequence[Turn], number: int, end: int) -> int:
-    return turns[number].start if number < len(turns) else end

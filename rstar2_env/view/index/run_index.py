@@ -17,9 +17,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, TypeVar
 
+from rstar2_env.core.closing import Closing
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.view.index.facts import parse_line
 from rstar2_env.view.index.filling import Filler
@@ -31,7 +31,7 @@ from rstar2_env.view.index.schema import WAIT_MS, cache_folder, connect, has_wor
 ResultT = TypeVar("ResultT")
 
 
-class RunIndex:
+class RunIndex(Closing):
     """The index of a run; close it when it is no longer needed. A closed index reopens on use.
 
     Args:
@@ -209,14 +209,6 @@ class RunIndex:
             ).fetchall()
         found = [f"{name}: {text}; the content before it was read." for name, text in broken]
         return found + [f"{name}, line {line}: {text}; the line was skipped." for name, line, text in lines]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections; the index stays on disk."""

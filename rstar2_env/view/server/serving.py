@@ -10,9 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from rstar2_env.core.closing import Closing
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.view.answers import Answers
 from rstar2_env.view.following import Follower
@@ -25,7 +25,7 @@ _PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
 """Errors that concern the port rather than the address."""
 
 
-class ViewServer:
+class ViewServer(Closing):
     """Serves the page in a thread until it is closed; it listens as soon as it is constructed.
 
     Args:
@@ -117,14 +117,6 @@ class ViewServer:
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _listen(options: ViewOptions) -> socket.socket:

@@ -7,15 +7,14 @@ import math
 import torch
 
 from rstar2_env.rollout import SamplingParams
-from rstar2_env.rollout.engines.token_sampler import TokenSampler
+from rstar2_env.rollout.engines.token_sampler import draw_tokens
 
-CPU = torch.device("cpu")
 LOWEST, HIGHEST = 0.0, math.nextafter(1.0, 0.0)
 
 
 def draw(logits: list[float], uniform: float, **options: float) -> int:
     params = SamplingParams(1, **options)  # type: ignore[arg-type]  # a table of options
-    tokens, _ = TokenSampler([params], CPU).draw(torch.tensor([logits]), [uniform])
+    tokens, _ = draw_tokens(torch.tensor([logits]), [params], [uniform])
     return int(tokens[0])
 
 
@@ -44,7 +43,8 @@ def test_more_top_k_than_tokens_keeps_all() -> None:
 def test_rows_are_sampled_each_in_its_own_way() -> None:
     params = [SamplingParams(1, temperature=0.0), SamplingParams(1), SamplingParams(1, top_k=1, temperature=2.0)]
     logits = torch.tensor([[0.0, 2.0, 1.0]] * 3)
-    tokens, logprobs = TokenSampler(params, CPU).draw(logits, [LOWEST, LOWEST, LOWEST])
+    tokens, every = draw_tokens(logits, params, [LOWEST, LOWEST, LOWEST])
+    logprobs = every.gather(1, tokens[:, None])[:, 0]
     assert tokens.tolist() == [1, 0, 1]
     expected = [logits[0].log_softmax(-1)[1], logits[0].log_softmax(-1)[0], (logits[0] / 2).log_softmax(-1)[1]]
     assert torch.allclose(logprobs, torch.stack(expected))
