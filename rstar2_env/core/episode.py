@@ -77,8 +77,8 @@ class Episode:
         task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
             environment's id; empty if unknown.
         source: Source of the episode.
-        shown: The user's message that the episode was played with, if it differs from the one in ``messages``, which it
-            trains with.
+        shown: The user's message that the episode was played with, if it differs from the message in ``messages``,
+            which is used for training.
         shown_ids: Token ids of the prompt with ``shown``; empty if the episode was played with ``prompt_ids``.
         parent: Number, in the group, of the episode that this one branched from, and position of the first token that
             is not shared; ``None`` for an episode that was played from ``reset``.

@@ -1,4 +1,4 @@
-"""``Manner``: how an episode is played, for rollout parts that do not simply play from start to end."""
+"""``Manner``: options of playing one episode, for rollout parts that do not simply play from start to end."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ def _check_base(folder: Path) -> None:
         check_model(base)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The adapter in {folder} belongs to the model {base}: {error.args[0]} Put it back, or write where it is "
-            "into base_model_name_or_path of adapter_config.json.",
+            f"The adapter in {folder} belongs to the model {base}: {error.args[0]} Restore that model, or "
+            "write its location into base_model_name_or_path of adapter_config.json.",
             option="model",
         ) from error
 

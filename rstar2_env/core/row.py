@@ -28,7 +28,7 @@ class Row:
 
     Attributes:
         episode: The episode that the row was built from.
-        prompt_ids: Token ids before the first token that may train.
+        prompt_ids: Token ids before the first token that may be trained on.
         completion_ids: Token ids after the prompt, including the environment's.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.

@@ -248,7 +248,7 @@ class Player(Closing):
         check_engines(manner, self.engine, self.stale_engine)
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the policy's log-probability of each of ``ids`` after ``prompt_ids`` and those before it.
+        """Return the policy's log-probability of each id in ``ids``, given ``prompt_ids`` and the earlier ids.
 
         Raises:
             ConfigurationError: The engine cannot compute them.

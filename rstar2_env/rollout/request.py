@@ -41,7 +41,7 @@ class EpisodeRequest:
         sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
             engine.
         shown: Text shown to the policy in place of the user's message; its first ``QUESTION`` is replaced by that
-            message. The episode still trains under the message itself.
+            message. Training still uses the message itself.
         manner: How the episode is played.
     """
 

@@ -30,10 +30,9 @@ def refuse_existing(path: Path, *, resume: bool | None, overwrite: bool) -> None
     """
     if path.exists() and not resume and not overwrite:
         if resume is None:
-            raise ConfigurationError(f"{path} exists already: choose another one, or replace it.", option="overwrite")
+            raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")
         raise ConfigurationError(
-            f"{path} exists already: choose another one, replace it (--overwrite, overwrite=True), or resume where it "
-            "ends.",
+            f"{path} exists already: choose another file, replace it (--overwrite, overwrite=True), or resume it.",
             option="resume",
         )
 

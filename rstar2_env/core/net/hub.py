@@ -26,11 +26,11 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
     except ImportError:
         return None  # the loader reports the missing extra
     if constants.HF_HUB_OFFLINE:
-        return "the Hugging Face hub is not asked (HF_HUB_OFFLINE)"
+        return "the Hugging Face hub is not queried (HF_HUB_OFFLINE is set)"
     try:
         status, _ = _get(f"{constants.ENDPOINT}/api/{kind}/{name}", get_token())
     except _SilentError as error:
-        return f"the Hugging Face hub cannot be asked ({error})"
+        return f"the Hugging Face hub cannot be queried ({error})"
     # The hub answers 401 both for private and for missing repositories.
     there = status not in (401, 404)
     return None if there else f"the Hugging Face hub has no {kind.removesuffix('s')} of that name"

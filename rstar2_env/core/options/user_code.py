@@ -113,8 +113,8 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
         raise ConfigurationError(f"{own.written} holds no {kind}: expected {_words(shape)} at the top of the file.")
     names = sorted(distinct.values())
     raise ConfigurationError(
-        f"{own.written} holds {len(names)} that could be the {kind} ({', '.join(names)}): write "
-        f"{own.written}:{names[0]}, or another of them."
+        f"{own.written} defines {len(names)} objects that could be the {kind} ({', '.join(names)}): name one of them, "
+        f"for example {own.written}:{names[0]}."
     )
 
 

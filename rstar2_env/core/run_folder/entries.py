@@ -17,14 +17,14 @@ class Decision:
     """The trainer's decision about an episode.
 
     Attributes:
-        kept: Whether it was selected to train.
+        kept: Whether it was selected for training.
         reason: Why it was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``,
             …).
         round: Round of refill in which its group was played; 0 for the first.
         advantage: Its advantage, or the mean over its tokens; ``None`` if it has none.
         weighed: The numbers that the selector based its choice on, by name (``penalty``, ``quota``, …), if it reports
             them.
-        copies: Number of additional copies of it that train, in place of episodes of missing groups.
+        copies: Number of additional copies of it that are trained on, in place of episodes of missing groups.
     """
 
     kept: bool
@@ -55,7 +55,7 @@ class EpisodeEntry:
 
     @property
     def kept(self) -> bool:
-        """Whether it was selected to train."""
+        """Whether the episode was selected for training."""
         return self.decision is not None and self.decision.kept
 
 

@@ -53,7 +53,7 @@ class RunWriter:
         kind: Kind of the run.
         rank: Number of this process.
         episodes: Whether to write episodes.
-        tokens: Whether to write the tokens of the rows that train.
+        tokens: Whether to write the tokens of the rows that are trained on.
 
     Attributes:
         folder: The run's folder.
@@ -204,8 +204,8 @@ class RunWriter:
         others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
         if others and not (self.folder / RUN_FILE).exists():
             raise ConfigurationError(
-                f"{self.folder} holds a {others[0]} of something else, since there is no {RUN_FILE} next to it: choose "
-                "another folder for the run."
+                f"{self.folder} contains a {others[0]} that no run wrote, since there is no {RUN_FILE} next to it: "
+                "choose another folder for the run."
             )
 
     def _cut(self, last: int) -> None:

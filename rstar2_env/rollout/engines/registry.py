@@ -33,11 +33,11 @@ class EngineKind:
     """A kind of engine.
 
     Attributes:
-        summary: One line for lists.
-        make: Creates one.
-        takes: Imports and returns the function or class whose options it takes.
-        shares_weights: Whether it computes with the module that it was given. If not, a trainer must sync the weights
-            after each step, and correct for the differences between the two computations.
+        summary: Its description in lists, one line.
+        make: Creates an engine of this kind.
+        takes: Imports and returns the function or class that declares its options.
+        shares_weights: Whether it computes with the module that was passed to ``make``. If not, a trainer must sync the
+            weights after each step, and correct for the differences between the two computations.
         takes_model: The form of an untrained model that ``make`` needs: the ``"module"``, only its ``"path"``, or
             ``"nothing"`` if a server holds the model.
         determinism: One sentence on whether the same seeds give the same tokens.

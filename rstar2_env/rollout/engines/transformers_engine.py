@@ -128,7 +128,7 @@ class TransformersEngine:
             request.future.cancel()
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of ``ids`` after ``prompt_ids``, at temperature 1; see ``Scores``.
+        """Return the log-probability of each id in ``ids``, given the ids before it, at temperature 1; see ``Scores``.
 
         Raises:
             ConfigurationError: The prompt is empty.

@@ -4,8 +4,7 @@ Covered: balancing by requests in flight; routing the turns of an episode to the
 servers that die, drop connections or restart. A lost server gets no requests until it answers again and has been
 readmitted: the engine checks it and sends it the current weights, since a restarted server has its initial weights. A
 server is lost when a connection to it fails; a health check every few seconds also detects a restart between two
-requests. Not
-covered: starting servers.
+requests. Not covered: starting servers.
 
 Everything here runs in the event loop of the HTTP client.
 """

@@ -49,7 +49,7 @@ def plan(folder, text, *settings):
         ),
         ("stages: {g: {rounds: 2, until: often, stages: {a: {kind: letters}}}}", "field 'until': A criterion is"),
         ("stages: {a: {kind: letters}, g: {rounds: 2, stages: {a: {kind: letters}}}}", "the name 'a' is used twice"),
-        ("stages: {a: {kind: letters}, a: {kind: letters}}", "'a' is there twice"),
+        ("stages: {a: {kind: letters}, a: {kind: letters}}", "'a' is listed twice"),
         ("seed: -1\nstages: {a: {kind: letters}}", "seed must be"),
         ("defaults: {lettres: {}}\nstages: {a: {kind: letters}}", "defaults, field 'kind'"),
         ("machine: {gpu: H1000}\nstages: {a: {kind: letters}}", "Unknown device 'H1000'"),

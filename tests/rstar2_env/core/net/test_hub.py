@@ -42,10 +42,10 @@ def test_a_hub_that_cannot_be_reached_or_is_silent_is_not_waited_for(monkeypatch
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        assert "cannot be asked" in hub.ask_hub("models", "owner/name")
+        assert "cannot be queried" in hub.ask_hub("models", "owner/name")
         silent.listen()
         began = time.monotonic()
-        assert "cannot be asked" in hub.ask_hub("models", "owner/name")
+        assert "cannot be queried" in hub.ask_hub("models", "owner/name")
         assert time.monotonic() - began < 10
 
 
@@ -130,5 +130,5 @@ def test_what_is_no_http_is_no_answer(monkeypatch):
         thread.start()
         with pytest.raises(ServiceError, match="cannot be reached"):
             hub.hub_answer("/api/whoami-v2", "secret")
-        assert "cannot be asked" in str(hub.ask_hub("models", "owner/name"))
+        assert "cannot be queried" in str(hub.ask_hub("models", "owner/name"))
         thread.join()

@@ -82,7 +82,7 @@ def test_what_a_file_registers_is_found_by_its_name_and_is_one_with_its_class(re
 class TestMistakes:
     def test_several_candidates_are_listed(self, registry, folder):
         (folder / "own_two.py").write_text(AGENT.format(name="One") + AGENT.format(name="Two"))
-        with pytest.raises(ConfigurationError, match=r"holds 2 that could be the agent \(One, Two\).*own_two.py:One"):
+        with pytest.raises(ConfigurationError, match=r"2 objects .* agent \(One, Two\).*own_two.py:One"):
             registry.get("./own_two.py")
 
     def test_a_file_without_a_candidate_says_what_one_looks_like(self, registry, folder):
