@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from rstar2_env.core.bm25 import WORDS_AND_SIGNS, Bm25
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect
+from rstar2_env.search.bm25 import WORDS_AND_SIGNS, Bm25
 
 from ..base import AGENTS
 from ._chain import ThoughtChain

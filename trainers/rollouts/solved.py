@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rstar2_env.core.bm25 import Bm25
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.search.bm25 import Bm25
 
 from .base import Rollout
 from .texts import answer_of, question_of

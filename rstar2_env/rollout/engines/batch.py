@@ -1,17 +1,92 @@
-"""``Batch``: the base of the two kinds of batches of ``TransformersEngine``, with their counters."""
+"""``Request``: one turn to generate; ``Batch``: the running requests of ``TransformersEngine``, with its counters."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from rstar2_env.rollout.engine import FinishReason
-from rstar2_env.rollout.engines.prefix import PrefixPool
-from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.token_sampler import draw_next
+from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
+from rstar2_env.rollout.engines.prefix import Key, PrefixPool
+from rstar2_env.rollout.engines.token_sampler import draw_tokens
+
+
+@dataclass(eq=False)
+class Request:
+    """One turn to generate.
+
+    Attributes:
+        prompt: The ids to continue.
+        params: Sampling parameters.
+        draws: One random number in [0, 1) for each token that may be generated.
+        future: Receives the result; a caller that no longer needs it cancels it.
+        version: Version of the weights from which the first token is sampled.
+        ids: The tokens so far.
+        logprobs: Their log-probabilities.
+        candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
+        keep: Whether its cache was computed with the weights that the next requests will use.
+        slot: Its slot in the cache while it runs.
+        done: Number of tokens, those of the prompt included, whose keys and values are in the cache.
+        leader: A request with the same tokens that computes them; this request copies its cache.
+        key: Its tokens at the beginning, if other requests may reuse them.
+        number: Increases in the order of arrival.
+    """
+
+    prompt: list[int]
+    params: SamplingParams
+    draws: np.ndarray
+    future: Future[Generation] = field(default_factory=Future)
+    version: int = 0
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    candidates: list[list[float]] = field(default_factory=list)
+    keep: bool = True
+    slot: int = -1
+    done: int = 0
+    leader: Request | None = None
+    key: Key = b""
+    number: int = field(default_factory=itertools.count().__next__)
+
+    def __len__(self) -> int:
+        """Number of tokens so far, the prompt's included."""
+        return len(self.prompt) + len(self.ids)
+
+    def tokens(self, start: int, stop: int) -> list[int]:
+        """Some of its tokens, the prompt's included."""
+        own = len(self.prompt)
+        if start >= own:
+            return self.ids[start - own : stop - own]
+        return self.prompt[start:stop] + self.ids[: max(0, stop - own)]
+
+    def draw(self, token: int, logprob: float, candidates: list[float] | None = None) -> None:
+        """Append a token.
+
+        Args:
+            token: Its id.
+            logprob: Its log-probability.
+            candidates: Log-probabilities of the most likely tokens at this position, if requested.
+
+        Raises:
+            FloatingPointError: The log-probability is not a number.
+        """
+        if logprob != logprob:
+            raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        if candidates is not None:
+            self.candidates.append(candidates)
+
+    def result(self, reason: FinishReason) -> Generation:
+        """The generation so far."""
+        return Generation(self.ids, self.logprobs, reason, self.version, self.candidates)
+
 
 Finish = Callable[[Request], FinishReason | None]
 """Returns the reason why a request ends with its newest token; ``None`` if it continues."""
@@ -58,7 +133,26 @@ class Batch:
 
     def _draw(self, drawing: Sequence[Request], logits: Tensor) -> tuple[Tensor, list[tuple[Request, FinishReason]]]:
         """Draw the next token of each request from its row of logits; return the tokens and the ended requests."""
-        tokens = draw_next(drawing, logits)
+        uniform = [request.draws.item(len(request.ids)) for request in drawing]
+        tokens, logprobs = draw_tokens(logits, [request.params for request in drawing], uniform)
+        candidates = _candidates(drawing, logprobs)
+        chosen = logprobs.gather(1, tokens[:, None])[:, 0]
+        for row, (request, token, logprob) in enumerate(zip(drawing, tokens.tolist(), chosen.tolist(), strict=True)):
+            request.draw(token, logprob, candidates.get(row))
         self.generated_tokens += len(drawing)
         ended = [(request, reason) for request in drawing if (reason := self._finish(request)) is not None]
         return tokens, ended
+
+
+def _candidates(requests: Sequence[Request], logprobs: Tensor) -> dict[int, list[float]]:
+    """Return the log-probabilities of the most likely tokens, by row, for requests that measure their next token."""
+    wanted = {
+        row: request.params.candidates
+        for row, request in enumerate(requests)
+        if request.params.candidates and len(request.ids) < request.params.measured_tokens
+    }
+    if not wanted:
+        return {}
+    most = min(logprobs.shape[1], max(wanted.values()))
+    found = logprobs[torch.tensor(list(wanted), device=logprobs.device)].topk(most, dim=-1).values.tolist()
+    return {row: values[: wanted[row]] for row, values in zip(wanted, found, strict=True)}

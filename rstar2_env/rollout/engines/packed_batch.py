@@ -22,9 +22,8 @@ from transformers import PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.attention import Pack, TokenRun, count_alone, packed
-from rstar2_env.rollout.engines.batch import Batch, Finish
+from rstar2_env.rollout.engines.batch import Batch, Finish, Request
 from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, key_of
-from rstar2_env.rollout.engines.request import Request
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25

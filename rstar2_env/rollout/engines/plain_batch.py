@@ -14,9 +14,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
-from rstar2_env.rollout.engines.batch import Batch, Finish
+from rstar2_env.rollout.engines.batch import Batch, Finish, Request
 from rstar2_env.rollout.engines.prefix import key_of
-from rstar2_env.rollout.engines.request import Request
 
 MAX_DEAD = 0.25
 """Share of ended rows above which computing them costs more than copying the others."""

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from rstar2_env.rollout.engine import SamplingParams
-from rstar2_env.rollout.engines.request import Request
 
 
 def draw_tokens(logits: Tensor, params: Sequence[SamplingParams], uniform: Sequence[float]) -> tuple[Tensor, Tensor]:
@@ -52,39 +51,6 @@ def _filtered(logprobs: Tensor, params: Sequence[SamplingParams]) -> Tensor:
     before = ordered.exp().cumsum(-1) - ordered.exp()
     ordered = ordered.masked_fill((rank >= top_k) | ((before >= top_p) & (rank > 0)), -torch.inf)
     return torch.empty_like(logprobs).scatter_(1, order, ordered)
-
-
-def draw_next(requests: Sequence[Request], logits: Tensor) -> Tensor:
-    """Draw the next token of each request, and append it to the request.
-
-    Args:
-        requests: The requests.
-        logits: (requests, vocabulary).
-
-    Returns:
-        The tokens, (requests,).
-    """
-    draws = [request.draws.item(len(request.ids)) for request in requests]
-    tokens, logprobs = draw_tokens(logits, [request.params for request in requests], draws)
-    candidates = _candidates(requests, logprobs)
-    chosen = logprobs.gather(1, tokens[:, None])[:, 0]
-    for row, (request, token, logprob) in enumerate(zip(requests, tokens.tolist(), chosen.tolist(), strict=True)):
-        request.draw(token, logprob, candidates.get(row))
-    return tokens
-
-
-def _candidates(requests: Sequence[Request], logprobs: Tensor) -> dict[int, list[float]]:
-    """Return the log-probabilities of the most likely tokens, by row, for requests that measure their next token."""
-    wanted = {
-        row: request.params.candidates
-        for row, request in enumerate(requests)
-        if request.params.candidates and len(request.ids) < request.params.measured_tokens
-    }
-    if not wanted:
-        return {}
-    most = min(logprobs.shape[1], max(wanted.values()))
-    found = logprobs[torch.tensor(list(wanted), device=logprobs.device)].topk(most, dim=-1).values.tolist()
-    return {row: values[: wanted[row]] for row, values in zip(wanted, found, strict=True)}
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:

@@ -32,10 +32,10 @@ from rstar2_env.rollout.engine import (
     settle,
 )
 from rstar2_env.rollout.engines.attention import can_pack
+from rstar2_env.rollout.engines.batch import Request
 from rstar2_env.rollout.engines.given_tokens import ScoreRequest, fitting, log_probs
 from rstar2_env.rollout.engines.packed_batch import PackedBatch
 from rstar2_env.rollout.engines.plain_batch import PlainBatch
-from rstar2_env.rollout.engines.request import Request
 from rstar2_env.rollout.engines.room import MOST_TOKENS, free_bytes, token_bytes
 from rstar2_env.rollout.engines.slots import supports
 

@@ -31,11 +31,11 @@ from rstar2_env.rollout.engine import (
     check_candidates,
     check_prompt,
 )
-from rstar2_env.rollout.engines.transports.base import Takes, TransportSettings
+from rstar2_env.rollout.engines.transports.base import Takes
 from rstar2_env.rollout.engines.transports.make import make_transport
 from rstar2_env.rollout.engines.transports.servers import EngineLink, EngineServers
-from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES
-from rstar2_env.rollout.engines.vllm_parameters import request_fields, seed_of
+from rstar2_env.rollout.engines.transports.settings import TransportSettings
+from rstar2_env.rollout.engines.vllm_parameters import MOST_CANDIDATES, request_fields, seed_of
 from rstar2_env.rollout.engines.vllm_server_facts import (
     NEUTRAL,
     ServerFacts,

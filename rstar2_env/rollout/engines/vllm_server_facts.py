@@ -10,7 +10,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams
-from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
+from rstar2_env.rollout.engines.vllm_parameters import best_of, check_temperature
 
 _METRIC = re.compile(r"^(vllm:\w+)(?:\{(.*)\})? (\S+)$", flags=re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')

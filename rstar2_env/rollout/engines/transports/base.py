@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 Takes = Literal["weights", "adapter"]
-
-
-@dataclass(frozen=True)
-class TransportSettings:
-    """Settings of a transport.
-
-    Attributes:
-        http: The HTTP client for the servers.
-        run: Identifier of the servers, the same in every process of a run.
-        version: Returns the version of the weights that requests use.
-        folder: Folder that trainer and servers see under the same path, if there is one.
-        bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
-        address: Address at which the servers' machines reach this process; ``None`` determines it.
-        timeout_s: Seconds that one server may take for one bucket.
-    """
-
-    http: HttpClient
-    run: str
-    version: Callable[[], int]
-    folder: Path | None = None
-    bucket_bytes: int = 256 << 20
-    address: str | None = None
-    timeout_s: float = 600.0
 
 
 class Transport(ABC):

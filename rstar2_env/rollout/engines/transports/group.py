@@ -24,11 +24,12 @@ import torch
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.base import Transport, TransportSettings
+from rstar2_env.rollout.engines.transports.base import Transport
 from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
 from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
 from rstar2_env.rollout.engines.transports.nccl import NcclGroup
 from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 

@@ -6,16 +6,13 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.rollout.engines.transports.buckets import writing
+from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
-
-if TYPE_CHECKING:
-    from rstar2_env.rollout.engines.transports.base import TransportSettings
 
 
 class StoredWeights:

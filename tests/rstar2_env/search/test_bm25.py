@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rstar2_env.core.bm25 import WORDS_AND_SIGNS, Bm25
+from rstar2_env.search.bm25 import WORDS_AND_SIGNS, Bm25
 
 TEXTS = ["a prime number", "the sum of two numbers", "two prime numbers and a prime sum"]
 

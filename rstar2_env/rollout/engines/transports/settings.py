@@ -1,0 +1,32 @@
+"""``TransportSettings``: the settings of an engine that its transport needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rstar2_env.core.net.http import HttpClient
+
+
+@dataclass(frozen=True)
+class TransportSettings:
+    """Settings of a transport.
+
+    Attributes:
+        http: The HTTP client for the servers.
+        run: Identifier of the servers, the same in every process of a run.
+        version: Returns the version of the weights that requests use.
+        folder: Folder that trainer and servers see under the same path, if there is one.
+        bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
+        address: Address at which the servers' machines reach this process; ``None`` determines it.
+        timeout_s: Seconds that one server may take for one bucket.
+    """
+
+    http: HttpClient
+    run: str
+    version: Callable[[], int]
+    folder: Path | None = None
+    bucket_bytes: int = 256 << 20
+    address: str | None = None
+    timeout_s: float = 600.0
