@@ -54,7 +54,7 @@ class StalePolicy:
             return
         copy.to(trl.accelerator.device)
         self.engine = ENGINES.get(config.rollout.engine).make(
-            copy,  # type: ignore[arg-type]  # a copy of the policy, which is a model
+            copy,
             tokenizer,
             max_rows=config.rollout.max_in_flight,
             seed=config.run.seed + 1,
