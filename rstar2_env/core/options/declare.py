@@ -98,8 +98,8 @@ def option(
         repr: Whether the record's ``repr`` shows it.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
-    field: Any = dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
-    return cast(T, field)
+    values: dict[str, Any] = {"default": default, "default_factory": factory}
+    return cast(T, dataclasses.field(**values, repr=repr, metadata={RULE: rule}))
 
 
 class CheckedOptions:
