@@ -12,12 +12,13 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from rstar2_env.adapters import lm_eval_task
+from rstar2_env.adapters.base.exported import Exported
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.options.parts import PartSpec
@@ -25,43 +26,6 @@ from rstar2_env.core.options.user_code import user_code_name
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.make import make_env
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The description of an environment that a package is written from.
-
-    Attributes:
-        env: Name of the environment, as for ``make_env``.
-        options: Its options, as JSON values.
-        wrappers: Its wrappers, innermost first.
-        name: Name of the package, in lower case with underscores.
-        specification: Docstring of the environment.
-        episodes: Number of problems to write, if problems are written; ``None``: all problems of a finite source.
-    """
-
-    env: str
-    options: Mapping[str, Any]
-    wrappers: Sequence[Any]
-    name: str
-    specification: str
-    episodes: int | None = None
-
-    @property
-    def distribution(self) -> str:
-        """The package's name on an index."""
-        return self.name.replace("_", "-")
-
-    @property
-    def title(self) -> str:
-        """The name in the form of a class name."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
-
-    @property
-    def summary(self) -> str:
-        """The first line of the specification."""
-        return self.specification.partition("\n")[0] or self.env
-
 
 _VERIFIERS_PYPROJECT = """\
 [build-system]

@@ -29,7 +29,7 @@ from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
 
 if TYPE_CHECKING:
-    from rstar2_env.adapters.export import Exported
+    from rstar2_env.adapters.base.exported import Exported
 
 METRICS = ("reward", "correct", "no_answer")
 _LONGEST = 2048

@@ -124,7 +124,7 @@ def _family(family: Family) -> str:
 _SANDBOXES = {
     "local": "rstar2_env.sandbox.local.provider:LocalSandbox",
     "docker": "rstar2_env.sandbox.docker.provider:DockerSandbox",
-    "remote": "rstar2_env.sandbox.remote:RemoteSandbox",
+    "remote": "rstar2_env.sandbox.remote.provider:RemoteSandbox",
     "ray": "rstar2_env.sandbox.ray.provider:RaySandbox",
 }
 """Classes that the registered provider functions create; the functions delay the import of these classes."""

@@ -13,14 +13,14 @@ from typing import ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantages, sums_by_task
 
 
 @dataclass
-class Rae(CheckedOptions, SavedState):
+class Rae(CheckedOptions, SavedAttributes):
     """The reward minus a running mean of the rewards of its role, one per task: SPIRAL (arXiv 2506.24119).
 
     The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance; n

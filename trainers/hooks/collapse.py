@@ -4,8 +4,6 @@ The paper's run collapsed after step 510 and could not be recovered (section 5.3
 good checkpoints. The reward of a single step is noisy, so the hook uses its mean over ``window`` logs:
 
     collapsed: ``patience`` consecutive means below best - share * |best|, where best is the highest mean so far.
-
-Longer than most parts, since its state is saved in checkpoints.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``dppo``: a trust region on probabilities instead of their ratio.
-
-Longer than most parts, since it has two divergences with separate bounds.
-"""
+"""``dppo``: a trust region on probabilities instead of their ratio."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, Rollout, at_once
@@ -25,7 +25,7 @@ _UNJUDGED = "Its judge was not available."
 
 
 @dataclass
-class Mae(CheckedOptions, SavedState, Rollout):
+class Mae(CheckedOptions, SavedAttributes, Rollout):
     """One policy proposes, solves and judges problems (Multi-Agent Evolve, arXiv 2510.23595).
 
     A group consists of rounds. A round with n solvers has 2 + 2n episodes: a proposer reads a reference problem and

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class Curriculum(SavedState):
+class Curriculum(SavedAttributes):
     """Levels in order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
     It starts with the easiest level and never goes back. Use it for instances of known difficulty:

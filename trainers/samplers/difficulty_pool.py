@@ -12,7 +12,7 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -22,7 +22,7 @@ from .rates import Rates
 Weight = Annotated[float, Rule(least=0)]
 
 
-class DifficultyPool(SavedState):
+class DifficultyPool(SavedAttributes):
     """Draws problems by the weight of their pool, which their last group determines (prime-rl's ``difficulty_pool``).
 
     A problem is in the hard pool if the mean reward of its last group was at most ``normal_from``, in the normal pool

@@ -12,14 +12,14 @@ from typing import Annotated
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class Dump(SavedState):
+class Dump(SavedAttributes):
     """A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
 
     The value of a kind is the mean absolute advantage of its latest groups. A start has kind i with probability P_i:

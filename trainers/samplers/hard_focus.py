@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -20,7 +20,7 @@ from .listed import Listed
 from .rates import Rates
 
 
-class HardFocus(SavedState):
+class HardFocus(SavedAttributes):
     """Uniform over all problems at first, then over a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
     Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import Start
@@ -20,7 +20,7 @@ _TRIES = 20
 """Maximum number of samples from an unlimited source, per problem of the list: samples may be repeated."""
 
 
-class Listed(SavedState):
+class Listed(SavedAttributes):
     """The problems in a fixed order, drawn in shuffled passes.
 
     Args:

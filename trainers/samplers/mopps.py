@@ -13,7 +13,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.core.options.rules import FromRun
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -23,7 +23,7 @@ from .rates import Rates
 Share = Annotated[float, Rule(least=0, most=1)]
 
 
-class Mopps(SavedState):
+class Mopps(SavedAttributes):
     """Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
 
     The pass rate of a problem has a posterior Beta(alpha, beta), initially Beta(1, 1). For a step of B groups, the next

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rstar2_env.core.options.declare import Count, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -23,7 +23,7 @@ def potential(rate: float) -> float:
     return 4 * rate * (1 - rate)
 
 
-class Potential(SavedState):
+class Potential(SavedAttributes):
     """Train in stages that add problems of decreasing potential 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a

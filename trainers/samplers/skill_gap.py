@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from rstar2_env.core.options.declare import Count, Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
 from .kinds import Kinds
 
 
-class SkillGap(SavedState):
+class SkillGap(SavedAttributes):
     """Draws kinds of problems in proportion to their failures, in cycles (EnvGen, arXiv 2403.12014).
 
     The share of a kind in a cycle is proportional to 1 - its success rate in the last cycle in which it was played; the

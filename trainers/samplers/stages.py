@@ -12,7 +12,7 @@ from typing import Annotated
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Rule, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -23,7 +23,7 @@ _REDRAWS = 20
 """Maximum number of draws to find a problem that is not too easy."""
 
 
-class Stages(SavedState):
+class Stages(SavedAttributes):
     """One kind of problem after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
     Each stage draws problems of one kind, such as a domain. The last stage lasts until the end of the run.

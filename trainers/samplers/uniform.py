@@ -9,12 +9,12 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 
 from .base import SAMPLERS, GroupResult, Start
 
 
-class Uniform(SavedState):
+class Uniform(SavedAttributes):
     """Draw the problems in repeated passes, each in a new random order; every group has a new seed.
 
     The draw at position ``n`` depends only on the seed and ``n``, so no problem repeats within a pass, independently of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rstar2_env.core.options.declare import Count, Seed, checked
-from rstar2_env.core.saved_state import SavedState
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
@@ -18,7 +18,7 @@ from .listed import Listed
 from .rates import Rates
 
 
-class Unsolved(SavedState):
+class Unsolved(SavedAttributes):
     """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
     Before its third stage, the paper plays 8 episodes of every problem. To do the same, run ``rstar2 eval`` and pass

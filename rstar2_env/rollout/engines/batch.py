@@ -1,4 +1,4 @@
-"""``Request``: one turn to generate; ``Batch``: the running requests of ``TransformersEngine``, with its counters."""
+"""``Request``: one turn to generate; ``RunningBatch``: the running requests of ``TransformersEngine``, and counters."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ Finish = Callable[[Request], FinishReason | None]
 """Returns the reason why a request ends with its newest token; ``None`` if it continues."""
 
 
-class Batch:
+class RunningBatch:
     """The running requests of an engine, and the tokens that it draws for them.
 
     Args:

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.attention import Pack, TokenRun, count_alone, packed
-from rstar2_env.rollout.engines.batch import Batch, Finish, Request
+from rstar2_env.rollout.engines.batch import Finish, Request, RunningBatch
 from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, key_of
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
@@ -60,8 +60,8 @@ class _Start:
     whole: bool = False
 
 
-class PackedBatch(Batch):
-    """A batch of requests that new requests can join at any step; see ``Batch`` for the attributes.
+class PackedBatch(RunningBatch):
+    """A batch of requests that new requests can join at any step; see ``RunningBatch`` for the attributes.
 
     Args:
         model: A causal language model for which ``can_pack`` and ``supports`` hold.

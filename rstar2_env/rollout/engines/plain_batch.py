@@ -14,15 +14,15 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason
-from rstar2_env.rollout.engines.batch import Batch, Finish, Request
+from rstar2_env.rollout.engines.batch import Finish, Request, RunningBatch
 from rstar2_env.rollout.engines.prefix import key_of
 
 MAX_DEAD = 0.25
 """Share of ended rows above which computing them costs more than copying the others."""
 
 
-class PlainBatch(Batch):
-    """A batch of requests that begin together; see ``Batch`` for the attributes.
+class PlainBatch(RunningBatch):
+    """A batch of requests that begin together; see ``RunningBatch`` for the attributes.
 
     Args:
         model: A causal language model.

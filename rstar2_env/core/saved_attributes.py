@@ -1,4 +1,4 @@
-"""``SavedState``: base of parts whose state in a checkpoint is the value of some of their attributes."""
+"""``SavedAttributes``: base of parts whose state in a checkpoint is the value of some of their attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 
-class SavedState:
+class SavedAttributes:
     """A part with a state in checkpoints; a subclass names the attributes in ``saved``.
 
     The value of such an attribute is JSON-compatible, a NumPy array, or an object with a state of its own. The keys of

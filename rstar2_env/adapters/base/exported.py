@@ -1,0 +1,43 @@
+"""``Exported``: the description of an environment from which ``rstar2 export-env`` writes a package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The description of an environment that a package is written from.
+
+    Attributes:
+        env: Name of the environment, as for ``make_env``.
+        options: Its options, as JSON values.
+        wrappers: Its wrappers, innermost first.
+        name: Name of the package, in lower case with underscores.
+        specification: Docstring of the environment.
+        episodes: Number of problems to write, if problems are written; ``None``: all problems of a finite source.
+    """
+
+    env: str
+    options: Mapping[str, Any]
+    wrappers: Sequence[Any]
+    name: str
+    specification: str
+    episodes: int | None = None
+
+    @property
+    def distribution(self) -> str:
+        """The package's name on an index."""
+        return self.name.replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        """The name in the form of a class name."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def summary(self) -> str:
+        """The first line of the specification."""
+        return self.specification.partition("\n")[0] or self.env
