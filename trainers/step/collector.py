@@ -91,7 +91,7 @@ class Collector:
         """Play, score and select the episodes of a step.
 
         Args:
-            step: Number of optimizer steps so far.
+            step: Number of steps collected so far, which seeds the draws. An optimizer may take several updates on one.
 
         Returns:
             The rows and the groups of this process.

@@ -66,7 +66,7 @@ class GroupPlay:
     Args:
         player: Plays single episodes.
         seed: Seed of the run.
-        step: Number of optimizer steps so far.
+        step: Number of steps collected so far.
         first: Number of the first group in the step, over all processes and rounds.
         size: Episodes requested from the part for each group.
         settled: Returns whether the rest of a group may be cancelled; ``None`` plays all episodes to the end.

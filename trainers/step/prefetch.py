@@ -2,8 +2,9 @@
 
 The trainer takes a batch before the first step that trains on it. A batch may start when the engine's weights are at
 most ``staleness`` weight syncs older than the weights at that first step, so no turn of the batch is staler. Only the
-number of steps decides after which sync a batch starts, never the speed of a process: the same run plays the same
-starts, with the same limits, from weights of the same version.
+number of batches decides after which sync a batch starts, never the speed of a process: the same run plays the same
+starts, with the same limits, from weights of the same version. A batch may train in fewer steps than expected; the run
+then takes more batches.
 
 ``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
 batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
@@ -52,8 +53,8 @@ class PrefetchPace:
     Attributes:
         staleness: Maximum number of weight syncs between the weights that draw a turn and those that first train on
             it; at least 1.
-        every: Steps that train on one batch.
-        last: Steps of the run; no batch starts at this step or later.
+        every: Largest number of steps that train on one batch.
+        last: Steps of the run; no batch is collected ahead that is expected to train at this step or later.
         carry: Sync weights while episodes run.
     """
 
@@ -68,7 +69,7 @@ class Prefetch(Generic[B, S]):
 
     Args:
         collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
-        collect: Collects the batch whose first update follows a number of steps, with the settings for it.
+        collect: Collects the next batch, with the settings for it.
         pace: How far ahead batches are collected.
         hand_over: Syncs the current weights to the engine.
         settings: Returns the settings of a batch; called when the batch may start, not when it does, so that they do
@@ -78,7 +79,7 @@ class Prefetch(Generic[B, S]):
     def __init__(
         self,
         collector: Stateful,
-        collect: Callable[[int, S], B],
+        collect: Callable[[S], B],
         pace: PrefetchPace,
         *,
         hand_over: Callable[[], object],
@@ -88,8 +89,12 @@ class Prefetch(Generic[B, S]):
         self._hand_over, self._settings = hand_over, settings
         self._work = Stoppable()
         self._thread: threading.Thread | None = None
-        self._next: int | None = None  # the step of the first batch that may not start yet
         self._state: Any = None
+        self._started = False
+        # Batches are numbered from 0, in the order in which they are collected and taken.
+        self._next = 0  # the first batch that may not start yet
+        self._taken = 0
+        self._step = 0  # the step at which the last taken batch starts to train
         # The condition guards everything below.
         self._change = threading.Condition()
         self._open: deque[tuple[int, S]] = deque()
@@ -107,26 +112,28 @@ class Prefetch(Generic[B, S]):
         Raises:
             Exception: Collecting the batch failed.
         """
-        pace = self._pace
-        if self._next is None:
-            self._next, self._state = step, deepcopy(self._collector.state_dict())
-        if pace.carry or (self._next <= step + pace.every and self._next < pace.last):
+        if not self._started:
+            self._started, self._state = True, deepcopy(self._collector.state_dict())
+        number = self._taken
+        if self._pace.carry or (self._next <= number + 1 and self._wanted(number, step)):
             with self.updated(step):
                 pass
-        self._wait(lambda: step in self._found)
+        self._wait(lambda: number in self._found)
         with self._change:
-            found = self._found.pop(step)
+            found = self._found.pop(number)
         batch, self._state = found.result()
+        self._taken, self._step = number + 1, step
         return batch
 
     @contextmanager
-    def updated(self, version: int) -> Iterator[None]:
+    def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
         """Sync the current weights; at the end of the block, start the batches for which they are new enough.
 
         With ``drain`` nothing is collected within the block.
 
         Args:
-            version: Version of the weights: the number of optimizer steps so far.
+            step: Number of optimizer steps so far.
+            between: Whether all steps of the last taken batch are done.
 
         Raises:
             Exception: Collecting a batch that had to end first failed.
@@ -134,7 +141,10 @@ class Prefetch(Generic[B, S]):
         self.drain()
         self._hand_over()
         yield
-        self._permit(version)
+        if between:
+            self._permit(self._taken, step)
+        else:
+            self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
         """Unless episodes are carried over, wait until every batch that may start is collected.
@@ -177,21 +187,24 @@ class Prefetch(Generic[B, S]):
 
     def state_dict(self) -> Any:
         """Return the collector's state after the last batch that was taken."""
-        return self._collector.state_dict() if self._next is None else self._state
+        return self._state if self._started else self._collector.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
         """Restore a state, before the first batch is taken."""
         self._collector.load_state_dict(state)
 
-    def _permit(self, version: int) -> None:
-        """Start the batches for which weights of a version are new enough."""
-        pace = self._pace
-        if self._next is None or self._stopped:
+    def _wanted(self, number: int, step: int) -> bool:
+        """Return whether the run is expected to take the next batch, if batch ``number`` starts to train at a step."""
+        return step + (self._next - number) * self._pace.every < self._pace.last
+
+    def _permit(self, number: int, step: int) -> None:
+        """Start batches for which the weights with which batch ``number`` starts to train, at a step, are new enough."""
+        if not self._started or self._stopped:
             return
         with self._change:
-            while self._next <= version + pace.staleness * pace.every and self._next < pace.last:
+            while self._next <= number + self._pace.staleness and self._wanted(number, step):
                 self._open.append((self._next, self._settings()))
-                self._next += pace.every
+                self._next += 1
             self._change.notify_all()
         if self._thread is None:
             # A daemon: if another process is gone, its calls may never return.
@@ -244,7 +257,7 @@ class Prefetch(Generic[B, S]):
             while (order := self._take_order()) is not None:
                 found: Future[tuple[B, Any]] = Future()
                 try:
-                    found.set_result((self._collect(*order), deepcopy(self._collector.state_dict())))
+                    found.set_result((self._collect(order[1]), deepcopy(self._collector.state_dict())))
                 except BaseException as error:
                     found.set_exception(error)
                 with self._change:

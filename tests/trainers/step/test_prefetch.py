@@ -37,14 +37,15 @@ class TwoTurns(SmallPlayer):
 class Run:
     """A trainer whose steps do nothing but take time."""
 
-    def __init__(self, pace, *, player=None, train_s=lambda step: 0.0, on_group=None, **options):
+    def __init__(self, pace, *, player=None, train_s=lambda step: 0.0, on_group=None, steps=None, **options):
         self.player = player or TwoTurns()
         self.collector = collector(self.player, **options)
         self.step, self.handed, self.train_s = 0, [], train_s
+        self.steps = steps or (lambda step: pace.every)
         self.pace = pace
         self.ahead = Prefetch(
             self.collector,
-            lambda step, settings: (step, settings, self.collector.collect(step)),
+            lambda settings: (settings, self.collector.collect(self.collector.counts["steps"])),
             pace,
             hand_over=self.hand_over,
             settings=lambda: self.step,
@@ -55,10 +56,9 @@ class Run:
         self.handed.append(self.step)
 
     def take(self):
-        step, settings, batch = self.ahead.take(self.step)
-        assert step == self.step
-        time.sleep(self.train_s(step))
-        self.step += self.pace.every
+        settings, batch = self.ahead.take(self.step)
+        time.sleep(self.train_s(self.step))
+        self.step += self.steps(self.step)
         return settings, batch
 
     def play(self):
@@ -123,6 +123,26 @@ def test_carried_episodes_are_never_older_than_allowed(staleness, every, seed):
     for step, (settings, turns, _) in found.items():
         assert step - min(turns) <= staleness * every
         assert settings == max(0, step - staleness * every)
+
+
+@pytest.mark.parametrize("carry", [False, True])
+@pytest.mark.parametrize("staleness", [1, 2, 3])
+def test_batches_that_train_in_fewer_steps_than_expected_are_followed_by_more(staleness, carry):
+    taken = [1, 4, 2, 1, 1, 3, 4, 1]
+    run = Run(PrefetchPace(staleness, 4, 14, carry=carry), steps=lambda step: taken[len(run.handed_at)], **slow(0))
+    run.handed_at = []
+    syncs = {}
+    while run.step < 14:
+        at = run.step
+        settings, batch = run.take()
+        run.handed_at.append(at)
+        syncs[at] = min(turn.version for group in batch.groups for episode in group for turn in episode.steps)
+        assert settings == syncs[at] or carry
+    run.ahead.stop()
+    starts = run.handed_at
+    assert starts == [0, 1, 5, 7, 8, 9, 12]
+    for number, start in enumerate(starts):
+        assert syncs[start] >= starts[max(0, number - staleness)], "no turn is older than that many batches"
 
 
 def test_an_episode_that_is_carried_over_a_hand_over_goes_on_with_the_new_weights():

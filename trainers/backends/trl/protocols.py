@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
+
+from ...ranks import Ranks
+
+T = TypeVar("T")
 
 
 class Rows(Protocol):
@@ -20,3 +25,13 @@ class Collects(Protocol):
 
     def collect(self, step: int) -> Rows:
         """Play, select and score the episodes of a rollout."""
+
+
+class ExchangingRanks(Ranks, Protocol):
+    """Processes that can also send each other different values."""
+
+    def exchange(self, values: Sequence[T]) -> list[T]:
+        """Send one value to each process, in the order of their ranks, and return those that the processes sent here.
+
+        A value must be picklable. Every process must call it.
+        """

@@ -6,6 +6,7 @@ of the training thread.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -39,6 +40,18 @@ class AccelerateRanks:
         """Return one entry per process, in order."""
         gathered: list[T] = gather_object([value]) if self.size > 1 else [value]
         return gathered
+
+    def exchange(self, values: Sequence[T]) -> list[T]:
+        """Send one value to each process, in order, and return those that the processes sent here, in order."""
+        if self.size == 1:
+            return list(values)
+        # One process after the other, so that no process receives what others get.
+        received: list[T] = []
+        for source in range(self.size):
+            slot: list[T | None] = [None]
+            torch.distributed.scatter_object_list(slot, list(values) if source == self.rank else None, src=source)
+            received += slot  # type: ignore[arg-type]  # the slot is filled
+        return received
 
     def wait(self) -> None:
         """Return once every process has called it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from .loss.flops import flops_of, peak_of
 from .loss.forward import ReferenceModel, TokenScores, score, set_head
 from .loss.micro_batches import MicroBatch, completion_values, even_out, lay_out, pack
 from .loss.objective import Objective
-from .loss.pending_rows import BatchLayout, PendingRows, optimizer_batches
+from .loss.pending_rows import BatchLayout, PendingRows
 from .loss.teacher import Teacher
 from .protocols import Collects
 from .run import process_states
@@ -185,14 +186,9 @@ class CollectorTrainer(ShardedTrainer):
         assert self.collector is not None, "set it before training begins"
         batch = self.collector.collect(step)
         shape = self.shape
-        rng = np.random.default_rng([shape.seed, step, self.ranks.rank])
-        groups = [row.episode.group for row in batch.rows]
         places = {id(episode): place for group in batch.groups for place, episode in enumerate(group)}
-        pending = PendingRows(
-            batch.rows,
-            optimizer_batches(groups, shape.passes, shape.minibatches, rng),
-            [places.get(id(row.episode), 0) for row in batch.rows],
-        )
+        members = [places.get(id(row.episode), 0) for row in batch.rows]
+        pending = PendingRows.dealt(batch.rows, members, self.ranks, partial(shape.divide, step))
         if "reference" in self.objective.needs:
             self._compare(pending)
         if self.teacher is not None and "teacher" in self.objective.needs:
@@ -352,7 +348,7 @@ class CollectorTrainer(ShardedTrainer):
         versions = [turn.version for row in rows for turn in row.episode.steps]
         self.sums.add("policy/lag", sum(self.state.global_step - version for version in versions), len(versions))
         self._without_gradient = 0
-        if self._on_trained is not None and pending.done < self.shape.minibatches:
+        if self._on_trained is not None and pending.first_pass:
             for place, row, old in zip(pending.batch, rows, pending.batch_values("old"), strict=True):
                 self._on_trained(self.state.global_step + 1, row, pending.members[place], old)
         pending.done += 1

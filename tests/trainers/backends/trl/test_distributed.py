@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 from curves import CLOSE, apart, curve, differing
 from places import SUPPORT
-from two_launched import launch_two
+from torch_launcher import launch
 
 from rstar2_env import trainers
 from rstar2_env.core.run_folder import read_run
@@ -112,7 +112,7 @@ def runs(tmp_path_factory, tiny_model):
         "along": {"sharding": "fsdp2", **ALONG},
     }
     options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
-    stdout = launch_two(script_in(folder), json.dumps(options))
+    stdout = launch(script_in(folder), json.dumps(options))
     told = [json.loads(line.partition("RESULT ")[2]) for line in stdout.splitlines() if "RESULT " in line]
     return folder, {name: [said for _, said in sorted(t[1:] for t in told if t[0] == name)] for name in named}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 from hooked_run import SAYS, hooked_run
+from torch_launcher import launch
 from training_rows import few_rows, row
-from two_launched import launch_two
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -53,7 +53,7 @@ def rows():
 
 def test_two_processes_do_what_one_does(tmp_path, tiny_model):
     (tmp_path / "script.py").write_text(SCRIPT)
-    launch_two(tmp_path / "script.py", str(tiny_model), str(tmp_path), beside=Path(__file__).parent)
+    launch(tmp_path / "script.py", str(tiny_model), str(tmp_path), beside=Path(__file__).parent)
     (losses, weights), (same, others) = (torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1))
     hook = Teaches()
     alone = hooked_run(tiny_model, tmp_path / "alone", hook, rows=rows())

@@ -18,9 +18,9 @@ from peft import PeftModel
 from row_trainer import row_trainer
 from torch import Tensor
 from torch.distributed.tensor import DTensor
+from torch_launcher import launch
 from training_rows import few_rows, row
 from transformers import AutoModelForCausalLM, TrainerCallback
-from two_launched import launch_two
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
@@ -200,7 +200,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     found: Path = tmp_path_factory.mktemp("sharded")
     played("fsdp2-saved", tiny_model, found / ONE, 0, 1)
     (found / "script.py").write_text(SCRIPT)
-    launch_two(found / "script.py", str(tiny_model), str(found), beside=Path(__file__).parent)
+    launch(found / "script.py", str(tiny_model), str(found), beside=Path(__file__).parent)
     return found
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.packed_episodes import pack_for_losses, unpack_for_losses
 from rstar2_env.core.row import FloatArray, Row
 
+from ....step.deal import assign_groups, divide_groups
+from ..protocols import ExchangingRanks
 from .micro_batches import MicroBatch, completion_values, row_embeddings
 
 _DRAWS = 1_000_003
@@ -34,7 +37,7 @@ class BatchLayout:
     Attributes:
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
         passes: Number of passes over the rows of a rollout.
-        minibatches: Optimizer steps in each pass.
+        minibatches: Largest number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
         seed: Seed of the order of the groups in each pass.
     """
 
@@ -45,42 +48,17 @@ class BatchLayout:
 
     @property
     def updates(self) -> int:
-        """Optimizer steps of one rollout."""
+        """Largest number of optimizer steps of one rollout."""
         return self.passes * self.minibatches
+
+    def divide(self, step: int, groups: Collection[int]) -> list[list[int]]:
+        """Divide the groups of all processes into the optimizer steps of the rollout that begins at a step."""
+        rng = np.random.default_rng([self.seed, step, 0])
+        return divide_groups(groups, passes=self.passes, minibatches=self.minibatches, rng=rng)
 
     def draws(self, step: int) -> np.random.Generator:
         """Return the random generator of terms for an optimizer step: the same on every process and after a resume."""
         return np.random.default_rng([self.seed, step, _DRAWS])
-
-
-def optimizer_batches(
-    groups: Sequence[int], passes: int, minibatches: int, rng: np.random.Generator
-) -> list[list[int]]:
-    """Divide the rows of a rollout into optimizer batches; in each pass, every row is in exactly one batch.
-
-    Groups stay whole, since aggregations and advantages refer to groups. Each pass shuffles the groups.
-
-    Args:
-        groups: Group of each row on this process.
-        passes: Number of passes over the rows.
-        minibatches: Optimizer batches in each pass. A process with fewer groups has empty batches.
-        rng: Random generator for the orders.
-
-    Returns:
-        ``passes * minibatches`` lists of row positions.
-    """
-    members: dict[int, list[int]] = {}
-    for position, group in enumerate(groups):
-        members.setdefault(group, []).append(position)
-    batches = []
-    for _ in range(passes):
-        order = list(members.values())
-        if minibatches > 1:
-            order = [order[at] for at in rng.permutation(len(order))]
-        for part in range(minibatches):
-            chosen = order[part::minibatches]
-            batches.append(sorted(position for group in chosen for position in group))
-    return batches
 
 
 class PendingRows:
@@ -88,8 +66,8 @@ class PendingRows:
 
     Args:
         rows: The rows.
-        batches: Their optimizer batches, as ``optimizer_batches`` returns them.
         members: Number of each row's episode in its group.
+        batches: Positions of the rows of each optimizer step, in the order of the steps.
 
     Attributes:
         done: Number of batches that were trained on.
@@ -97,11 +75,8 @@ class PendingRows:
             needed.
     """
 
-    def __init__(
-        self, rows: Sequence[Row], batches: Sequence[Sequence[int]], members: Sequence[int] | None = None
-    ) -> None:
-        self.rows, self.batches = list(rows), [list(batch) for batch in batches]
-        self.members = [0] * len(self.rows) if members is None else list(members)
+    def __init__(self, rows: Sequence[Row], members: Sequence[int], batches: Sequence[Sequence[int]]) -> None:
+        self.rows, self.members, self.batches = list(rows), list(members), [list(batch) for batch in batches]
         self.done = 0
         self.values: dict[str, list[FloatArray | None]] = {name: [None] * len(self.rows) for name in ROW_VALUES}
 
@@ -114,6 +89,11 @@ class PendingRows:
     def batch(self) -> list[int]:
         """Positions of the rows of the next batch."""
         return self.batches[self.done]
+
+    @property
+    def first_pass(self) -> bool:
+        """Whether the rows of the next batch were in no earlier batch."""
+        return set(self.batch).isdisjoint(position for earlier in self.batches[: self.done] for position in earlier)
 
     def batch_rows(self) -> list[Row]:
         """Return the rows of the next batch."""
@@ -167,38 +147,94 @@ class PendingRows:
         """Restore a state that ``state_dict`` returned."""
         episodes: dict[int, Episode] = {}
         rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["episodes"], strict=True)]
-        pending = cls(rows, state["batches"], state["members"])
+        pending = cls(rows, state["members"], state["batches"])
         pending.done = state["done"]
         for name in ROW_VALUES:
             pending.values[name] = [None if values is None else values.numpy() for values in state[name]]
         return pending
 
     @classmethod
+    def dealt(
+        cls,
+        rows: Sequence[Row],
+        members: Sequence[int],
+        ranks: ExchangingRanks,
+        divide: Callable[[Collection[int]], list[list[int]]],
+    ) -> Self:
+        """Exchange rows among the processes, so that each has whole groups and about the same number of tokens.
+
+        All processes call it together.
+
+        Args:
+            rows: The rows that this process played.
+            members: Number of each row's episode in its group.
+            ranks: The processes.
+            divide: Returns the groups of each optimizer step, given the groups of all processes.
+        """
+        tokens = sum(ranks.gather(_tokens_of(rows)), Counter[int]())
+        batches = divide(tokens)
+        home = assign_groups(tokens, batches, ranks.size)
+        played = list(zip(rows, members, strict=True))
+        found = [pair for pair in played if home[pair[0].episode.group] == ranks.rank]
+        if ranks.size > 1:
+            leaving = [
+                [pair for pair in played if home[pair[0].episode.group] == process != ranks.rank]
+                for process in range(ranks.size)
+            ]
+            sent = [cls(*_columns(pairs), []).state_dict() for pairs in leaving]
+            for state in ranks.exchange(sent):
+                arrived = cls.from_state(state)
+                found += zip(arrived.rows, arrived.members, strict=True)
+        # So that the order does not depend on the processes that played the groups.
+        found.sort(key=lambda pair: pair[0].episode.group)
+        own, numbers = _columns(found)
+        return cls(own, numbers, [_positions(own, batch) for batch in batches])
+
+    @classmethod
     def divided(cls, parts: Sequence[Self], rank: int, size: int) -> Self:
-        """Redistribute the rows of other processes: return the share of one process, as whole groups in turn.
+        """Return the share of one process of the rows of another number of processes, as whole groups.
 
         Args:
             parts: The rows of each of the other processes, all after the same number of updates.
             rank: Number of the process.
             size: Number of processes.
         """
-        groups = sorted({row.episode.group for part in parts for row in part.rows})
-        own = set(groups[rank::size])
-        mine = cls([], [[] for _ in parts[0].batches])
+        tokens = sum((_tokens_of(part.rows) for part in parts), Counter[int]())
+        batches = [
+            sorted(
+                {part.rows[position].episode.group for part, own in zip(parts, step, strict=True) for position in own}
+            )
+            for step in zip(*(part.batches for part in parts), strict=True)
+        ]
+        home = assign_groups(tokens, batches, size)
+        mine = cls([], [], [[] for _ in batches])
         mine.done = parts[0].done
         for part in parts:
-            place: dict[int, int] = {}
             for position, row in enumerate(part.rows):
-                if row.episode.group not in own:
-                    continue
-                place[position] = len(mine.rows)
-                mine.rows.append(row)
-                mine.members.append(part.members[position])
-                for name in ROW_VALUES:
-                    mine.values[name].append(part.values[name][position])
-            for batch, other in zip(mine.batches, part.batches, strict=True):
-                batch += [place[position] for position in other if position in place]
+                if home[row.episode.group] == rank:
+                    mine.rows.append(row)
+                    mine.members.append(part.members[position])
+                    for name in ROW_VALUES:
+                        mine.values[name].append(part.values[name][position])
+        mine.batches = [_positions(mine.rows, batch) for batch in batches]
         return mine
+
+
+def _tokens_of(rows: Sequence[Row]) -> Counter[int]:
+    """Tokens of each group, by its number."""
+    tokens = Counter[int]()
+    for row in rows:
+        tokens[row.episode.group] += row.tokens
+    return tokens
+
+
+def _columns(pairs: Sequence[tuple[Row, int]]) -> tuple[list[Row], list[int]]:
+    return [row for row, _ in pairs], [member for _, member in pairs]
+
+
+def _positions(rows: Sequence[Row], groups: Collection[int]) -> list[int]:
+    """Positions of the rows of some groups."""
+    return [position for position, row in enumerate(rows) if row.episode.group in groups]
 
 
 def _packed(row: Row) -> dict[str, Any]:
@@ -210,13 +246,17 @@ def _packed(row: Row) -> dict[str, Any]:
         "logprobs": torch.tensor(row.logprobs, dtype=torch.float64),
         "advantage": _tensor(np.asarray(row.advantage)),
         "start": row.start,
+        "shown_ids": torch.tensor(row.episode.shown_ids, dtype=torch.int64),
         "columns": {name: _tensor(np.asarray(values)) for name, values in row.columns.items()},
     }
 
 
 def _unpacked(record: Mapping[str, Any], number: int, episodes: dict[int, Episode]) -> Row:
+    if number not in episodes:
+        episodes[number] = unpack_for_losses(record)
+        episodes[number].shown_ids = record["shown_ids"].tolist()
     return Row(
-        episode=episodes.setdefault(number, unpack_for_losses(record)),
+        episode=episodes[number],
         prompt_ids=record["prompt_ids"].tolist(),
         completion_ids=record["completion_ids"].tolist(),
         mask=record["mask"].tolist(),

@@ -96,7 +96,7 @@ class Rollouts:
             self._state.begin_rollout()
             self._sync()
             with self._playing(), self._stopping.rollout(self._collector):
-                collected = self._collected(step)
+                collected = self._collected()
         else:
             begun, self._sync_s = time.perf_counter(), 0.0
             with self._stopping.rollout():
@@ -121,8 +121,8 @@ class Rollouts:
             with self._playing(), self._stopping.rollout():
                 yield
         else:
-            version = int(self._trl.state.global_step)
-            with self._stopping.rollout(), self._prefetch.updated(version), self._playing():
+            step, between = int(self._trl.state.global_step), self._trl.pending is None
+            with self._stopping.rollout(), self._prefetch.updated(step, between=between), self._playing():
                 yield
 
     def state_dict(self) -> Any:
@@ -138,14 +138,14 @@ class Rollouts:
         if self._prefetch is not None:
             self._prefetch.stop()
 
-    def _play_ahead(self, step: int, settings: Settings) -> CollectedBatch:
+    def _play_ahead(self, settings: Settings) -> CollectedBatch:
         self._state.play_with(settings)
-        return self._collected(step, settings)
+        return self._collected(settings)
 
-    def _collected(self, step: int, settings: Settings | None = None) -> CollectedBatch:
+    def _collected(self, settings: Settings | None = None) -> CollectedBatch:
         figures = Sums()
         before = stats_of(self._policy.engine)
-        batch = self._collector.collect(step)
+        batch = self._collector.collect(self._collector.counts["steps"])
         after = stats_of(self._policy.engine)
         figures.merge(batch.figures)
         for name, seconds in batch.seconds.items():

@@ -14,8 +14,8 @@ import torch
 from chain import Service, free_port
 from letter_env import LetterEnv
 from places import SUPPORT
+from torch_launcher import launch
 from transformers import AutoModelForCausalLM, TrainerCallback
-from two_launched import launch_two
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
@@ -246,7 +246,7 @@ def test_two_processes_play_ahead_and_agree(options, tmp_path):
     }
     given = {name: {**options, "output_dir": str(tmp_path / name), **changes} for name, changes in cases.items()}
     (tmp_path / "script.py").write_text(TWO)
-    said = launch_two(tmp_path / "script.py", json.dumps(given))
+    said = launch(tmp_path / "script.py", json.dumps(given))
     told = [json.loads(line.partition("RESULT ")[2]) for line in said.splitlines() if "RESULT " in line]
     for name in cases:
         (_, _, *one), (_, _, *other) = (found for found in told if found[0] == name)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 from tiny_models import tiny_qwen3
-from two_launched import launch_two
+from torch_launcher import launch
 
 from rstar2_env.trainers.backends.trl.weights.whole_weights import whole_weights
 
@@ -74,7 +74,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What two processes print that compare every kind of sharding."""
     script = tmp_path_factory.mktemp("whole") / "script.py"
     script.write_text(SCRIPT)
-    return launch_two(script, "fsdp2", *["zero3"] * (find_spec("deepspeed") is not None))
+    return launch(script, "fsdp2", *["zero3"] * (find_spec("deepspeed") is not None))
 
 
 @pytest.mark.train

@@ -1,4 +1,4 @@
-"""Two processes of a run, started as a user starts them: by torchrun."""
+"""Processes of a run, started as a user starts them: by torchrun."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pathlib import Path
 from places import SUPPORT
 
 
-def launch_two(script: Path, *arguments: str, beside: Path | None = None) -> str:
-    """Run a script on two processes and wait for both.
+def launch(script: Path, *arguments: str, beside: Path | None = None, processes: int = 2) -> str:
+    """Run a script on several processes and wait for all.
 
     Args:
         script: The script.
         *arguments: Its arguments.
-        beside: A folder whose modules it may import, beside those of the tests' support.
+        beside: A folder whose modules it may import, in addition to those of the tests' support.
+        processes: Number of processes.
 
     Returns:
         What the processes printed.
@@ -29,7 +30,7 @@ def launch_two(script: Path, *arguments: str, beside: Path | None = None) -> str
     folders = [SUPPORT] if beside is None else [SUPPORT, beside]
     launcher = subprocess.Popen(
         [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)),
             *(str(script), *arguments),
         ],
         stdout=subprocess.PIPE,
