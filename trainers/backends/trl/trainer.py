@@ -98,8 +98,7 @@ class CollectorTrainer(ShardedTrainer):
             "objective": objective,
             **(stateful or {}),
         }
-        if "mean_logp" in objective.needs:
-            self.use_head(self.temperature)
+        self.use_head(self.temperature)  # before accelerate wraps the forward method, which must see every later head
 
     def use_head(self, temperature: float, *outputs: str) -> None:
         """Put the fused head on the policy.

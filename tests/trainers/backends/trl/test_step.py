@@ -344,6 +344,41 @@ def test_half_precision_computes_in_it_and_keeps_the_weights_in_float32(tiny_mod
     assert followed.lines[0]["grad_norm"] > 0
 
 
+def test_the_policy_plays_in_half_precision_after_its_head_was_replaced(tiny_model, tmp_path):
+    trainer, _ = row_trainer(tiny_model, tmp_path, [few_rows()] * 2, bf16=True)
+    seen = []
+
+    class Replaces(TrainerCallback):
+        """Replaces the head, as hooks and measurements do, then calls the policy as an engine does."""
+
+        def on_step_end(self, args, state, control, **kwargs):
+            trainer.use_head(0.7, "sum_squares")
+            trainer.use_head(0.7)
+            policy = policy_of(trainer)
+            hook = policy.model.layers[0].mlp.register_forward_hook(lambda *given: seen.append(given[2].dtype))
+            with torch.no_grad():
+                policy(input_ids=torch.tensor([[30, 31, 32]]))
+            hook.remove()
+
+    trainer.add_callback(Replaces())
+    trainer.train()
+    assert seen == [torch.bfloat16] * 2
+
+
+def test_in_half_precision_the_first_step_has_no_distance_from_the_reference(tiny_model, tmp_path):
+    objective = Objective([PpoClip(), Kl(coef=0.1)], TokenMean(), NoCorrection())
+    trainer, followed = row_trainer(
+        tiny_model,
+        tmp_path,
+        [few_rows()] * 2,
+        objective=objective,
+        reference=lambda policy: ReferenceModel(policy, torch.bfloat16, 1.0, autocasts=True),
+        bf16=True,
+    )
+    trainer.train()
+    assert followed.lines[0]["kl"] == 0.0 < followed.lines[1]["kl"]
+
+
 def test_an_adaptive_term_learns_from_every_step_and_goes_on_from_a_checkpoint(tiny_model, tmp_path):
     def made():
         return AdaptiveEntropy(target=10.0, delta=0.01)

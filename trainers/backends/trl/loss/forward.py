@@ -112,12 +112,14 @@ class ReferenceModel:
     """The reference model: the policy at the start of the run, or at the last reset.
 
     With adapters it is the policy itself with its initial adapter values (``AdapterReference``); otherwise it is a copy
-    in the precision of the computation.
+    that computes as the policy does.
 
     Args:
         model: The policy before the trainer puts a head on it; ``None`` if the trainer adds new adapters to it.
-        dtype: Precision of the copy.
+        dtype: Precision of the computation.
         temperature: Temperature of the log-probabilities.
+        autocasts: Whether the policy keeps its own precision and computes in ``dtype`` under autocast. Then the copy
+            casts only the weights that autocast casts, so that it computes the same values as the policy.
         copied: Whether to copy the model; otherwise the model itself is frozen and must not be used elsewhere.
 
     Attributes:
@@ -130,13 +132,16 @@ class ReferenceModel:
         dtype: torch.dtype,
         temperature: float,
         *,
+        autocasts: bool = False,
         copied: bool = True,
     ) -> None:
         self.model: nn.Module | None = None
         self.moved = False
         self._adapters = AdapterReference(model if isinstance(model, PeftModel) else None)
         if model is not None and not isinstance(model, PeftModel):
-            self.model = frozen_copy(model, dtype) if copied else model.requires_grad_(False).eval()
+            self.model = (
+                frozen_copy(model, dtype, linear_only=autocasts) if copied else model.requires_grad_(False).eval()
+            )
             put_head(self.model, temperature, ("entropy",))
 
     @property
@@ -206,11 +211,24 @@ def _plain(model: Any) -> Any:
     return model.module if hasattr(model, "module") else model
 
 
-def frozen_copy(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Return a frozen copy of a model in another precision."""
+def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = False) -> nn.Module:
+    """Return a frozen copy of a model in another precision.
+
+    Args:
+        model: The model.
+        dtype: The precision.
+        linear_only: Cast only the weights of linear layers, and not those of the head: embeddings and norms determine
+            the precision of the sum that runs through the layers.
+    """
+    head = model.get_output_embeddings() if isinstance(model, PreTrainedModel) else None
+    linear = (module for module in model.modules() if isinstance(module, nn.Linear) and module is not head)
+    cast_too = {id(weights) for module in linear for weights in module.parameters()}
     # Cast weight by weight: a second copy in the precision of training may not fit into memory.
     cast: dict[int, Any] = {
-        id(weights): nn.Parameter(weights.detach().to(dtype, copy=True), requires_grad=False)
+        id(weights): nn.Parameter(
+            weights.detach().to(weights.dtype if linear_only and id(weights) not in cast_too else dtype, copy=True),
+            requires_grad=False,
+        )
         for weights in model.parameters()
     }
     frozen: nn.Module = deepcopy(model, cast)

@@ -19,6 +19,8 @@ from rstar2_env.core.errors import Rstar2Error
 
 _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_sum_sq_probs"}
 """TRL's names of the outputs."""
+_HEAD = "_rstar2_head"
+"""Attribute of a model that holds the forward method with its current head."""
 _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
 """The values that TRL's function saves for its backward pass."""
 
@@ -50,7 +52,8 @@ def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: 
             ``sum_squares`` (named ``log_sum_sq_probs``).
         cast: Whether to compute the logits in float32, independent of the precision elsewhere.
     """
-    # A head wraps the current forward method, so first restore the method of the class, which has no head.
+    # TRL's head wraps the current forward method, so first restore the method of the class, which has no head.
+    wrapped = model.forward if _HEAD in vars(model) else MethodType(_with_head(type(model)), model)
     model.forward = type(model).forward.__get__(model)
     utils.add_fused_lm_head(
         model,
@@ -60,6 +63,19 @@ def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: 
     )
     if "mean_logp" in outputs:
         model.forward = _with_mean_logp(model)
+    # accelerate's autocast wraps the forward method when training begins, and must stay when the head is replaced.
+    setattr(model, _HEAD, model.forward)
+    model.forward = wrapped
+
+
+def _with_head(kind: type) -> Any:
+    """Return a forward method that calls the current head."""
+
+    @wraps(kind.forward)  # type: ignore[attr-defined]  # the class of a model
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self, _HEAD)(*args, **kwargs)
+
+    return forward
 
 
 def _with_mean_logp(model: Any) -> Any:

@@ -39,6 +39,7 @@ class Teacher(ReferenceModel):
         dtype: Precision of its weights.
         temperature: Temperature of the log-probabilities.
         prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
+        autocasts: See ``ReferenceModel``.
         copied: See ``ReferenceModel``.
     """
 
@@ -49,9 +50,10 @@ class Teacher(ReferenceModel):
         temperature: float,
         *,
         prompt: Callable[[Row], list[int]] | None = None,
+        autocasts: bool = False,
         copied: bool = True,
     ) -> None:
-        super().__init__(model, dtype, temperature, copied=copied)
+        super().__init__(model, dtype, temperature, autocasts=autocasts, copied=copied)
         self._prompt = prompt
 
     def add_column(self, rows: Sequence[Row], score_rows: ScoreTeacherRows, autocast: Autocast) -> None:
@@ -124,6 +126,7 @@ def load_teacher(
     needs: Collection[str],
     *,
     given: bool = False,
+    autocasts: bool = False,
     waits: bool = False,
 ) -> Teacher | None:
     """Load the teacher that the options name; return ``None`` if they name none.
@@ -134,6 +137,7 @@ def load_teacher(
         tokenizer: The policy's tokenizer.
         needs: Inputs that the terms of the loss and the correction need.
         given: Whether the rollout part adds the column ``teacher`` to rows.
+        autocasts: See ``ReferenceModel``.
         waits: See ``load_policy``.
 
     Raises:
@@ -168,7 +172,7 @@ def load_teacher(
         prompt = PrivilegedPrompt(template, problems, codec(config.model, tokenizer, policy))
     dtype, temperature = dtype_of(config.model), config.rollout.temperature
     if name == SELF:
-        return Teacher(policy, dtype, temperature, prompt=prompt)
+        return Teacher(policy, dtype, temperature, prompt=prompt, autocasts=autocasts)
     check_same(tokenizer, load_tokenizer(name, config.model), name)
     model = load_model(name, config.model, dtype, waits=waits, role="teacher")
     return Teacher(model, dtype, temperature, prompt=prompt, copied=False)

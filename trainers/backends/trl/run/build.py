@@ -148,11 +148,19 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     """
     config, parts = setup.config, setup.parts
     objective = Objective(parts.terms, parts.aggregation, parts.correction)
-    reference = None
+    reference, autocasts = None, setup.sharding == "none"
     if "reference" in objective.needs:
-        reference = ReferenceModel(policy.model, dtype_of(config.model), config.rollout.temperature)
-    given = "teacher" in parts.rollout.columns
-    teacher = load_teacher(config, policy.model, policy.tokenizer, objective.needs, given=given, waits=setup.waits)
+        temperature = config.rollout.temperature
+        reference = ReferenceModel(policy.model, dtype_of(config.model), temperature, autocasts=autocasts)
+    teacher = load_teacher(
+        config,
+        policy.model,
+        policy.tokenizer,
+        objective.needs,
+        given="teacher" in parts.rollout.columns,
+        autocasts=autocasts,
+        waits=setup.waits,
+    )
     with quiet():
         trainer = CollectorTrainer(
             objective=objective,

@@ -96,7 +96,8 @@ def one_step(
     if "reference" in objective.needs:
         adapted = peft_config is not None or hasattr(model, "peft_config")
         source = model if reference is None and not adapted else reference
-        compared = ReferenceModel(source, source.dtype if source is not None else model.dtype, temperature)
+        dtype = torch.bfloat16 if options.get("bf16") else model.dtype
+        compared = ReferenceModel(source, dtype, temperature, autocasts=True)
     defaults = {
         "max_steps": 1,
         "report_to": [],

@@ -194,6 +194,22 @@ def test_the_reference_is_kept_in_the_precision_of_the_computation():
     assert not any(weights.requires_grad for weights in reference.model.parameters())
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_before_the_first_step_the_reference_computes_what_the_policy_does_under_autocast(tied):
+    policy = tiny_qwen3(num_hidden_layers=4, tie_word_embeddings=tied)
+    reference = ReferenceModel(policy, torch.bfloat16, 1.0, autocasts=True)
+    assert next(reference.model.model.layers.parameters()).dtype == torch.bfloat16
+    set_head(policy, 1.0)
+    batch = lay_out([0, 1], rows())
+
+    def autocast():
+        return torch.autocast("cpu", torch.bfloat16)
+
+    with torch.no_grad():
+        start = score(policy, batch, autocast).logp
+    assert torch.equal(reference.score(policy, batch, autocast), start)
+
+
 def test_with_new_adapters_the_reference_is_the_model_without_them():
     from peft import LoraConfig, get_peft_model
 
