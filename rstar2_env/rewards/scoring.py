@@ -11,12 +11,15 @@ from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.problems.problem import Problem
 from rstar2_env.rewards.base import LanguageModel, Learns, Need, OnTurns, Plays, RewardContext, RewardJudge, Score
 from rstar2_env.rewards.component import Component
+from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.rewards.needs import check_needs
 
 _LOG = logging.getLogger(__name__)
 
 TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` of the scores of single turns."""
+TURN_RETURNS = "turn_returns"
+"""Key in ``Episode.measured`` of the reward of each turn, as far as the components pay the environment's return."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
@@ -108,8 +111,20 @@ class RewardScorer:
             episode.rewards = {**own, **means, **found}
             if pays:
                 episode.reward = float(sum(found.values()))
+                share = self._share_of_return(episode, found)
+                episode.measured[TURN_RETURNS] = [share * turn.reward for turn in episode.steps]
             if of_turns:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
+
+    def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
+        """Return what the components pay for one unit of the environment's return: its weights, gates and clips."""
+        whole = sum(turn.reward for turn in episode.steps)
+        shares = (
+            paid[component.name] / whole if whole else component.weight
+            for component in self._components
+            if isinstance(component.score, EnvironmentReturn) and component.name in paid
+        )
+        return sum(shares)
 
     def _context(
         self, component: Component, episode: Episode, counted: Sequence[Episode], policy: ComponentPolicy | None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.rewards.scoring import TURN_RETURNS
 
 from ..ranks import Ranks
 from ..selectors.base import EQUAL
@@ -30,10 +31,12 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 def turn_rewards(episode: Episode) -> FloatArray:
     """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
-    Components of the trainer's reward beyond the environment's return are paid at the end of an episode and therefore
-    belong to the last turn.
+    A turn earns its share of the environment's return as far as the reward pays that return: with
+    ``return:weight=0.5`` half of the turn's own reward, and nothing if the return is not a component. All other
+    components are paid at the end of an episode and therefore belong to the last turn.
     """
-    earned = np.array([turn.reward for turn in episode.steps], dtype=np.float64)
+    own = [turn.reward for turn in episode.steps]
+    earned = np.array(episode.measured.get(TURN_RETURNS, own), dtype=np.float64)
     rest = episode.reward - earned.sum()
     if len(earned) and abs(rest) > EQUAL * max(abs(episode.reward), np.abs(earned).max()):
         earned[-1] += rest

@@ -291,6 +291,8 @@ class Collector:
             for at, group in enumerate(played):
                 if play.carried_over(at) is None or not carries:
                     await self._scorer.score(group, play)
+        # Episodes that a judge did not score are unavailable too.
+        services.player.check([episode for group in played for episode in group])
         return play, played
 
     def _settled(self, group: Sequence[Episode | None]) -> bool:
