@@ -17,6 +17,7 @@ from rstar2_env.core.figures import MetricSums
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
+from ....ranks import Together
 from ....step.batch import Batch
 from ....step.prefetch import Prefetch, PrefetchPace
 from ....step.sums import Sums
@@ -52,6 +53,10 @@ class Rollouts:
         state: The settings that hooks change.
         stopping: Handles signals.
         observers: Called with each batch that the trainer takes, and the optimizer steps done before it.
+
+    Attributes:
+        failed: The error with which the last batch could not be collected, in every process; the weights and the
+            collector are then those after the last optimizer step.
     """
 
     def __init__(
@@ -66,8 +71,9 @@ class Rollouts:
     ) -> None:
         self._trl, self._play, self._policy, self._stale = trl, play, play.policy, play.stale
         self._collector, self._state, self._stopping, self._observers = play.collector, state, stopping, observers
-        self._first = not setup.ranks.rank
-        self._sync_s = 0.0
+        self._ranks, self._first = setup.ranks, not setup.ranks.rank
+        self._begun = self._sync_s = 0.0
+        self.failed: Exception | None = None
         self._prefetch: Prefetch[CollectedBatch, Settings] | None = None
         config = setup.config
         if config.rollout.max_staleness:
@@ -92,16 +98,13 @@ class Rollouts:
             RolloutAbortedError: A signal arrived before the batch was collected.
             Exception: Collecting the batch failed.
         """
-        if self._prefetch is None:
-            self._state.begin_rollout()
-            self._sync()
-            with self._playing(), self._stopping.rollout(self._collector):
-                collected = self._collected()
-        else:
-            begun, self._sync_s = time.perf_counter(), 0.0
-            with self._stopping.rollout():
-                collected = self._prefetch.take(step)
-            self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._sync_s)
+        try:
+            collected = self._next(step)
+        except Exception as error:
+            self.failed = error
+            raise
+        if self._prefetch is not None:
+            self._trl.sums.add("seconds/wait", time.perf_counter() - self._begun - self._sync_s)
             self._state.train_with(collected.settings)
         self._trl.sums.merge(collected.figures)
         if self._play.limits is not None:
@@ -109,6 +112,17 @@ class Rollouts:
         for observe in self._observers:
             observe(step, collected.batch)
         return collected.batch
+
+    def _next(self, step: int) -> CollectedBatch:
+        if self._prefetch is not None:
+            self._begun, self._sync_s = time.perf_counter(), 0.0
+            with self._stopping.rollout():
+                return self._prefetch.take(step)
+        self._state.begin_rollout()
+        with Together(self._ranks):
+            self._sync()
+        with self._playing(), self._stopping.rollout(self._collector):
+            return self._collected()
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -94,6 +94,12 @@ class TrlRun:
                 self.trl.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         except RolloutAbortedError:
             aborted = True
+        except Exception as error:
+            if error is not self._rollouts.failed:
+                raise
+            self._rollouts.stop()
+            self._stopping.end_failed(self.trl, error)
+            raise
         finally:
             self._rollouts.stop()
             self._console.close()

@@ -73,13 +73,13 @@ class Stopping(TrainerCallback):
         """Let a signal abandon the rollout that the block plays, if this is the only process.
 
         Args:
-            collector: Restored to its state before the rollout if the rollout is abandoned.
+            collector: Restored to its state before the rollout if the rollout is abandoned or fails.
 
         Raises:
             RolloutAbortedError: A signal arrived before the end of the block.
         """
         # A copy: a part may return the very object that it continues to change.
-        state = deepcopy(collector.state_dict()) if self._alone and collector is not None else None
+        state = None if collector is None else deepcopy(collector.state_dict())
         self._rolling = True
         try:
             try:
@@ -89,7 +89,7 @@ class Stopping(TrainerCallback):
             except asyncio.CancelledError:
                 self._check()
                 raise
-        except RolloutAbortedError:
+        except (RolloutAbortedError, Exception):
             if collector is not None:
                 collector.load_state_dict(state)
             raise
@@ -132,14 +132,32 @@ class Stopping(TrainerCallback):
             TrainingStopped: The signal was SIGINT.
             SystemExit: The signal was SIGTERM.
         """
+        self._end(self._saved(trainer))
+
+    def end_failed(self, trainer: Trainer, error: Exception) -> None:
+        """Write a checkpoint of a run whose rollout failed, and note in the error how to resume.
+
+        Args:
+            trainer: The trainer, after ``train()``.
+            error: The error, which every process has. Nothing is written if no step is done.
+        """
+        if not trainer.state.global_step:
+            return
+        try:
+            error.add_note(self._saved(trainer))
+        except Exception as refused:
+            error.add_note(f"No checkpoint could be written: {type(refused).__name__}: {refused}")
+
+    def _saved(self, trainer: Trainer) -> str:
+        """Write a checkpoint unless the step has one; return a line about it."""
         step = int(trainer.state.global_step)
         newest = newest_checkpoint(self._folder)
         if newest is None or step_of(newest) != step:
-            # The rollout was abandoned, so the loop wrote no checkpoint at the end of a step.
+            # The rollout did not end, so the loop wrote no checkpoint at the end of a step.
             model: Any = trainer.model
             trainer._save_checkpoint(model, trial=None)
             trainer.control = trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
-        self._end(
+        return (
             f"Stopped after step {step} of {trainer.state.max_steps}: checkpoint-{step} is in {self._folder}. "
             "To resume, repeat the command: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
             "other commands unchanged."

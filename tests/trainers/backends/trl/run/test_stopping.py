@@ -16,7 +16,9 @@ from places import SUPPORT
 from transformers import AutoModelForCausalLM, TrainerCallback
 
 from rstar2_env import trainers
+from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.rollout import RolloutError
 from rstar2_env.trainers.backends.trl.run.stopping import Stopping
 from rstar2_env.trainers.record.resume import TrainingStopped
 
@@ -27,13 +29,19 @@ PLAYED = 4 * 4
 
 
 class Signals(LetterEnv):
-    """Sends a signal to this process in the turn of a number, of all that are played."""
+    """Sends a signal to this process in the turn of a number, of all that are played; or its service fails from it on.
+
+    Attributes:
+        fails: Number of the first turn in which the service does not answer; -1 for none.
+    """
 
     turns_played = 0
-    at = number = -1
+    at = number = fails = -1
 
     def step(self, action):
         Signals.turns_played += 1
+        if 0 <= Signals.fails <= Signals.turns_played:
+            raise ServiceError("the service is down", cause="lost")
         if Signals.turns_played == Signals.at:
             os.kill(os.getpid(), Signals.number)
             time.sleep(0.3)  # the turn goes on while the signal is handled
@@ -48,8 +56,8 @@ def handlers():
     assert {number: signal.getsignal(number) for number in before} == before
 
 
-def train(options, *, at=-1, number=-1, callbacks=(), **changes):
-    Signals.turns_played, Signals.at, Signals.number = 0, at, number
+def train(options, *, at=-1, number=-1, fails=-1, callbacks=(), **changes):
+    Signals.turns_played, Signals.at, Signals.number, Signals.fails = 0, at, number, fails
     trainer = trainers.make("grpo", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks))
     try:
         return trainer.train()
@@ -75,6 +83,23 @@ def goes_on(options, tmp_path, **changes):
         assert any(line["grad_norm"] > 0 for line in steps[2:]), "the steps after the stop move the weights"
     names = [sorted(path.name for path in (run.output_dir / "episodes").iterdir()) for run in (whole, resumed)]
     assert names[0] == names[1]
+
+
+def test_a_rollout_that_fails_ends_the_run_with_a_checkpoint_and_a_line_that_says_how_to_resume(
+    letter_options, tmp_path
+):
+    with pytest.raises(RolloutError) as failed:
+        train(letter_options, fails=2 * PLAYED + 1, save_every=100)
+    folder = tmp_path / "run"
+    assert any("Stopped after step 2 of 4: checkpoint-2 is in" in note for note in failed.value.__notes__)
+    assert [path.name for path in folder.glob("checkpoint-*")] == ["checkpoint-2"]
+    goes_on(letter_options, tmp_path, save_every=100)
+
+
+def test_a_rollout_that_fails_before_the_first_step_leaves_no_checkpoint(letter_options, tmp_path):
+    with pytest.raises(RolloutError):
+        train(letter_options, fails=1)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
 
 
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, TrainingStopped), (signal.SIGTERM, SystemExit)])
