@@ -29,7 +29,11 @@ WITH = {
         {"normalize": True, "over": "turns", "anchor": "history", "similarity": 0.9, "zero_when_equal": False},
     ],
     ("advantage", "gpg"): [{}, {"count": "nonzero"}],
-    ("advantage", "igpo"): [{"zero_when_equal": False}, {"gamma": 0.9, "zero_when_equal": False}],
+    ("advantage", "igpo"): [
+        {"zero_when_equal": False},
+        {"gamma": 0.9, "zero_when_equal": False},
+        {"baseline": "group", "zero_when_equal": False},
+    ],
     ("advantage", "optimal_token_baseline"): [{}, {"count": "all"}, {"zero_tail": False}],
     ("advantage", "pass_at_k"): [{}, {"k": 2}, {"normalize": True}],
     ("advantage", "quality_ties"): [{"zero_when_equal": False}, {"of": "rloo", "scale": 0.0}],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -17,20 +17,27 @@ from .tokens import on_turns
 
 @dataclass(frozen=True)
 class Igpo(GroupAdvantage):
-    """Information gain of each turn, normalized over the group and summed to the end (IGPO, arXiv 2510.14967).
+    """Information gain of each turn, summed to the end (IGPO, arXiv 2510.14967).
 
     Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns
-    p_t - p_{t-1}, and the last turn earns the episode's reward. These are normalized over all turns of all episodes of
-    the group: A_t = (r_t - mean) / (std + eps), with n - 1 degrees of freedom; the advantage of every token of turn t
-    is the sum over k >= t of gamma^(k-t) A_k. The sum is over turns, so a turn before a tool's output is credited with
-    the turns after it. The mean is over the whole group. (In the authors' code, the sum stops at masked tokens, and the
-    mean is over the turns with the same number.) It requires problems with a gold answer, and one forward pass per
-    turn. Use it for search and other tools whose results make the gold answer more probable.
+    r_t = p_t - p_{t-1}, and the last turn earns the episode's reward. Every token of turn t has the advantage
+    A_t = (G_t - b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k. It is a sum over turns, so a turn
+    before a tool's output is credited with the turns after it. (In the authors' code, the sum stops at masked tokens.)
+    std is the deviation of all G_t of the group, with n - 1 degrees of freedom. It requires problems with a gold answer,
+    and one forward pass per turn. Use it for search and other tools whose results make the gold answer more probable.
+
+    With ``baseline="turn"``, b_t is the mean G_t of the other episodes of the group that have a turn t, and 0 if there
+    are none. It does not depend on the turn's own action, so the gradient is unbiased up to the division by std. With
+    ``baseline="group"``, as in the paper, each r_k is normalized by the mean and std of all r of the group, and then
+    summed. The mean is thus subtracted once for every remaining turn, which biases the gradient if the policy influences
+    the number of turns: with a constant reward for each of at most four turns, the gradient is 0 instead of 2.75.
 
     Args:
         lead: Text between the history and the gold answer, as the policy would write it.
         gamma: Discount of later turns.
         weight: Weight of the turns' gains relative to the rewards.
+        baseline: Compare a turn with the same ``"turn"`` of the other episodes, or with the mean of the ``"group"``.
+        normalize: Divide by the deviation.
         eps: Added to the deviation.
     """
 
@@ -38,17 +45,28 @@ class Igpo(GroupAdvantage):
     lead: str = "<answer>\\boxed{"
     gamma: float = option(1.0, least=0, most=1)
     weight: float = option(1.0, least=0)
+    baseline: Literal["turn", "group"] = "turn"
+    normalize: bool = True
     eps: float = option(1e-6, least=0)
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
         """See ``GroupAdvantage``."""
         earned = [self._turns(episode) for episode in group]
-        together = np.concatenate([*earned, np.zeros(0)])
-        spread = deviation(together) + self.eps
-        normed = centred(together) / spread if spread else np.zeros_like(together)
-        ends = np.cumsum([len(own) for own in earned])
-        parts = np.split(normed, ends[:-1]) if len(earned) else []
-        return [on_turns(self._to_the_end(own), episode) for episode, own in zip(group, parts, strict=True)]
+        if self.baseline == "turn":
+            returns = [self._to_the_end(own) for own in earned]
+            spread = self._spread(returns)
+            values = [own / spread if spread else own * 0.0 for own in _beyond_others(returns)]
+        else:
+            spread, mean = self._spread(earned), np.mean(np.concatenate([*earned, np.zeros(0)]) if earned else 0.0)
+            values = [self._to_the_end((own - mean) / spread) if spread else own * 0.0 for own in earned]
+        return [on_turns(own, episode) for episode, own in zip(group, values, strict=True)]
+
+    def _spread(self, values: Sequence[FloatArray]) -> float:
+        """Return the divisor of the advantages; 0 if the values do not differ."""
+        together = np.concatenate([*values, np.zeros(0)])
+        if not centred(together).any():
+            return 0.0
+        return deviation(together) + self.eps if self.normalize else 1.0
 
     def _turns(self, episode: Episode) -> FloatArray:
         """Return the gain of each turn, and the reward of the last turn, shape (turns,)."""
@@ -62,6 +80,16 @@ class Igpo(GroupAdvantage):
             total = values[turn] + self.gamma * total
             sums[turn] = total
         return sums
+
+
+def _beyond_others(returns: Sequence[FloatArray]) -> list[FloatArray]:
+    """Subtract from each return the mean of the others at the same turn; 0 if there are none."""
+    turns = max(map(len, returns), default=0)
+    count, total = np.zeros(turns), np.zeros(turns)
+    for own in returns:
+        count[: len(own)] += 1
+        total[: len(own)] += own
+    return [own - (total[: len(own)] - own) / np.maximum(count[: len(own)] - 1, 1) for own in returns]
 
 
 ADVANTAGES.register("igpo", Igpo)

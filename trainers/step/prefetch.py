@@ -198,7 +198,7 @@ class Prefetch(Generic[B, S]):
         return step + (self._next - number) * self._pace.every < self._pace.last
 
     def _permit(self, number: int, step: int) -> None:
-        """Start batches for which the weights with which batch ``number`` starts to train, at a step, are new enough."""
+        """Start the batches that may use the weights with which batch ``number`` starts to train, at a step."""
         if not self._started or self._stopped:
             return
         with self._change:

@@ -1,5 +1,7 @@
 """Gains in the probability of the gold answer as rewards of turns."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_all_turns_of_the_group_are_normalised_together_and_summed_to_the_end():
     group = episode(1.0, [0.1, 0.3, 0.25, 0.6]), episode(0.0, [0.1, 0.2])
     together = np.array([0.2, -0.05, 0.35, 1.0, 0.1, 0.0])
     normed = (together - together.mean()) / together.std(ddof=1)
-    first, second = on_turns(*group, eps=0.0)
+    first, second = on_turns(*group, baseline="group", eps=0.0)
     assert first == pytest.approx(normed[:4][::-1].cumsum()[::-1])
     assert second == pytest.approx(normed[4:][::-1].cumsum()[::-1])
 
@@ -51,7 +53,35 @@ def test_later_turns_are_discounted():
     group = episode(1.0, [0.1, 0.3]), episode(0.0, [0.1])
     together = np.array([0.2, 1.0, 0.0])
     normed = (together - together.mean()) / together.std(ddof=1)
-    assert on_turns(*group, gamma=0.5, eps=0.0)[0] == pytest.approx([normed[0] + 0.5 * normed[1], normed[1]])
+    found = on_turns(*group, gamma=0.5, baseline="group", eps=0.0)[0]
+    assert found == pytest.approx([normed[0] + 0.5 * normed[1], normed[1]])
+
+
+def test_a_turn_is_compared_with_the_same_turn_of_the_others():
+    group = episode(1.0, [0.1, 0.3]), episode(0.0, [0.1]), episode(0.5, [0.2, 0.1])
+    returns = np.array([0.2 + 0.5, 1.0, 0.0, -0.1 + 0.25, 0.5])
+    spread = returns.std(ddof=1)
+    first, second, third = on_turns(*group, gamma=0.5, eps=0.0)
+    assert first * spread == pytest.approx([0.7 - (0.0 + 0.15) / 2, 1.0 - 0.5])
+    assert second * spread == pytest.approx([0.0 - (0.7 + 0.15) / 2])
+    assert third * spread == pytest.approx([0.15 - (0.7 + 0.0) / 2, 0.5 - 1.0])
+    unscaled = on_turns(*group, gamma=0.5, normalize=False)
+    assert unscaled[0] == pytest.approx(first * spread)
+
+
+@pytest.mark.parametrize(("baseline", "gradient"), [("turn", 2.75), ("group", 0.0)])
+def test_the_gradient_is_unbiased_where_the_policy_chooses_the_number_of_turns(baseline, gradient):
+    """Each of at most four turns earns 1, and the policy goes on with probability p = 1/2: J = 1 + p + p^2 + p^3."""
+    lengths = {1: 1 / 2, 2: 1 / 4, 3: 1 / 8, 4: 1 / 8}
+    found = 0.0
+    for chosen in itertools.product(lengths, repeat=2):
+        group = [episode(1.0, range(length)) for length in chosen]
+        for length, values in zip(chosen, on_turns(*group, baseline=baseline, normalize=False), strict=True):
+            # d log(probability of the choice) / dp; the fourth turn has no choice.
+            choices = [2.0 if turn < length - 1 else -2.0 for turn in range(length)][:3]
+            share = lengths[chosen[0]] * lengths[chosen[1]] / 2
+            found += share * sum(value * choice for value, choice in zip(values, choices, strict=False))
+    assert found == pytest.approx(gradient)
 
 
 def test_credit_flows_back_over_what_a_tool_wrote():
@@ -63,7 +93,7 @@ def test_credit_flows_back_over_what_a_tool_wrote():
 
 def test_where_the_probability_never_moves_only_the_reward_tells_episodes_apart():
     rewards = (1.0, 0.0, 0.0, 1.0)
-    alone = on_turns(*(episode(reward, [0.4]) for reward in rewards), eps=1e-4)
+    alone = on_turns(*(episode(reward, [0.4]) for reward in rewards), baseline="group", eps=1e-4)
     plain = GroupNorm(eps=1e-4)([[episode(reward, [0.4]) for reward in rewards]], ONE)[0]
     assert [float(own[0]) for own in alone] == pytest.approx(plain)
 
