@@ -19,18 +19,19 @@ from .tokens import on_turns
 class Igpo(GroupAdvantage):
     """Information gain of each turn, summed to the end (IGPO, arXiv 2510.14967).
 
-    Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns
-    r_t = p_t - p_{t-1}, and the last turn earns the episode's reward. Every token of turn t has the advantage
-    A_t = (G_t - b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k. It is a sum over turns, so a turn
-    before a tool's output is credited with the turns after it. (In the authors' code, the sum stops at masked tokens.)
-    std is the deviation of all G_t of the group, with n - 1 degrees of freedom. It requires problems with a gold answer,
-    and one forward pass per turn. Use it for search and other tools whose results make the gold answer more probable.
+    Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns r_t
+    = p_t - p_{t-1}, and the last turn earns the episode's reward. Every token of turn t has the advantage A_t = (G_t -
+    b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k. It is a sum over turns, so a turn before a tool's
+    output is credited with the turns after it. (In the authors' code, the sum stops at masked tokens.) std is the
+    deviation of all G_t of the group, with n - 1 degrees of freedom. It requires problems with a gold answer, and one
+    forward pass per turn. Use it for search and other tools whose results make the gold answer more probable.
 
     With ``baseline="turn"``, b_t is the mean G_t of the other episodes of the group that have a turn t, and 0 if there
     are none. It does not depend on the turn's own action, so the gradient is unbiased up to the division by std. With
     ``baseline="group"``, as in the paper, each r_k is normalized by the mean and std of all r of the group, and then
-    summed. The mean is thus subtracted once for every remaining turn, which biases the gradient if the policy influences
-    the number of turns: with a constant reward for each of at most four turns, the gradient is 0 instead of 2.75.
+    summed. The mean is thus subtracted once for every remaining turn, which biases the gradient if the policy
+    influences the number of turns: with a constant reward for each of at most four turns, the gradient is 0 instead of
+    2.75.
 
     Args:
         lead: Text between the history and the gold answer, as the policy would write it.

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 from small_run import MIXED, SmallPlayer, by_group, collector
 
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.turn import Turn
 from rstar2_env.problems import FixedSource, Problem
-from rstar2_env.rewards import Component, OnTurns, ToolUse
+from rstar2_env.rewards import Component, OnTurns, ToolUse, make_component
 from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.trainers.advantages.call_penalty import CallPenalty
 from rstar2_env.trainers.advantages.gdpo import Gdpo
+from rstar2_env.trainers.advantages.tokens import turn_rewards
 from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.step.scoring import scorer_of
 
 
 def test_the_components_are_set_by_name_and_their_sum_is_the_reward():
@@ -193,3 +198,52 @@ def test_a_component_that_learns_is_told_of_every_group_and_its_state_is_kept():
     other = collector(rewards=[Component("learning", Learning())], selector=KeepAll())
     other.load_state_dict(one.state_dict())
     assert other.parts.rewards[0].score.seen == lengths
+
+
+def test_episodes_that_the_judge_did_not_score_count_as_failed():
+    class Judged:
+        needs = frozenset({"judge"})
+
+        async def __call__(self, episode, ctx):
+            return float(await ctx.judge("?"))
+
+    async def judge(prompt):
+        raise ServiceError("the judge is down")
+
+    checked = []
+    player = SmallPlayer()
+    player.check = lambda episodes: checked.append(sum(episode.failed for episode in episodes))
+    batch = collector(player, rewards=[Component("judged", Judged())], judge=judge).collect(0)
+    assert checked == [0, 16], "before and after the episodes are scored"
+    assert not batch.rows
+
+
+@pytest.mark.parametrize(("option", "name"), [({"early_stop": True}, "early_stop"), ({"tail": "drop"}, "tail")])
+def test_a_reward_that_plays_is_refused_where_a_round_stops_early(option, name):
+    class Plays:
+        needs = frozenset({"play"})
+
+        def __call__(self, episode, ctx):
+            return 0.0
+
+    with pytest.raises(ConfigurationError, match=f"rollout.{name}"):
+        collector(rewards=[Component("plays", Plays())], **option, selector=KeepAll())
+
+
+@pytest.mark.parametrize(
+    ("reward", "expected"),
+    [
+        (["return"], [1.0, 0.0, 2.0]),
+        (["return:weight=0.5"], [0.5, 0.0, 1.0]),
+        (["outcome"], [0.0, 0.0, 1.0]),
+        (["return:weight=0.5", "outcome"], [0.5, 0.0, 2.0]),
+        (["return:clip=[0,1]"], [1 / 3, 0.0, 2 / 3]),
+        (["return:gate=wrong"], [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_turn_earns_what_the_reward_pays_of_the_environments_return(reward, expected):
+    turns = [Turn(at, at + 1, reward=value) for at, value in enumerate([1.0, 0.0, 2.0])]
+    episode = Episode(completion_ids=[1] * 3, mask=[1] * 3, steps=turns, reward=3.0, correct=True, end="answered")
+    asyncio.run(scorer_of([make_component(text) for text in reward], None, None).score([episode], None))
+    assert turn_rewards(episode) == pytest.approx(expected)
+    assert turn_rewards(episode).sum() == pytest.approx(episode.reward)
