@@ -33,6 +33,7 @@ class Rae(CheckedOptions, SavedAttributes):
     """
 
     least: ClassVar[int] = 1
+    of_batch: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_means",)
     decay: float = option(0.95, least=0, below=1)
     update: Literal["first", "last"] = "first"

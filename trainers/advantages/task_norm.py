@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class TaskNorm(Wrapped):
         eps: Added to the deviation, which has n - 1 degrees of freedom.
     """
 
+    of_batch: ClassVar[bool] = True
     eps: float = option(1e-4, least=0)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:

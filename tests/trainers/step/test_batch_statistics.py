@@ -8,6 +8,9 @@ from small_run import MIXED, SAME, SIGNS, advantages, by_group, collector
 
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.group import GroupMean, GroupMeanBatchStd
+from rstar2_env.trainers.advantages.rae import Rae
+from rstar2_env.trainers.advantages.reinforce import Reinforce
+from rstar2_env.trainers.advantages.task_norm import TaskNorm
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 
@@ -54,3 +57,32 @@ def test_an_estimator_of_groups_alone_sees_those_that_train():
 
     collector(by_group([MIXED, SAME]), advantage=Looks()).collect(0)
     assert seen == [4, 4]
+
+
+@pytest.mark.parametrize("part", [TaskNorm, Rae, Reinforce])
+def test_a_statistic_over_the_batch_counts_the_groups_that_were_rejected(part):
+    seen: list[list[float]] = []
+
+    class Looks(part):
+        def __call__(self, groups, ranks):
+            seen.extend([episode.reward for episode in group] for group in groups)
+            return super().__call__(groups, ranks)
+
+    selector = KeepAll(reject_equal=True)
+    collector(by_group([MIXED, SAME]), advantage=Looks(), selector=selector).collect(0)
+    assert len(seen) == 4
+    assert sorted(map(sum, seen)) == sorted([sum(MIXED), sum(MIXED), sum(SAME), sum(SAME)])
+
+
+def test_of_a_rejected_group_as_many_episodes_count_as_would_train():
+    seen: list[int] = []
+
+    class Looks(Reinforce):
+        def __call__(self, groups, ranks):
+            seen.extend(len(group) for group in groups)
+            return super().__call__(groups, ranks)
+
+    selector = ResampleOnCorrect()
+    player = by_group([MIXED * 2, SAME * 2])
+    collector(player, advantage=Looks(), selector=selector, oversample=2).collect(0)
+    assert seen == [4] * 4, "eight were played"

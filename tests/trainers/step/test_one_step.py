@@ -203,3 +203,20 @@ def test_a_selector_without_reasons_gets_plain_ones():
     batch = collector(player, selector=First(), problems_per_step=2, group_size=2, oversample=2).collect(0)
     reasons = [[decision.reason for decision in group] for group in batch.decisions]
     assert reasons == [["", "", "unavailable", "unselected"], ["rejected"] * 4]
+
+
+def test_the_draws_of_a_selector_differ_between_groups_and_between_steps():
+    drawn: list[float] = []
+
+    class Draws(KeepAll):
+        def __call__(self, group, keep, rng):
+            drawn.append(rng.random())
+            return super().__call__(group, keep, rng)
+
+    one, again = (collector(selector=Draws()) for _ in range(2))
+    for step in range(2):
+        one.collect(step)
+    assert len(set(drawn)) == len(drawn) == 8
+    for step in range(2):
+        again.collect(step)
+    assert drawn[8:] == drawn[:8]
