@@ -38,6 +38,7 @@ class Row:
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
+        copy: Number of the copy of a group that replaces a missing group; 0 for the group itself.
     """
 
     episode: Episode
@@ -48,6 +49,7 @@ class Row:
     advantage: float | FloatArray = 0.0
     columns: dict[str, float | FloatArray] = field(default_factory=dict)
     start: int = 0
+    copy: int = 0
 
     @classmethod
     def of(cls, episode: Episode, advantage: float | FloatArray) -> Row:
@@ -55,6 +57,11 @@ class Row:
         return cls(
             episode, episode.prompt_ids, episode.completion_ids, episode.mask, episode.logprobs, advantage=advantage
         )
+
+    @property
+    def group(self) -> int:
+        """Number of the group that the row belongs to; each copy of a group counts as a group."""
+        return self.episode.group + (self.copy << 32)
 
     @property
     def policy_tokens(self) -> int:

@@ -56,7 +56,7 @@ class BatchTokens:
             sampled=line([row.logprobs for row in rows]),
             advantage=line([row.advantage for row in rows]),
             row=np.repeat(np.arange(len(rows), dtype=np.int64), [int(mask.sum()) for mask in masks]),
-            groups=np.array([row.episode.group for row in rows], dtype=np.int64),
+            groups=np.array([row.group for row in rows], dtype=np.int64),
         )
 
     def lengths(self) -> IntArray:

@@ -23,11 +23,7 @@ def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]
         Positions of the rows of the other episodes in its group, ascending, and the relation of each.
     """
     row = rows[position]
-    others = [
-        at
-        for at, other in enumerate(rows)
-        if other.episode.group == row.episode.group and other.episode is not row.episode
-    ]
+    others = [at for at, other in enumerate(rows) if other.group == row.group and other.episode is not row.episode]
     if not row.episode.correct or row.episode.source == "expert":
         return others, [NEITHER] * len(others)
     expert = any(rows[at].episode.source == "expert" for at in others)

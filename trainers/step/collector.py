@@ -108,8 +108,8 @@ class Collector:
                 rows = [
                     row
                     for group, values in zip(groups, advantages, strict=True)
-                    for _ in range(1 + group.copies)
-                    for row in self._rows(group, values)
+                    for copy in range(1 + group.copies)
+                    for row in self._rows(group, values, copy)
                 ]
             refilled = sum(group.round > 0 for group in groups)
             reports = [(group.number, self._rollout.report(group.episodes)) for group in groups]
@@ -336,7 +336,7 @@ class Collector:
             ]
         return [found.get(group.number, []) for group in groups]
 
-    def _rows(self, group: PlayedGroup, advantages: Sequence[float | FloatArray]) -> list[Row]:
+    def _rows(self, group: PlayedGroup, advantages: Sequence[float | FloatArray], copy: int) -> list[Row]:
         rows = [
             row
             for episode, advantage in zip(group.chosen, advantages, strict=True)
@@ -344,6 +344,7 @@ class Collector:
         ]
         rows += [Row.of(group.episodes[position], 0.0) for position in group.apart]
         for row in rows:
+            row.copy = copy
             row.columns.setdefault("accuracy", group.accuracy)
             row.columns.setdefault("correct", float(row.episode.correct))
             row.columns.setdefault("off_policy", float(row.episode.off_policy))

@@ -11,6 +11,8 @@ from small_run import SmallPlayer, collector
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.group import GroupMeanBatchStd
+from rstar2_env.trainers.losses.aggregations import PromptMean
+from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.uniform import Uniform
 
 MIXED, SAME = [1.0, 0.0, 1.0, 0.0], [1.0] * 4
@@ -66,6 +68,16 @@ def test_a_copy_has_the_advantages_of_its_group_and_counts_in_those_of_the_batch
     # The deviation is that of four copies of (1, 0, 1, 0), and not of one beside three groups of ones.
     expected = 0.5 / np.std(MIXED * 4, ddof=1)
     assert [abs(row.advantage) for row in batch.rows] == pytest.approx([expected] * 16)
+
+
+def test_a_copy_weighs_as_much_as_a_group_in_every_aggregation():
+    rows = collector(earning(0, 2), replace=0.25).collect(0).rows
+    assert sorted(row.copy for row in rows) == [0] * 8 + [1] * 8
+    lengths, groups = np.array([row.policy_tokens for row in rows]), np.array([row.group for row in rows])
+    weights = PromptMean()(lengths, groups, ONE)
+    assert [sum(weights[groups == group] * lengths[groups == group]) for group in set(groups)] == pytest.approx(
+        [0.25] * 4
+    )
 
 
 def test_the_copies_are_the_same_on_any_number_of_processes():

@@ -99,7 +99,7 @@ def gradients(
         The loss, and the gradient of each parameter that has one.
     """
     model.zero_grad()
-    groups = np.array([row.episode.group for row in rows], dtype=np.int64)
+    groups = np.array([row.group for row in rows], dtype=np.int64)
     weights, environment_weights = (
         aggregation(np.array(lengths, dtype=np.int64), groups, ONE)
         for lengths in ([row.policy_tokens for row in rows], [row.environment_tokens for row in rows])

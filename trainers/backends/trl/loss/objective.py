@@ -72,7 +72,7 @@ class Objective:
         return self._weights([row.environment_tokens for row in rows], rows, ranks)
 
     def _weights(self, lengths: Sequence[int], rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
-        groups = np.array([row.episode.group for row in rows], dtype=np.int64)
+        groups = np.array([row.group for row in rows], dtype=np.int64)
         return self.aggregation(np.array(lengths, dtype=np.int64), groups, ranks)
 
     @property

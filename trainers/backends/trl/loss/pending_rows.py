@@ -246,6 +246,7 @@ def _packed(row: Row) -> dict[str, Any]:
         "logprobs": torch.tensor(row.logprobs, dtype=torch.float64),
         "advantage": _tensor(np.asarray(row.advantage)),
         "start": row.start,
+        "copy": row.copy,
         "shown_ids": torch.tensor(row.episode.shown_ids, dtype=torch.int64),
         "columns": {name: _tensor(np.asarray(values)) for name, values in row.columns.items()},
     }
@@ -263,6 +264,7 @@ def _unpacked(record: Mapping[str, Any], number: int, episodes: dict[int, Episod
         logprobs=record["logprobs"].tolist(),
         advantage=_number_or_array(record["advantage"]),
         start=record["start"],
+        copy=record["copy"],
         columns={name: _number_or_array(values) for name, values in record["columns"].items()},
     )
 
