@@ -103,6 +103,7 @@ def hooked_run(
         make_env=lambda options: partial(LetterEnv, **options),
         terms=["ppo_clip", "kl", "kl"][: len(terms)],
         on_new_weights=lambda: new_weights.append(1),
+        evaluates=True,
     )
     called = HooksCallback(hooks, state)
     trainer.add_callback(called)

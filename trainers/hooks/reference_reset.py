@@ -50,12 +50,18 @@ class ReferenceReset(SavesState, RunHook):
         """See ``Binds``.
 
         Raises:
-            ConfigurationError: The run has no reference model.
+            ConfigurationError: The run has no reference model, or nothing could ever trigger a reset.
         """
         if not run.has_reference:
             raise ConfigurationError(
                 "The hook 'reference_reset' needs a reference model, and no term of the loss has one: add a KL term "
                 "(loss.kl.coef=1e-4)."
+            )
+        if not run.evaluates and self.most_kl is None:
+            raise ConfigurationError(
+                "The hook 'reference_reset' resets when evaluations stall, and this run has none: set eval.every, or "
+                "hook.reference_reset.most_kl.",
+                option="eval.every",
             )
         super().bind(run)
 

@@ -72,6 +72,11 @@ class RunState(Protocol):
         """
 
     @property
+    def evaluates(self) -> bool:
+        """Whether the run plays evaluations between its steps (``eval.every``)."""
+        ...
+
+    @property
     def has_reference(self) -> bool:
         """Whether the loss compares the policy with a reference model."""
 

@@ -25,12 +25,12 @@ LR_SCHEDULERS = (
     "constant",
     "constant_with_warmup",
     "inverse_sqrt",
-    "reduce_lr_on_plateau",
     "cosine_with_min_lr",
     "cosine_warmup_with_min_lr",
     "warmup_stable_decay",
 )
-"""Names of transformers' learning rate schedules; listed here because checking options must not import transformers."""
+"""Names of transformers' learning rate schedules that depend on the step alone; listed here because checking options
+must not import transformers."""
 SHARDINGS = ("none", "fsdp2", "zero2", "zero3")
 DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")

@@ -2,9 +2,9 @@
 
 DAPO's dynamic sampling and clip-higher with a wider bound (0.4), temperature 1.2, and a small KL term. After two
 consecutive evaluations without improvement, the policy becomes the reference model and the optimizer's moments are
-reset; set ``eval.every``, since without evaluations nothing is reset. A step has 256 problems with 16 episodes each, in
-four minibatches. The paper does not state the weight of the KL term and the learning rate; this package uses 1e-4 and
-2e-6. To double the token budget late in the run: ``--set hook.length_stages.tokens=1+2``.
+reset; an evaluation is played every 20 steps (the paper does not state the interval). A step has 256 problems with 16
+episodes each, in four minibatches. The paper does not state the weight of the KL term and the learning rate; this
+package uses 1e-4 and 2e-6. To double the token budget late in the run: ``--set hook.length_stages.tokens=1+2``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -19,6 +19,7 @@ PRORL = Recipe(
     defaults={
         "rollout": {"problems_per_step": 256, "group_size": 16, "temperature": 1.2, "refill": 9},
         "optim": {"learning_rate": 2e-6, "minibatches": 4},
+        "eval": {"every": 20},
     },
 )
 

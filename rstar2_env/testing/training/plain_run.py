@@ -23,10 +23,13 @@ class PlainRun:
         steps: Optimizer steps of the run.
         terms: Coefficients of the loss terms that have one, by name.
         reference: Whether there is a reference model.
+        evaluates: Whether evaluations are played.
     """
 
-    def __init__(self, steps: int, terms: Mapping[str, float] = TERMS, *, reference: bool = True) -> None:
-        self.step, self.steps, self.has_reference = 0, steps, reference
+    def __init__(
+        self, steps: int, terms: Mapping[str, float] = TERMS, *, reference: bool = True, evaluates: bool = True
+    ) -> None:
+        self.step, self.steps, self.has_reference, self.evaluates = 0, steps, reference, evaluates
         self.stopped = False
         self.figures: dict[str, float] = {}
         self.done: list[tuple[int, str, Any]] = []

@@ -43,6 +43,12 @@ def test_a_divergence_above_the_bound_resets_too():
     ]
 
 
+def test_a_run_that_could_never_reset_is_refused():
+    with pytest.raises(ConfigurationError, match=r"eval\.every"):
+        ReferenceReset().bind(PlainRun(12, evaluates=False))
+    ReferenceReset(most_kl=0.5).bind(PlainRun(12, evaluates=False))
+
+
 def test_a_refresh_ends_each_stage_but_the_last():
     assert _ends(PlainRun(12), PolicyRefresh(steps=(4,))) == [4, 8]
     assert _ends(PlainRun(12), PolicyRefresh(steps=(3, 4))) == [3, 7]

@@ -53,6 +53,7 @@ def test_prorl_holds_to_a_reference_and_explores():
     rollout = config.rollout
     assert (rollout.problems_per_step, rollout.group_size, rollout.temperature, rollout.refill) == (256, 16, 1.2, 9)
     assert [type(hook).__name__ for hook in parts.hooks] == ["ReferenceReset"]
+    assert config.eval.every, "or the hook would refuse the run"
 
 
 def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():

@@ -344,7 +344,8 @@ class CollectorTrainer(ShardedTrainer):
         peak, flops = peak_of(self.accelerator), flops_of(self.model, real)
         if peak is not None and flops is not None:
             self.sums.add("speed/mfu", flops, seconds * peak)
-        versions = [turn.version for row in rows for turn in row.episode.steps]
+        # Turns of an expert have no version of the weights.
+        versions = [turn.version for row in rows if not row.episode.off_policy for turn in row.episode.steps]
         self.sums.add("policy/lag", sum(self.state.global_step - version for version in versions), len(versions))
         self._without_gradient = 0
         if self._on_trained is not None and pending.first_pass:

@@ -86,6 +86,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
             "train": opening(config, "train", play.train.chat),
             "eval": opening(config, "eval", play.chat),
         },
+        evaluates=bool(config.eval.every),
     )
     hooks = HooksCallback(setup.parts.hooks, state)
     samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)

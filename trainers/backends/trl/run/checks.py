@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+from torch.nn import Parameter
+from torch.optim import SGD
+from transformers import get_scheduler
 from transformers.integrations.integration_utils import (
     INTEGRATION_TO_CALLBACK,
     get_available_reporting_integrations,
@@ -34,7 +38,33 @@ def check_config(config: TrainConfig) -> None:
     check_ahead(config)
     check_trl_options(optim.trl_options)
     optim.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, optim.trl_options, prefix="optim.trl_options.")
+    check_schedule(config)
     check_trackers(config.run.report_to)
+
+
+def check_schedule(config: TrainConfig) -> None:
+    """Check that the learning rate schedule can be made, before a model is loaded.
+
+    Raises:
+        ConfigurationError: It needs options that ``optim.trl_options.lr_scheduler_kwargs`` does not have.
+    """
+    optim = config.optim
+    given = optim.trl_options.get("lr_scheduler_kwargs") or {}
+    weights = SGD([Parameter(torch.zeros(1))], lr=optim.learning_rate)
+    try:
+        get_scheduler(
+            optim.lr_scheduler,
+            weights,
+            num_warmup_steps=0,
+            num_training_steps=max(config.run.steps, 1),
+            scheduler_specific_kwargs=dict(given),
+        )
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"The learning rate schedule {optim.lr_scheduler!r} cannot be made with "
+            f"trl_options.lr_scheduler_kwargs={dict(given)}: {error}",
+            option="optim.lr_scheduler",
+        ) from error
 
 
 def check_trackers(names: Sequence[str]) -> None:

@@ -46,6 +46,7 @@ class TrlRunState:
         on_new_weights: Called when the weights have changed between two optimizer steps.
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
+        evaluates: See ``RunState``.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class TrlRunState:
         on_new_weights: Callable[[], None],
         on_note: Callable[[int, str], object] = lambda step, text: None,
         openings: Callable[[], Mapping[str, str]] = dict,
+        evaluates: bool = False,
     ) -> None:
+        self.evaluates = evaluates
         self._trainer, self._player, self._chat = trainer, player, chat
         self._make_env, self._terms, self._on_new_weights = make_env, unique_names(terms), on_new_weights
         self._on_note, self._openings = on_note, openings

@@ -7,7 +7,10 @@ from transformers import TrainingArguments
 from trl import GRPOConfig
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.backends.trl.run.checks import check_schedule
 from rstar2_env.trainers.backends.trl.run.refused_options import REFUSED, check_trl_options
+from rstar2_env.trainers.options.config import LR_SCHEDULERS
 from rstar2_env.trainers.options.names import known_names
 from rstar2_env.trainers.options.slots import FIELDS
 
@@ -50,3 +53,21 @@ def test_the_options_to_use_exist():
 )
 def test_what_acts_on_the_optimizer_and_on_processes_is_taken(name):
     check_trl_options([name])
+
+
+@pytest.mark.parametrize("name", ["cosine_with_min_lr", "warmup_stable_decay"])
+def test_a_schedule_that_cannot_be_made_is_refused(name):
+    config = TRAINERS.get("grpo").configure({"model": "m", "lr_scheduler": name}, {})
+    with pytest.raises(ConfigurationError, match="lr_scheduler_kwargs"):
+        check_schedule(config)
+
+
+@pytest.mark.parametrize("name", LR_SCHEDULERS)
+def test_every_schedule_can_be_made_with_its_options(name):
+    kwargs = {
+        "cosine_with_min_lr": {"min_lr_rate": 0.1},
+        "cosine_warmup_with_min_lr": {"min_lr_rate": 0.1},
+        "warmup_stable_decay": {"num_decay_steps": 2},
+    }.get(name, {})
+    options = {"model": "m", "lr_scheduler": name, "trl_options": {"lr_scheduler_kwargs": kwargs}}
+    check_schedule(TRAINERS.get("grpo").configure(options, {}))
