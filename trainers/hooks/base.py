@@ -13,9 +13,8 @@ generator with ``args.seed``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.registry import Registry
@@ -87,25 +86,6 @@ class RunHook(CheckedOptions):
     def bind(self, run: RunState) -> None:
         """See ``Binds``."""
         self._run = run
-
-
-class SavesState:
-    """Base of hooks whose state is the value of some attributes; see ``KeepsState``.
-
-    Attributes:
-        saved: Names of the attributes, without their leading underscore.
-    """
-
-    saved: ClassVar[tuple[str, ...]]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return a copy of the attributes' values, by name."""
-        return {name: copy(getattr(self, f"_{name}")) for name in self.saved}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the attributes to values that ``state_dict`` returned."""
-        for name in self.saved:
-            setattr(self, f"_{name}", copy(state[name]))
 
 
 def _is_hook(value: Any) -> bool:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rstar2_env.core.options.declare import Count, option
+from rstar2_env.core.saved_attributes import SavedAttributes
 
-from .base import HOOKS, RunHook, SavesState
+from .base import HOOKS, RunHook
 from .guard import Action, act
 
 
 @dataclass
-class Collapse(SavesState, RunHook):
+class Collapse(SavedAttributes, RunHook):
     """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
 
     It acts once, with a note of the observed values. If the run continues, it can act again after the mean has been
@@ -40,7 +41,7 @@ class Collapse(SavesState, RunHook):
     patience: Count = 10
     action: Action = "stop"
 
-    saved: ClassVar[tuple[str, ...]] = ("seen", "best", "best_step", "below")
+    saved: ClassVar[tuple[str, ...]] = ("_seen", "_best", "_best_step", "_below")
 
     def __post_init__(self) -> None:
         """Check the options and set the initial state."""

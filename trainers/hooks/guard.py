@@ -20,15 +20,16 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count
+from rstar2_env.core.saved_attributes import SavedAttributes
 
-from .base import HOOKS, RunHook, SavesState
+from .base import HOOKS, RunHook
 from .state import RunState
 
 Action: TypeAlias = Literal["warn", "save", "stop"]
 
 
 @dataclass
-class Guard(SavesState, RunHook):
+class Guard(SavedAttributes, RunHook):
     """Warn, save or stop when a figure leaves its bounds: ``metric=policy/entropy,low=0.05``, ``metric=kl,high=0.5``.
 
     Args:
@@ -45,7 +46,7 @@ class Guard(SavesState, RunHook):
     patience: Count = 3
     action: Action = "warn"
 
-    saved: ClassVar[tuple[str, ...]] = ("outside",)
+    saved: ClassVar[tuple[str, ...]] = ("_outside",)
 
     def __post_init__(self) -> None:
         """Check the bounds and set the initial state.

@@ -18,14 +18,15 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, option
+from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.traces.reading import read_traces
 
 from ..samplers.base import GroupResult
-from .base import HOOKS, RunHook, SavesState
+from .base import HOOKS, RunHook
 
 
 @dataclass
-class InterleavedSft(SavesState, RunHook):
+class InterleavedSft(SavedAttributes, RunHook):
     """An SFT step on demonstrations whenever enough unsolved problems have occurred (ReLIFT, arXiv 2506.07527).
 
     Args:
@@ -38,7 +39,7 @@ class InterleavedSft(SavesState, RunHook):
     size: Count = 128
     learning_rate: float | None = option(1e-6, above=0)
 
-    saved: ClassVar[tuple[str, ...]] = ("buffer",)
+    saved: ClassVar[tuple[str, ...]] = ("_buffer",)
 
     def __post_init__(self) -> None:
         """Read the demonstrations and set the initial state.

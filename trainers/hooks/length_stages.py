@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
+from rstar2_env.core.saved_attributes import SavedAttributes
 
-from .base import HOOKS, RunHook, SavesState
+from .base import HOOKS, RunHook
 from .state import RunState
 
 
 @dataclass
-class LengthStages(SavesState, RunHook):
+class LengthStages(SavedAttributes, RunHook):
     """Change the budgets of tokens and turns in stages (AceReason-Nemotron, arXiv 2505.16400).
 
     Short budgets at first make a policy concise and save most of the time; later stages give hard problems more room.
@@ -47,7 +48,7 @@ class LengthStages(SavesState, RunHook):
     turns: tuple[int, ...] = ()
     reset: tuple[int, ...] = ()
 
-    saved: ClassVar[tuple[str, ...]] = ("stage", "begun")  # stages that end by steps follow from the step
+    saved: ClassVar[tuple[str, ...]] = ("_stage", "_begun")  # stages that end by steps follow from the step
 
     def __post_init__(self) -> None:
         """Check that the stages are consistent.

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
+from rstar2_env.core.saved_attributes import SavedAttributes
 
-from .base import HOOKS, RunHook, SavesState
+from .base import HOOKS, RunHook
 from .state import RunState
 
 
 @dataclass
-class ReferenceReset(SavesState, RunHook):
+class ReferenceReset(SavedAttributes, RunHook):
     """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
 
     The paper resets manually when validation stalls; here, after ``patience`` evaluations without an improvement.
@@ -38,7 +39,7 @@ class ReferenceReset(SavesState, RunHook):
     most_kl: float | None = option(None, above=0)
     optimizer: bool = True
 
-    saved: ClassVar[tuple[str, ...]] = ("best", "stale")
+    saved: ClassVar[tuple[str, ...]] = ("_best", "_stale")
 
     def __post_init__(self) -> None:
         """Check the options and set the initial state."""
