@@ -259,7 +259,8 @@ class OptimOptions:
         weight_decay: Weight decay of AdamW.
         max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
         updates_per_rollout: Optimization passes over each batch of episodes.
-        minibatches: Number of parts into which the groups of a rollout are divided, one optimizer step each.
+        minibatches: Number of parts into which the groups of a rollout are divided, over all processes, one optimizer
+            step each; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would
