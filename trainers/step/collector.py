@@ -5,8 +5,9 @@ selects episodes, replaces rejected groups by fresh ones for a limited number of
 computes the advantages of all kept groups together, makes rows, and reports the results of all groups to the sampler,
 the selector and other parts that learn.
 
-A group stays in its process until its rows are made. Its episodes are played wherever there is room (``trainers/queue``) and return to it;
-otherwise processes exchange only results and counts. If one process raises an error, all do.
+A group stays in its process until its rows are made. Its episodes are played wherever there is room
+(``trainers/queue``) and return to it; otherwise processes exchange only results and counts. If one process raises an
+error, all do.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,11 +77,25 @@ class RunRecorder:
         self.event("evaluation", figures={name.removeprefix("eval/"): value for name, value in figures.items()})
 
     def save(self, folder: str) -> None:
-        """Save the model and its tokenizer; all processes call it."""
-        self._trainer.save_model(folder)
+        """Save the model and its tokenizer; all processes call it.
+
+        An earlier model in the folder is replaced once the new one is whole.
+        """
+        whole, ranks = Path(folder), self._setup.ranks
+        partial = whole.with_name(f"{whole.name}.partial")
         if self._first:
-            self._tokenizer.save_pretrained(folder)
-            self.event("saved", path=Path(folder).name)
+            shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
+        ranks.wait()
+        self._trainer.save_model(str(partial))
+        if self._first:
+            self._tokenizer.save_pretrained(partial)
+            earlier = whole.with_name(f"{whole.name}.earlier")
+            if whole.exists():
+                whole.rename(earlier)
+            partial.rename(whole)
+            shutil.rmtree(earlier, ignore_errors=True)
+            self.event("saved", path=whole.name)
+        ranks.wait()
 
     def finish(self, event: str, **more: str) -> None:
         """Write the event that ends the run, and the model cards."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import numpy as np
-from accelerate.utils import gather_object
 
-from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
 
 from ....base import TrainResult
+from ....ranks import Together
 from ....samplers.uniform import Uniform
 from ..arguments import quiet
 from ..players import problem_ids
@@ -113,10 +113,9 @@ class TrlRun:
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
-        ranks = self._setup.ranks
-        with self._rollouts.evaluating():
+        with Together(self._setup.ranks) as ranks, self._rollouts.evaluating():
             episodes = self.play.evaluation.play(requests[ranks.rank :: ranks.size])
-        gathered: list[Episode] = gather_object(episodes) if ranks.size > 1 else episodes
+            gathered = list(chain.from_iterable(ranks.gather(episodes)))
         self._recorder.write_held_out(gathered)
         figures = summarize(gathered).figures()
         return {name: math.nan if value is None else value for name, value in figures.items()}
