@@ -42,7 +42,8 @@ class Gigpo(GroupAdvantage):
             or your own function of (episode, turn), as ``./mine.py:name``.
         similarity: Minimum similarity of two texts that count as the same state; 1 requires equal texts. The released
             code uses 0.95, and 0.9 for search.
-        invalid: Penalty subtracted from the reward of a turn with a call that did not run.
+        invalid: Penalty of a turn with a call that did not run. As in the released code, it is subtracted from the
+            turn's discounted return and from the reward of the episode at that turn; other turns do not share it.
         eps: Added to the deviations.
     """
 
@@ -68,36 +69,61 @@ class Gigpo(GroupAdvantage):
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
         """See ``GroupAdvantage``."""
-        if not group:
-            return []
-        counts = np.array([len(episode.steps) if self.over == "turns" else 1 for episode in group], dtype=np.intp)
-        each = np.repeat(np.arange(len(group)), counts)
-        whole = np.zeros(len(group))
-        whole[each] = self._relative(rewards(group)[each])
+        penalties = [self._penalties(episode) for episode in group]
+        whole = self._of_episodes(group, penalties)
         if not self.omega:
-            return list(whole)
-        turns = np.concatenate([np.zeros(0), *(self._returns(episode) for episode in group)])
+            return whole
+        returns = [self._returns(episode, own) for episode, own in zip(group, penalties, strict=True)]
+        turns = np.concatenate([np.zeros(0), *returns])
         states = [self._anchor(episode, turn) for episode in group for turn in range(len(episode.steps))]
         steps = np.zeros(len(turns))
         for places in _same(states, self.similarity):
-            steps[places] = self._relative(turns[places])
+            steps[places] = self._relative(turns[places], turns[places])
         ends = np.cumsum([len(episode.steps) for episode in group])[:-1]
+        parts = np.split(steps, ends) if len(group) else []
         return [
-            on_turns(value + self.omega * own, episode)
-            for episode, value, own in zip(group, whole, np.split(steps, ends), strict=True)
+            value + on_turns(self.omega * own, episode)
+            if np.ndim(value)
+            else on_turns(value + self.omega * own, episode)
+            for episode, value, own in zip(group, whole, parts, strict=True)
         ]
 
-    def _returns(self, episode: Episode) -> FloatArray:
+    def _of_episodes(self, group: Sequence[Episode], penalties: Sequence[FloatArray]) -> list[float | FloatArray]:
+        """Return A_E: one number for each episode, or one for each token if turns are penalized."""
+        earned = rewards(group)
+        scores = [
+            reward - own if len(own) else np.array([reward]) for reward, own in zip(earned, penalties, strict=True)
+        ]
+        if self.over == "turns":
+            among = np.concatenate(
+                [np.zeros(0), *(one for one, own in zip(scores, penalties, strict=True) if len(own))]
+            )
+        else:
+            among = np.array([one.mean() for one in scores])
+        if not any(own.any() for own in penalties):
+            return list(self._relative(earned, among))
+        values = np.split(self._relative(np.concatenate(scores), among), np.cumsum([len(one) for one in scores])[:-1])
+        return [on_turns(own, episode) if episode.steps else own[0] for own, episode in zip(values, group, strict=True)]
+
+    def _penalties(self, episode: Episode) -> FloatArray:
+        """Return the penalty of each turn, shape (turns,)."""
+        return self.invalid * np.array(
+            [any(map(did_not_run, turn.statuses)) for turn in episode.steps], dtype=np.float64
+        )
+
+    def _returns(self, episode: Episode, penalties: FloatArray) -> FloatArray:
         earned = turn_rewards(episode)
-        for turn, step in enumerate(episode.steps):
-            earned[turn] -= self.invalid * any(map(did_not_run, step.statuses))
         for turn in reversed(range(len(earned) - 1)):
             earned[turn] += self.gamma * earned[turn + 1]
-        return earned
+        return earned - penalties
 
-    def _relative(self, values: FloatArray) -> FloatArray:
-        own = centred(values)
-        return own / (deviation(values) + self.eps) if self.normalize and own.any() else own
+    def _relative(self, values: FloatArray, among: FloatArray) -> FloatArray:
+        """Subtract the mean of some values; exact zeros if all are equal up to rounding."""
+        both = np.concatenate([values, among])
+        if not centred(both).any():
+            return np.zeros_like(values)
+        own = values - among.mean()
+        return own / (deviation(among) + self.eps) if self.normalize else own
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:

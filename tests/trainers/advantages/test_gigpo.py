@@ -99,9 +99,19 @@ def test_the_turn_with_a_call_that_did_not_run_earns_less():
     broken = path("s0", "s1", rewards=[0, 1], statuses=[("malformed",)])
     failing = path("s0", "s1", rewards=[0, 1], statuses=[("exception",)])
     values = of_turns("gigpo:gamma=1", clean, broken, failing)
-    assert values[1] == pytest.approx([-0.2 / 3, 0])
-    assert values[0] == values[2] == pytest.approx([0.1 / 3, 0])
+    # Its return and its episode's reward: the mean of the rewards is that of 1, (0.9 + 1) / 2 and 1.
+    mean = (1 + 0.95 + 1) / 3
+    assert values[1] == pytest.approx([-0.2 / 3 + 0.9 - mean, 1 - mean])
+    assert values[0] == values[2] == pytest.approx([0.1 / 3 + 1 - mean, 1 - mean])
     assert of_turns("gigpo:gamma=1,invalid=0", clean, broken, failing) == [[0, 0]] * 3
+
+
+def test_a_penalty_is_not_shared_by_earlier_turns_and_reaches_a_state_that_nobody_else_saw():
+    one, other = path("s0", "s1", rewards=[0, 1], statuses=[(), ("malformed",)]), path("s0", "s2", rewards=[0, 1])
+    first, second = of_turns("gigpo:gamma=1,over=turns", one, other)
+    mean = (1 + 0.9 + 1 + 1) / 4
+    assert first == pytest.approx([1 - mean, 0.9 - mean])
+    assert second == pytest.approx([1 - mean, 1 - mean])
 
 
 def test_what_a_trainer_adds_to_the_reward_belongs_to_the_last_turn():
