@@ -151,6 +151,10 @@ class _Search:
         fresh = await self._fresh(self.size - 1)
         old = unpack_episode(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None
+        # It was kept after it had been scored, and is scored again: from the environment's own return.
+        old.reward = sum(turn.reward for turn in old.steps)
+        own = {name: value for name, value in old.rewards.items() if name.startswith("return/")}
+        old.rewards = {name.removeprefix("return/"): value for name, value in own.items()}
         return [*fresh, old]
 
     async def _expand(self, node: ChunkNode) -> list[ChunkNode]:

@@ -15,6 +15,8 @@ from small_run import SmallPlayer, collector
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import OPEN
+from rstar2_env.core.turn import Turn
+from rstar2_env.rewards import make_component
 from rstar2_env.search import Node
 from rstar2_env.testing.training.plain_play import PlainPlay
 from rstar2_env.testing.training.processes import in_processes
@@ -24,6 +26,7 @@ from rstar2_env.trainers.rollouts.chunk_tree import back_up, best_child, best_of
 from rstar2_env.trainers.rollouts.deepsearch import NODE_VALUE, DeepSearch
 from rstar2_env.trainers.samplers.base import Start
 from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.step.scoring import scorer_of
 
 
 class Judging(EchoEnv):
@@ -247,6 +250,21 @@ def test_a_problem_that_is_kept_is_not_searched_again_and_the_state_survives():
         assert (old.source, old.completion_ids, old.logprobs, old.correct) == ("stale", [0, 5], [-0.5, -0.25], True)
         assert old.group == fresh[0].group
         assert all(episode.source == "policy" and episode.parent is None for episode in fresh)
+
+
+def test_a_kept_episode_is_scored_again_as_at_first():
+    scorer = scorer_of([make_component("return:weight=0.5"), make_component("outcome:weight=2")], None, None)
+    group = hard("p1", 1)
+    for one in group:
+        one.steps = [Turn(0, 1, reward=0.25), Turn(1, 2, reward=float(one.correct))]
+        one.reward, one.rewards = 0.25 + one.correct, {"steps": 0.25, "answer": float(one.correct)}
+    asyncio.run(scorer.score(group, None))
+    part = DeepSearch(chunk=12, width=3)
+    part.update([part.report(group)])
+    old = searched(part)[1][-1]
+    asyncio.run(scorer.score([old], None))
+    assert (old.reward, old.rewards) == (group[0].reward, group[0].rewards)
+    assert old.rewards == {"return/steps": 0.25, "return/answer": 1.0, "return": 0.625, "outcome": 2.0}
 
 
 @pytest.mark.parametrize(("option", "value"), [("early_stop", True), ("tail", "drop")])
