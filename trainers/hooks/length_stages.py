@@ -16,7 +16,7 @@ from rstar2_env.core.options.declare import option
 from rstar2_env.core.saved_attributes import SavedAttributes
 
 from .base import HOOKS, RunHook
-from .state import RunState
+from .state import Budgets, RunState
 
 
 @dataclass
@@ -82,12 +82,18 @@ class LengthStages(SavedAttributes, RunHook):
             raise ConfigurationError(f"reset must contain stages from 1 to {self._stages}; got {list(self.reset)}.")
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
+        """See ``Binds``.
+
+        Raises:
+            ConfigurationError: Episodes cannot be played with the budgets of a stage.
+        """
         super().bind(run)
         self._base = run.limits.max_episode_tokens
         between = self._stages - 1
         each = self.steps or (max(1, run.steps // self._stages),)
         self._begins = [0, *accumulate(each * between if len(each) == 1 else each)]
+        for stage in range(1, self._stages + 1):
+            run.check_limits(self._limits(stage))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Set the budgets of the stage; at its first step, apply its reset."""
@@ -95,17 +101,22 @@ class LengthStages(SavedAttributes, RunHook):
         stage, begun = sum(begin <= run.step for begin in self._begins), run.step in self._begins[1:]
         if self.when_cut is not None:
             stage, begun, self._begun = self._stage, self._begun, False
-        limits = run.limits
-        if self.tokens:
-            limits = replace(limits, max_episode_tokens=max(1, round(self.tokens[stage - 1] * self._base)))
-        if self.turns:
-            limits = replace(limits, env_options={**limits.env_options, "max_turns": self.turns[stage - 1]})
+        limits = self._limits(stage)
         if limits != run.limits:
             run.limits = limits
         if stage in self.reset and begun:
             run.reset_optimizer()
             if run.has_reference:
                 run.reset_reference()
+
+    def _limits(self, stage: int) -> Budgets:
+        """Return the budgets of a stage, from 1."""
+        limits = self._run.limits
+        if self.tokens:
+            limits = replace(limits, max_episode_tokens=max(1, round(self.tokens[stage - 1] * self._base)))
+        if self.turns:
+            limits = replace(limits, env_options={**limits.env_options, "max_turns": self.turns[stage - 1]})
+        return limits
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Start the next stage if too many episodes were truncated."""

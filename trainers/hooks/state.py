@@ -52,6 +52,14 @@ class RunState(Protocol):
     limits: Budgets
     temperature: float
 
+    def check_limits(self, limits: Budgets) -> None:
+        """Check that episodes can be played with some limits.
+
+        Raises:
+            ConfigurationError: The environment does not accept its options, or an episode does not fit the engine.
+        """
+        ...
+
     @property
     def step(self) -> int:
         """Number of finished optimizer steps."""

@@ -7,7 +7,7 @@ from the run. Not covered: whether the recipe's part or the user's takes precede
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -42,6 +42,23 @@ _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "co
 
 
 @dataclass(frozen=True, slots=True)
+class FilledOption:
+    """An option of a part that was filled in from an option of the run.
+
+    Attributes:
+        slot: Slot of the part.
+        part: The part; for a reward component, its score.
+        name: Name of the part's option.
+        option: Name of the run's option.
+    """
+
+    slot: str
+    part: Any
+    name: str
+    option: str
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a trainer.
 
@@ -56,6 +73,7 @@ class Parts:
         correction: Weights of tokens that correct for differences between the engine and the trainer.
         sampler_factory: Creates the sampler from the environment's source of problems, if it has one, and a seed.
         hooks: Callbacks.
+        filled: The options that were filled in from the run.
     """
 
     rollout: Rollout
@@ -68,6 +86,19 @@ class Parts:
     correction: Correction
     sampler_factory: Callable[[ProblemSource | None, int], Sampler]
     hooks: list[Hook]
+    filled: list[FilledOption]
+
+    def follow(self, option: str, value: object, slots: Collection[str]) -> None:
+        """Update the options of parts that were filled in from an option of the run.
+
+        Args:
+            option: Name of the run's option, such as ``rollout.max_episode_tokens``.
+            value: Its new value.
+            slots: Slots whose parts are updated.
+        """
+        for one in self.filled:
+            if one.option == option and one.slot in slots and hasattr(one.part, one.name):
+                object.__setattr__(one.part, one.name, value)  # parts may be frozen
 
 
 def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Parts:
@@ -87,25 +118,40 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     for slot, written in (("reward", parts.reward), ("loss", parts.loss)):
         if not written:
             raise ConfigurationError(f"parts.{slot} must name at least one part; `rstar2 parts {slot}` lists them.")
-    selector = _made("selector", parts.selector, config)
+    filled: list[FilledOption] = []
+
+    def made(slot: str, part: Part) -> Any:
+        part = typed_part(slot, part)
+        result = _made(slot, part, config)
+        filled.extend(_from_run(slot, part, result))
+        return result
+
+    def component(part: Part) -> Component:
+        part = typed_part("reward", part)
+        result = make_component(_filled(part, config))
+        filled.extend(_from_run("reward", part, result.score))
+        return result
+
+    selector = made("selector", parts.selector)
     if config.rollout.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
             f"early_stop needs a selector that decides when a group has enough episodes; {parts.selector.name!r} has "
             "no `settled`."
         )
-    rollout = as_rollout(_made("rollout", parts.rollout, config))
+    rollout = as_rollout(made("rollout", parts.rollout))
     check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
     return Parts(
         rollout=rollout,
-        rewards=[make_component(_filled(typed_part("reward", part), config)) for part in parts.reward],
+        rewards=[component(part) for part in parts.reward],
         selector=selector,
-        advantage=_made("advantage", parts.advantage, config),
-        terms=[_made("loss", part, config) for part in parts.loss],
+        advantage=made("advantage", parts.advantage),
+        terms=[made("loss", part) for part in parts.loss],
         term_names=[part.name for part in parts.loss],
-        aggregation=_made("aggregation", parts.aggregation, config),
-        correction=_made("correction", correction_of(config, shares_weights), config),
+        aggregation=made("aggregation", parts.aggregation),
+        correction=made("correction", correction_of(config, shares_weights)),
         sampler_factory=partial(_made_sampler, _filled(typed_part("sampler", parts.sampler), config)),
-        hooks=[_made("hook", part, config) for part in parts.hook],
+        hooks=[made("hook", part) for part in parts.hook],
+        filled=filled,
     )
 
 
@@ -169,15 +215,25 @@ def _dotted(slot: str, part: Part) -> str:
 
 def _filled(part: Part, config: TrainConfig) -> Part:
     """Fill in the options that the part declares with ``FromRun`` and the user did not set."""
-    known, options = part_options(part.made_by).parameters if part.made_by else {}, dict(part.options)
-    for name, parameter in known.items():
-        if parameter.from_run and options.get(name) is None:
-            options[name] = attrgetter(parameter.from_run)(config)
+    options = dict(part.options)
+    for name, source in _sources(part).items():
+        options[name] = attrgetter(source)(config)
     return Part(part.name, options, part.made_by)
 
 
+def _from_run(slot: str, part: Part, made: object) -> list[FilledOption]:
+    """Return the options of a typed part that ``_filled`` fills in."""
+    return [FilledOption(slot, made, name, source) for name, source in _sources(part).items()]
+
+
+def _sources(part: Part) -> dict[str, str]:
+    """Return the option of the run for each option that the part declares with ``FromRun`` and the user did not set."""
+    known = part_options(part.made_by).parameters if part.made_by and is_factory(part.made_by) else {}
+    return {name: one.from_run for name, one in known.items() if one.from_run and part.options.get(name) is None}
+
+
 def _made(slot: str, part: Part, config: TrainConfig) -> Any:
-    part = typed_part(slot, part)
+    """Create a typed part."""
     made_by = part.made_by
     assert made_by is not None  # typed_part looked it up
     kind = FIELDS[slot].kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -115,3 +116,18 @@ def test_a_resumed_run_is_in_the_stage_that_it_had_grown_to(stop):
 def test_stages_end_by_steps_or_by_what_is_cut_off():
     with pytest.raises(ConfigurationError, match="Only one of steps and when_cut"):
         LengthStages(steps=(3,), when_cut=0.1)
+
+
+def test_budgets_of_later_stages_are_checked_before_the_first_step():
+    class Short(PlainRun):
+        """An engine with room for episodes of 1,500 tokens."""
+
+        def check_limits(self, limits):
+            if limits.max_episode_tokens > 1500:
+                raise ConfigurationError("An episode does not fit.")
+
+    run = Short(12)
+    run.limits = replace(run.limits, max_episode_tokens=1000)
+    LengthStages(tokens=(1, 1.5)).bind(run)
+    with pytest.raises(ConfigurationError, match="does not fit"):
+        LengthStages(tokens=(1, 1.5, 2)).bind(run)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from letter_env import LetterEnv
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, TrainerCallback
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
@@ -175,3 +175,36 @@ def test_without_the_hook_nothing_is_learned_from_problems_that_nobody_solves(tr
 
 def _weights(folder):
     return AutoModelForCausalLM.from_pretrained(folder).state_dict()
+
+
+def test_parts_that_take_the_budget_of_an_episode_follow_its_stages(letter_options):
+    options = {**letter_options, "problems_per_step": 2, "steps": 4, "selector": "all", "max_episode_tokens": 20}
+    parts = {
+        "hook": ["length_stages:tokens=1+1.5,steps=2"],
+        "reward": ["return", "overlong"],
+        "aggregation": "const_len",
+    }
+    seen = []
+
+    class Looks(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            overlong = trainer.trl.collector._collector.parts.rewards[1].score
+            seen.append((overlong.limit, trainer.trl.objective.aggregation.length))
+
+    trainer = trainers.make("grpo", **options, **parts, callbacks=[Looks()])
+    try:
+        trainer.train()
+    finally:
+        trainer.close()
+    assert seen == [(20, 20), (20, 20), (30, 30), (30, 30)]
+
+
+def test_a_length_that_the_user_set_stays(letter_options):
+    options = {**letter_options, "problems_per_step": 2, "steps": 3, "selector": "all", "max_episode_tokens": 20}
+    parts = {"hook": ["length_stages:tokens=1+1.5,steps=1"], "aggregation": "const_len:length=7"}
+    trainer = trainers.make("grpo", **options, **parts)
+    try:
+        trainer.train()
+        assert trainer.trl.objective.aggregation.length == 7
+    finally:
+        trainer.close()

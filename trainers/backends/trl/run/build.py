@@ -87,6 +87,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
             "eval": opening(config, "eval", play.chat),
         },
         evaluates=bool(config.eval.every),
+        follow=setup.parts.follow,
     )
     hooks = HooksCallback(setup.parts.hooks, state)
     samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)

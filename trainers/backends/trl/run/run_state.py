@@ -10,7 +10,7 @@ import functools
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeAlias
 
@@ -47,6 +47,8 @@ class TrlRunState:
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
         evaluates: See ``RunState``.
+        follow: Updates the options of parts that come from an option of the run, given its name, its value and the
+            slots of the parts.
     """
 
     def __init__(
@@ -61,7 +63,9 @@ class TrlRunState:
         on_note: Callable[[int, str], object] = lambda step, text: None,
         openings: Callable[[], Mapping[str, str]] = dict,
         evaluates: bool = False,
+        follow: Callable[[str, object, Collection[str]], object] = lambda option, value, slots: None,
     ) -> None:
+        self._follow = follow
         self.evaluates = evaluates
         self._trainer, self._player, self._chat = trainer, player, chat
         self._make_env, self._terms, self._on_new_weights = make_env, unique_names(terms), on_new_weights
@@ -103,11 +107,15 @@ class TrlRunState:
 
     @limits.setter
     def limits(self, limits: Budgets) -> None:
+        self.check_limits(limits)
+        self._limits = limits
+
+    def check_limits(self, limits: Budgets) -> None:
+        """See ``RunState``."""
         if dict(limits.env_options) != dict(self._limits.env_options):
             # Make one environment now, so that a wrong option raises here instead of ending every later episode.
             self._make_env(limits.env_options)().close()
         check_fits(limits.max_episode_tokens, self._player.engine)
-        self._limits = limits
 
     @property
     def temperature(self) -> float:
@@ -194,6 +202,7 @@ class TrlRunState:
         player, (limits, temperature), (before, at) = self._player, settings, self._played
         if limits != before:
             player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
+            self._follow("rollout.max_episode_tokens", limits.max_episode_tokens, ("reward", "rollout"))
         if dict(limits.env_options) != dict(before.env_options):
             player.envs.use(self._make_env(limits.env_options))
         if temperature != at:
@@ -201,8 +210,10 @@ class TrlRunState:
         self._played = settings
 
     def train_with(self, settings: Settings) -> None:
-        """Set the temperature at which the next rows were sampled for the updates on them."""
-        trainer, temperature = self._trainer, settings[1]
+        """Set the budgets and the temperature with which the next rows were sampled, for the updates on them."""
+        trainer, (limits, temperature) = self._trainer, settings
+        if limits != self._trained[0]:
+            self._follow("rollout.max_episode_tokens", limits.max_episode_tokens, ("loss", "aggregation", "correction"))
         if temperature != self._trained[1]:
             trainer.use_head(temperature)
             for frozen in (trainer.reference, trainer.teacher):
