@@ -74,7 +74,7 @@ def measure(way: str, folder: str, lora: int) -> None:
     import torch
 
     from rstar2_env.trainers.backends.trl.adapters import with_new_adapter
-    from rstar2_env.trainers.backends.trl.model import pretrained, processes
+    from rstar2_env.trainers.backends.trl.model import load_model, processes
     from rstar2_env.trainers.backends.trl.sharding.fsdp2 import shard
     from rstar2_env.trainers.options.config import ModelOptions
 
@@ -82,7 +82,7 @@ def measure(way: str, folder: str, lora: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     waits = way == "first" and state.process_index > 0
     options, dtype = ModelOptions(folder, lora_rank=lora), torch.bfloat16 if lora else torch.float32
-    model: torch.nn.Module = pretrained(folder, options, dtype, waits=waits)
+    model: torch.nn.Module = load_model(folder, options, dtype, waits=waits)
     if lora:
         model = with_new_adapter(model, options, 0)
     shard(model, torch.device("cpu"), dtype)

@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from rstar2_env.rollout.engines.transports.gloo import GlooGroup, empty
+from rstar2_env.rollout.engines.transports.gloo import GlooGroup
 
 torch.set_num_threads(1)
 
@@ -99,7 +99,7 @@ class Model:
         dtypes = [getattr(torch, name) for name in info["dtype_names"]]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(info["shapes"], dtypes, strict=True)]
         assert self._group is not None
-        bucket = empty(sum(sizes))
+        bucket = torch.empty(sum(sizes), dtype=torch.uint8)
         self._group.broadcast(bucket)
         own = self._model.state_dict()
         for name, shape, dtype, part in zip(info["names"], info["shapes"], dtypes, bucket.split(sizes), strict=True):
