@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from config_runs import FILES, ON_A_CPU, SCALED, check_run
+from config_runs import FILES, ON_A_CPU, check_run, train_run
 from guesser import ENV_OPTIONS, make_guesser, write_problems
 from vllm_serve import needs_vllm
 
@@ -28,11 +30,8 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.stem not in LAUNCHED], ids=lambda file: file.stem)
 def test_it_trains(file: Path, model: Path, problems: Path, tmp_path: Path) -> None:
-    from rstar2_env.trainers import api
-
     if "vllm" in file.stem:
         needs_vllm()
-    name, layers = api.layers_of(None, file)
     own = {
         "model": str(model),
         "output_dir": str(tmp_path / "run"),
@@ -41,9 +40,7 @@ def test_it_trains(file: Path, model: Path, problems: Path, tmp_path: Path) -> N
         "env": {"problems": str(problems), "holdout": 0.25, **ENV_OPTIONS},
         "engine_options": ON_A_CPU.get(file.stem, {}),
     }
-    trainer = api.make_trainer(name, *layers, SCALED, own)
-    try:
-        trainer.train()
-    finally:
-        trainer.close()
-    check_run(file, tmp_path / "run", trainer.config.record())
+    # In a process of its own, since a process can have one vLLM engine at a time, and other tests have one too.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        record = process.submit(train_run, file, own).result()
+    check_run(file, tmp_path / "run", record)

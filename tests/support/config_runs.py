@@ -39,6 +39,19 @@ ON_A_CPU = {"one_gpu_vllm": {"sleep": False}}
 """Options of engines that exist on accelerators alone."""
 
 
+def train_run(file: Path, own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Train a run of a file, scaled down, and return the record of its options."""
+    from rstar2_env.trainers import api
+
+    name, layers = api.layers_of(None, file)
+    trainer = api.make_trainer(name, *layers, SCALED, dict(own))
+    try:
+        trainer.train()
+    finally:
+        trainer.close()
+    return dict(trainer.config.record())
+
+
 def check_run(file: Path, folder: Path, record: Mapping[str, Any]) -> None:
     """What holds of a run of a file: it had the file's options but for the scaled ones, and its steps trained."""
     from rstar2_env.trainers import api

@@ -101,7 +101,7 @@ def test_validate_and_traces_take_wrappers(file, tmp_path):
         ("fault_injektion", "no wrapper named 'fault_injektion'. Did you mean 'fault_injection'?"),
         ("fault_injection:rat=1", "The wrapper 'fault_injection' has no option 'rat'. Did you mean 'rate'?"),
         ("fault_injection:rate=x", "The wrapper 'fault_injection:rate=x': rate must be"),
-        ("fault_injection:rate=2", "The wrapper 'fault_injection:rate=2': Fault rates are probabilities"),
+        ("fault_injection:rate=2", "The wrapper 'fault_injection:rate=2': `rate` must be"),
         ("fault_injection:0.1", "options of the wrapper 'fault_injection' as name=value, got '0.1'"),
         ("fault_injection:kinds=lots", "no kind of fault named 'lots'. Did you mean 'lost'?"),
         ("tool_budget:calls=1.5", "The wrapper 'tool_budget:calls=1.5': calls must be an integer"),

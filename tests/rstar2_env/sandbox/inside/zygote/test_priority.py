@@ -33,6 +33,14 @@ while True:
     if os.fork() == 0:
         work()
 """
+PAUSING = """
+import subprocess, sys
+tree = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+tree.stdout.read(2)
+print(tree.pid, flush=True)
+sys.stdin.read()
+"""
+"""A process that never runs and stays in the session of its parent, with a tree below it."""
 BUSY = """
 import os, sys
 os.setsid()
@@ -95,15 +103,21 @@ def test_what_is_started_later_is_as_low(tree: subprocess.Popen[bytes]) -> None:
     assert min(levels(tree.pid)) == LEVEL
 
 
-def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_parent(
-    tree: subprocess.Popen[bytes],
-) -> None:
-    pausing = os.getpid()  # of this session, with the tree below it
-    before = session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)
-    way = LoweredTree(tree.pid, pausing)
-    assert pausing not in way._tree()
-    assert way.lower()
-    assert (session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)) == before
+@pytest.mark.parametrize("nice", [0, LEVEL + 2])
+def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_parent(nice: int) -> None:
+    command = [sys.executable, "-c", PAUSING, TREE, str(nice)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as pausing:
+        assert pausing.stdout is not None
+        main = int(pausing.stdout.readline())
+        before = session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)
+        way = LoweredTree(main, pausing.pid)
+        assert pausing.pid not in way._tree()
+        assert way.lower()
+        assert (session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)) == before
+        assert min(levels(main)) == LEVEL
+        for pid in descendants([main]):
+            os.kill(pid, signal.SIGKILL)
+        pausing.communicate()
 
 
 def test_a_tree_is_lowered_only_if_that_is_possible_and_waiting_is_measured(
