@@ -61,14 +61,14 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
 
 
 def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
-    """Return the recipe with a name, and the options of its file if the name is a file's.
+    """Return the recipe that a name refers to, and the options of the file if the name refers to a file.
 
     Args:
         name: See ``make``.
 
     Raises:
         UnknownNameError: No trainer has this name; the message suggests the nearest.
-        ConfigurationError: The file cannot be read, or names no trainer.
+        ConfigurationError: The file cannot be read, or does not name a trainer.
     """
     if not is_file_name(name) and (name in TRAINERS or not is_run(name)):
         return TRAINERS.get(name), {}
@@ -76,7 +76,7 @@ def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
 
 
 def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
-    """Return the recipe and the options of a file of options; ``name`` is the file's name."""
+    """Return the recipe and the options in a file of options; ``name`` is the file's name."""
     if found.of_run:
         return Recipe(found.trainer or "run"), found.options
     if found.trainer:
@@ -111,14 +111,14 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
 
 
 def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:
-    """Return the trainer given by a name and a file of options, and the options of the file as layers.
+    """Return the name of the trainer to create, and the options of the file as layers.
 
     Args:
         name: A trainer, as for ``make``; it overrides the trainer that the file names.
         config: A file of options, or a run's folder.
 
     Raises:
-        ConfigurationError: The file cannot be read, or neither names a trainer.
+        ConfigurationError: The file cannot be read, or neither ``name`` nor the file names a trainer.
     """
     if config is None:
         if name is None:
@@ -148,7 +148,7 @@ def default_folder(name: str) -> Path:
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
-    """Merge the values that layers of options give to an option that is a mapping."""
+    """Return the merged value of an option that holds a mapping; later layers override earlier ones."""
     found: dict[str, Any] = {}
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))

@@ -116,7 +116,7 @@ class Recipe:
 
         Raises:
             ConfigurationError: An option is unknown, missing or out of its range.
-            UnknownNameError: There is no part with one of the names.
+            UnknownNameError: A part with one of the given names does not exist.
         """
         parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
         groups: dict[str, Any] = {"parts": parts}
@@ -140,7 +140,7 @@ def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
 
     Raises:
         ConfigurationError: A value is out of its range (the message has the full name), or there is no model.
-        UnknownNameError: There is no part, environment or wrapper with one of the names.
+        UnknownNameError: A part, environment or wrapper with one of the given names does not exist.
     """
     given = {group: dict(groups.get(group, {})) for group in GROUPS}
     if given["model"].get("path") is None:
@@ -180,7 +180,7 @@ def needs_training_stack(what: str) -> Iterator[None]:
     """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
     Raises:
-        MissingExtraError: One of them is not installed.
+        MissingExtraError: torch, transformers or TRL is not installed.
     """
     try:
         yield

@@ -45,7 +45,7 @@ class Measure(Protocol):
     """Computes the measurements that an estimator needs; implemented by a backend."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set the measurements in ``Episode.measured``; all processes must call it, even without groups.
+        """Set the measurements in ``Episode.measured``; every process must call it, even if it has no groups.
 
         Raises:
             ConfigurationError: The measurement is not possible in this run.
@@ -61,7 +61,8 @@ class Advantage(Protocol):
 
         Args:
             groups: The selected episodes of this process, by group. Other processes may have more, fewer or no groups.
-            ranks: Reduces over all processes; every process calls the estimator and makes the same collective calls.
+            ranks: The processes, for sums over all of them. Every process calls the estimator and makes the same
+                collective calls.
         """
         ...
 

@@ -23,8 +23,8 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 class Rae(CheckedOptions, SavedAttributes):
     """The reward minus a running mean of the rewards of its role, one per task: SPIRAL (arXiv 2506.24119).
 
-    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance; n
-    separate updates give the same result on average over the orders of the episodes.
+    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance;
+    updating once per episode gives the same result, averaged over all orders of the episodes.
 
     Args:
         decay: Weight of the previous mean relative to one more episode.

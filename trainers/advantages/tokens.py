@@ -30,8 +30,8 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 def turn_rewards(episode: Episode) -> FloatArray:
     """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
-    Components of the trainer's reward beyond the environment's return are paid at the end of an episode and therefore
-    belong to the last turn.
+    Components of the trainer's reward beyond the environment's return are computed at the end of an episode and are
+    therefore added to the last turn.
     """
     earned = np.array([turn.reward for turn in episode.steps], dtype=np.float64)
     rest = episode.reward - earned.sum()
@@ -65,7 +65,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
 
 
 def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct numbers in an advantage, and the number of policy tokens with each."""
+    """Return the distinct values of an advantage, and the number of policy tokens that have each value."""
     if np.ndim(value):
         own = np.asarray(value)[np.asarray(episode.mask, dtype=bool)]
         return own, np.ones(len(own))

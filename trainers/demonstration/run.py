@@ -62,9 +62,9 @@ class DemoOptions:
         sft_steps: Optimizer steps of the cold start.
         steps: Optimizer steps of each trainer.
         learning_rate: Learning rate of each trainer.
-        eval_episodes: Held-out episodes in each evaluation while a trainer trains.
-        eval_problems: Held-out problems of the evaluation at the end.
-        eval_samples: Episodes of each of them.
+        eval_episodes: Number of held-out episodes in each evaluation during training.
+        eval_problems: Number of held-out problems in the evaluation at the end.
+        eval_samples: Number of episodes for each of these problems.
         seed: Seed from which every random choice is derived.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.

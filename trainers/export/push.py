@@ -1,9 +1,9 @@
 """``Push``: pushes an exported folder to a model repository on a Hugging Face hub; without torch.
 
 The token, the permission to write and the content of the repository are checked before anything is written. The token
-is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and appears in no message; ``HF_ENDPOINT`` names the hub. An
-interrupted push resumes when it is called again: files on the hub are not sent twice. Not covered: data sets, pull
-requests, deleting.
+is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and never appears in a message; ``HF_ENDPOINT`` names the hub.
+An interrupted push resumes when it is called again: files that are already on the hub are not sent again. Not covered:
+data sets, pull requests, deleting.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Push:
         )
 
     def _check_owner(self) -> None:
-        """Check that the token is valid, may write, and belongs to the owner of the name or a member of it."""
+        """Check that the token is valid, may write, and belongs to the repository's owner or a member of it."""
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(
@@ -161,7 +161,7 @@ class Push:
             )
 
     def _held(self) -> dict[str, Any] | None:
-        """Return the hub's record of each file of the repository; ``None`` if there is no repository."""
+        """Return the hub's record of each file of the repository; ``None`` if the repository does not exist."""
         status, record = hub_answer(f"/api/models/{self.name}?blobs=true", self._token)
         if status in (401, 403, 404):
             return None

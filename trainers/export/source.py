@@ -35,7 +35,7 @@ class Weights:
     Attributes:
         folder: The folder of the weights.
         which: ``best``, ``final`` or ``checkpoint-N``; empty for a folder that does not belong to a run.
-        run: The run that produced them, if any.
+        run: The run that produced the weights, if any.
         step: Number of optimizer steps, if the run records it.
     """
 
@@ -56,7 +56,7 @@ class Weights:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The model options of the run that produced them, by the names of ``ModelOptions``."""
+        """Model options of the run that produced the weights, by the field names of ``ModelOptions``."""
         if self.run is None:
             return {}
         config = self.run.config
@@ -67,7 +67,7 @@ class Weights:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the names, sizes and times of the files; it changes when the weights are written again."""
+        """Digest of the files' names, sizes and modification times; it changes when the weights are written again."""
         found = hashlib.sha256()
         for path in sorted(self.folder.rglob("*") if self.sharded else self.folder.glob("*")):
             if path.suffix in (".safetensors", ".bin", ".distcp", ".json"):

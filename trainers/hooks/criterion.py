@@ -33,7 +33,7 @@ class Criterion:
     value: float
 
     def met(self, figures: Mapping[str, float | None]) -> bool:
-        """Return whether the figures meet the criterion; a missing figure, or one without data, does not."""
+        """Return whether the figures meet the criterion; false if the figure is missing or has no data."""
         found = figures.get(self.figure)
         return found is not None and _SIGNS[self.sign](found, self.value)
 

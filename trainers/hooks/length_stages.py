@@ -1,6 +1,7 @@
 """``length_stages``: changes the budgets of episodes in stages (AceReason-Nemotron, arXiv 2505.16400).
 
-Longer than most parts, since it implements the stages of three papers and checks their lengths against each other.
+This module is longer than most parts because it implements the stages of three papers and checks their lengths against
+each other.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class LengthStages(SavesState, RunHook):
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty
             to keep it.
-        steps: Steps of each stage except the last; one number applies to all, and empty divides the run into equal
-            stages.
+        steps: Number of steps of each stage except the last; one number applies to all, and empty divides the run into
+            equal stages.
         when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
-            replaces ``steps``. Stages then end for no other reason and are never repeated.
+            replaces ``steps``. A stage then ends only for this reason, and no stage is repeated.
         turns: Turns of an episode in each stage, set as the environment's option ``max_turns``; empty to keep the
             run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is

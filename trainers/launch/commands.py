@@ -29,10 +29,10 @@ class LaunchCommand:
     Attributes:
         name: Name in messages and of the log file.
         words: Program and arguments.
-        devices: The devices that it runs on.
+        devices: The devices that the process runs on.
         variables: Further environment variables, without those for devices.
         url: Address of a server; empty for the trainer.
-        node: Name of the machine that it runs on; empty for this machine.
+        node: Name of the machine that the process runs on; empty for this machine.
     """
 
     name: str

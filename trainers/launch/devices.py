@@ -45,10 +45,11 @@ class Devices:
         return [Devices(self.numbers[start : start + size], self.cores) for start in range(0, len(self), size)]
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return variables that make only these devices visible to a process.
+        """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The variables of this process; if they hide devices, number 0 is the first visible one.
+            outer: The environment variables of this process; if they hide devices, number 0 is the first visible
+                device.
 
         Raises:
             ConfigurationError: A device is not among the visible ones.

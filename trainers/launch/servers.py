@@ -89,7 +89,7 @@ class Servers:
     def kept(self, all_lost: Callable[[], None]) -> Iterator[None]:
         """Start the servers, restart them in the background, and stop all of them at the end of the context.
 
-        A server that ends too often is given up while others answer.
+        A server that ends too often is not restarted again, as long as other servers run.
 
         Args:
             all_lost: Called from another thread when all servers are lost.

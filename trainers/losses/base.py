@@ -85,10 +85,10 @@ class Aggregation(Protocol):
 
         Args:
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
-                about the environment's tokens, the number of those. Rows with advantage zero are included; padding rows
-                that keep processes in step are not. A row without such tokens does not count.
+                about the environment's tokens, the number of environment tokens. Rows with advantage zero are included;
+                padding rows that keep processes in step are not. A row without such tokens does not count.
             groups: Number of the group that each row belongs to, unique over all processes, (rows,).
-            ranks: The processes; all of them call together.
+            ranks: The processes; all of them call this together.
 
         Returns:
             Weights, (rows,). The loss is the sum of weight times term over all tokens of all rows of all processes.

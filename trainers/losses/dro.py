@@ -17,7 +17,7 @@ class Dro(Anchored, CheckedOptions):
 
     The square pulls every token back to its probability when it was sampled, more strongly the further it has moved, so
     rows can be trained on many times without choosing a bound. It also acts on rows without an advantage, so it does
-    not count as a policy gradient here: all rows are computed, and nothing is corrected. The paper uses a reference
+    not count as a policy gradient here: all rows are computed, and no correction is applied. The paper uses a reference
     model and learns a value; Tinker uses the engine's probabilities, verl the trainer's (``anchor=old``), and both use
     the advantage.
 

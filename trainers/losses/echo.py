@@ -21,7 +21,7 @@ class Echo(CheckedOptions):
 
     Args:
         coef: Weight in the loss; the default is prime-rl's (``roles.tool.alpha``).
-        tools: Learn only results of the policy's calls; otherwise, all observations after its turns.
+        tools: Train only on results of the policy's calls; otherwise, on all observations after its turns.
     """
 
     coef: float = option(0.1, least=0)

@@ -21,7 +21,7 @@ _COLUMN = "kl_cov"
 
 @dataclass(frozen=True)
 class KlCov(CheckedOptions):
-    """coef |log pi - log pi_old| on the tokens of the highest covariance: KL-Cov (arXiv 2505.22617).
+    """coef |log pi - log pi_old| on the tokens with the highest covariance: KL-Cov (arXiv 2505.22617).
 
     The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
     contribute most of it. The penalty applies to the ``share`` of all tokens (at least one) with the largest product

@@ -23,7 +23,7 @@ RatioAnchor = Literal["old", "sampled"]
 
 @dataclass(slots=True)
 class Tokens:
-    """The completion tokens of B rows, the longest of which has T; tensors are (B, T), with any number off the mask.
+    """The completion tokens of B rows, of which the longest has T tokens; tensors are (B, T), arbitrary off the mask.
 
     Attributes:
         logp: Log-probability of each token under the trained weights, at the sampling temperature; with a gradient.
@@ -31,7 +31,7 @@ class Tokens:
             the value of ``logp`` in the first update on the rows.
         sampled: The engine's log-probability of each token when it was sampled, without a gradient.
         advantage: Advantage of each token.
-        mask: True for tokens sampled from the policy; only these are in the loss.
+        mask: True for tokens sampled from the policy; only these tokens are in the loss.
         turn: Number of the policy's turn, long; -1 for tokens that the policy did not sample.
         depth: Number of tool calls before the token, long.
         entropy: Entropy of the distribution from which each token was sampled, in nats, with a gradient; ``None`` if no
@@ -115,7 +115,7 @@ class Tokens:
         """True for the environment's tokens; only available if a term needs ``environment``.
 
         Raises:
-            ConfigurationError: No term needs them.
+            ConfigurationError: No term needs ``environment``.
         """
         if self.answered is None:
             raise ConfigurationError(

@@ -62,7 +62,7 @@ def load_policy(
         folder: Folder of the run; a merged model that gets a new adapter is saved in it.
         seed: Seed of a new adapter.
         dropout: Leave dropout on in training mode; otherwise it is turned off (see ``without_dropout``).
-        waits: Load no weights if ``path`` is a name: ``fsdp2.shard`` will receive all weights, adapters included, from
+        waits: If ``path`` is a name, load no weights; ``fsdp2.shard`` will receive all weights, adapters included, from
             the first process.
 
     Returns:
@@ -165,7 +165,7 @@ def load_model(
 
 
 def tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a model, or of an adapter; if an adapter's folder has none, that of its base model.
+    """Load the tokenizer of a model or adapter; an adapter without a tokenizer uses its base model's tokenizer.
 
     Args:
         name: Folder or hub name of the model or adapter.

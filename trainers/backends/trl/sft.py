@@ -139,7 +139,7 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
 
 
 class _Trainer(SFTTrainer):
-    """Marks checkpoints as complete, so that a run never resumes from one whose writing was interrupted."""
+    """Marks checkpoints as complete, so that a run never resumes from a partly written checkpoint."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         run = Path(self._get_output_dir(trial))

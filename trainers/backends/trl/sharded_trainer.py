@@ -179,7 +179,7 @@ class ShardedTrainer(GRPOTrainer):
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over every weight of an export, whole, on the host; every process must consume all of them."""
+        """Iterate over the whole weights of an export, in host memory; every process must consume all of them."""
         state = self._state()
         weights = [state.whole()]
         if not hasattr(self.model, "peft_config"):
@@ -252,7 +252,7 @@ class ShardedTrainer(GRPOTrainer):
         return TorchState(self.model, self._optimizer())
 
     def _optimizer(self) -> Any:
-        """The optimizer inside accelerate's."""
+        """The optimizer inside accelerate's wrapper."""
         return getattr(self.optimizer, "optimizer", self.optimizer)
 
 

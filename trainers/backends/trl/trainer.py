@@ -53,7 +53,8 @@ class CollectorTrainer(ShardedTrainer):
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
         begin_from: See ``ShardedTrainer``.
-        stateful: Further parts whose state goes into checkpoints, by name, on each process: the collector, hooks.
+        stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
+            checkpoints.
         keep_checkpoints: Number of checkpoints to keep.
         on_trained: Called once for each row of a rollout after its first update, with the step, the row, the number of
             its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
@@ -370,7 +371,10 @@ class CollectorTrainer(ShardedTrainer):
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a line; the line of a step includes the metrics of all processes since the last one, not TRL's own."""
+        """Log a line of metrics; a step's line adds this package's metrics of all processes, not TRL's own.
+
+        The added metrics cover the time since the last line of a step.
+        """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
         self.log_apart(logs, start_time)

@@ -54,7 +54,7 @@ def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
 
     Args:
         model: The policy.
-        lengths: Tokens of each row.
+        lengths: Number of tokens of each row.
 
     Returns:
         The number of operations; ``None`` for an architecture whose sizes TRL cannot read.

@@ -121,7 +121,7 @@ class ReferenceModel:
         copied: Whether to copy the model; otherwise the model itself is frozen and must not be used elsewhere.
 
     Attributes:
-        moved: Whether it was reset since the run began, so that checkpoints must contain it.
+        moved: Whether the reference was reset since the run began, so that checkpoints must contain it.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """Divide the copy among the processes, as FSDP2 has divided the policy."""
+        """Shard the copy over the processes with FSDP2, like the policy."""
         if self.model is None:
             self._adapters.follow(_plain(policy))
         else:
@@ -165,7 +165,7 @@ class ReferenceModel:
                 return score(policy, batch, autocast).logp
 
     def reset(self, policy: Any) -> None:
-        """Replace the reference by a copy of the current policy."""
+        """Replace the reference with a copy of the current policy."""
         if self.model is None:
             self._adapters.reset(_plain(policy))
         else:

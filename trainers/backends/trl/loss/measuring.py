@@ -1,7 +1,8 @@
 """``PolicyMeasurer``: measures the policy for advantages that need more than rewards, without a gradient.
 
 It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes to
-train on, at the sampling temperature. Not covered: problems whose source has no gold answer by id.
+train on, at the sampling temperature. Not covered: problem sources that cannot look up a gold answer by the problem's
+id.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class PolicyMeasurer:
         prepare: Called before the passes; frees the memory of an engine.
 
     Attributes:
-        call_in: Calls a function in the training thread; to be set if episodes are collected in another thread.
+        call_in: Calls a function in the training thread; must be set if episodes are collected in another thread.
     """
 
     def __init__(
@@ -105,6 +106,6 @@ class PolicyMeasurer:
 
 
 def _given(prompt: list[int], ids: list[int]) -> Row:
-    """Return a row of given tokens, with an advantage, since rows without one are not computed."""
+    """Return a row of given tokens. Its advantage is 1, since rows without an advantage are not computed."""
     zeros: list[Any] = [0.0] * len(ids)
     return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

@@ -29,7 +29,7 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Sort rows by length, longest first, and divide them into micro-batches of at most ``budget`` tokens.
 
     Args:
-        lengths: Tokens of each row.
+        lengths: Number of tokens of each row.
         budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
             micro-batch.
 
@@ -50,7 +50,8 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
     """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
 
-    Splitting costs nothing, since the other processes compute as many micro-batches, and the widths can only shrink.
+    Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
+    whole.
     """
     result = [list(batch) for batch in batches]
     while len(result) < count:
@@ -65,7 +66,9 @@ def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
 
 @dataclass(slots=True)
 class MicroBatch:
-    """Tensors of a few rows, prompt and completion joined and padded on the right; empty for a filler.
+    """Tensors of a few rows, prompt and completion joined and padded on the right.
+
+    A filler is a micro-batch without rows, which keeps the number of micro-batches equal on all processes.
 
     ``ids``, ``labels`` and ``attention`` are (B, W); the others hold one entry for each predicted token, (B, W - 1).
 
@@ -90,7 +93,7 @@ class MicroBatch:
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
-        share: Share of the optimizer batch's tokens; computed only if the model has a loss of its own.
+        share: Share of the optimizer batch's tokens, for a model's load-balancing loss; computed only for such models.
     """
 
     rows: list[int]
@@ -115,7 +118,7 @@ class MicroBatch:
 
     @property
     def computed(self) -> int:
-        """Tokens computed, padding included."""
+        """Number of tokens that the model computes, padding included."""
         return self.ids.numel()
 
 
@@ -240,5 +243,5 @@ def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) ->
 
 
 def row_embeddings(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
-    """Return each row's embedding from (B, H), without that of a filler."""
+    """Return the embedding of each row from (B, H), or an empty list for a filler."""
     return list(values.detach().double().cpu().numpy()[: len(batch.rows)])

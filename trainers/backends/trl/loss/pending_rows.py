@@ -45,7 +45,7 @@ class BatchLayout:
 
     @property
     def updates(self) -> int:
-        """Optimizer steps of one rollout."""
+        """Number of optimizer steps on the rows of one rollout."""
         return self.passes * self.minibatches
 
     def draws(self, step: int) -> np.random.Generator:
@@ -175,10 +175,10 @@ class PendingRows:
 
     @classmethod
     def divided(cls, parts: Sequence[Self], rank: int, size: int) -> Self:
-        """Redistribute the rows of other processes: return the share of one process, as whole groups in turn.
+        """Return the share of one process when rows are redistributed: every ``size``-th group, with all its rows.
 
         Args:
-            parts: The rows of each of the other processes, all after the same number of updates.
+            parts: The rows of each former process, all after the same number of updates.
             rank: Number of the process.
             size: Number of processes.
         """

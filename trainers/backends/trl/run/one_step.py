@@ -1,7 +1,7 @@
 """``one_step``: the loss and gradients of one optimizer batch, computed as in a whole run.
 
-For comparing this backend with another, such as the reference backend. With several processes, each passes its own
-rows and receives the gradients of all rows.
+Use it to compare this backend with another, such as the reference backend. With several processes, each process passes
+its own rows and receives the gradients of all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class OneStep:
 
     Attributes:
         loss: The loss over all processes.
-        gradients: Gradient of each trained parameter, by its name in the model; parameters without one are left out.
+        gradients: Gradient of each trained parameter, by its name in the model; parameters without a gradient are left
+            out.
         figures: Sum and count of each metric, on this process.
         trainer: The trainer, after its step.
     """

@@ -98,7 +98,7 @@ class RunRecorder:
 
 
 def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
-    """Write the tokens of a row that trained; see ``on_trained`` of ``CollectorTrainer``.
+    """Write the tokens of a row that was trained on; see ``on_trained`` of ``CollectorTrainer``.
 
     Args:
         files: Writes the files.

@@ -51,7 +51,7 @@ class Rollouts:
         play: The engines, the player and the collector.
         state: The settings that hooks change.
         stopping: Handles signals.
-        observers: Called with each batch that the trainer takes, and the optimizer steps done before it.
+        observers: Called with each batch that the trainer takes, and the number of optimizer steps done before it.
     """
 
     def __init__(
@@ -191,7 +191,8 @@ def check_ahead(config: TrainConfig) -> None:
     """Check that a run can prefetch batches with its options.
 
     Raises:
-        ConfigurationError: Its engine cannot play while the policy trains, or there is nothing to carry over.
+        ConfigurationError: The engine cannot play episodes during training, or ``handover="carry"`` has no episodes to
+            carry over.
     """
     rollout = config.rollout
     ahead = f"rollout.max_staleness={rollout.max_staleness}"

@@ -198,7 +198,7 @@ class TrlRunState:
         self._played = settings
 
     def train_with(self, settings: Settings) -> None:
-        """Set the temperature at which the next rows were sampled for the updates on them."""
+        """Set the temperature for the next updates to the temperature at which their rows were sampled."""
         trainer, temperature = self._trainer, settings[1]
         if temperature != self._trained[1]:
             trainer.use_head(temperature)
@@ -217,7 +217,7 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; pending rows were sampled with the settings ``applied``."""
+        """Restore a state; its settings ``applied`` are those with which the pending rows were sampled."""
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)

@@ -92,5 +92,5 @@ class TorchState:
 
 
 def whole(value: Any) -> Any:
-    """Return a tensor or number, gathered if it is a sharded tensor; every process calls it then."""
+    """Return a value, gathered if it is a sharded tensor; every process must call it for a sharded tensor."""
     return value.full_tensor() if isinstance(value, DTensor) else value

@@ -86,7 +86,7 @@ class PolicyEngine:
         self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
 
     def update(self) -> None:
-        """Sync the policy's current weights to the engine and check the result; does nothing if it has them already.
+        """Sync the policy's weights to the engine and check the result; does nothing if the engine has these weights.
 
         Raises:
             HandoverError: The engine does not compute with these weights.
@@ -136,7 +136,7 @@ class PolicyEngine:
         )
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights, and retry if servers are lost meanwhile; returns on all processes at once.
+        """Send the weights, and retry if servers are lost meanwhile; returns only once all processes are done.
 
         No process may send requests before the servers have the new weights.
 

@@ -43,9 +43,9 @@ class DeviceMemory:
     """The memory of a device.
 
     Attributes:
-        free: Bytes that this process may still allocate on it, after the policy's weights.
-        total: Bytes of its memory.
-        accelerator: Whether it is an accelerator.
+        free: Bytes that this process may still allocate on the device, after the policy's weights.
+        total: Total bytes of the device's memory.
+        accelerator: Whether the device is an accelerator.
     """
 
     free: int
