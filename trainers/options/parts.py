@@ -79,7 +79,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
             class, which imports torch.
 
     Raises:
-        UnknownNameError: There is no part with one of the names.
+        UnknownNameError: The name of a part is unknown.
         ConfigurationError: A part does not accept its options, or ``early_stop`` is on and the selector has no method
             ``settled``.
     """

@@ -31,8 +31,7 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output must exist and stay unchanged only if another stage uses it; other outputs always
-            must.
+        if_taken: If true, the output must exist and stay unchanged only if another stage uses it; if false, always.
     """
 
     kind: str

@@ -1,7 +1,7 @@
-"""Runs a stage's training in separate processes: several, started by a launcher, or one.
+"""Runs a stage's training in one or more separate processes, which a launcher starts.
 
-Covered: the command, Ctrl-C, the death of the runner (the command is then stopped gracefully), and its exit code. Not
-covered: the list of launchers; see docs/training.md.
+Covered: the command and its exit code, Ctrl-C, and a graceful stop of the command if the runner dies. Not covered: the
+list of launchers; see docs/training.md.
 """
 
 from __future__ import annotations

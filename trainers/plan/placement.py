@@ -70,7 +70,8 @@ def placements(
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        serve: Number of serving devices; 0 if all devices serve and train in turn, ``None`` to try several numbers.
+        serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` to try
+            several numbers.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
 
     Raises:

@@ -27,7 +27,7 @@ ZERO_BUCKETS = 2 * 2 * 500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The setup of a training.
+    """The setup of a training run.
 
     Attributes:
         tokens: Number of tokens, including padding, of one forward and backward pass on a device.

@@ -29,7 +29,7 @@ class SilentProcessError(Rstar2Error, TimeoutError):
 
 
 class AbandonedRoundError(Rstar2Error, RuntimeError):
-    """Another process failed during the round, so that it cannot end."""
+    """Another process failed during the round, so the round cannot end."""
 
 
 def make_queue(

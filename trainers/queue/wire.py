@@ -67,7 +67,7 @@ class Wire:
 
     @classmethod
     def connect(cls, ranks: Ranks) -> Self:
-        """Connect the processes of a run, of which there are several; all call this together.
+        """Connect the processes of a run; all of them call this together. There must be more than one.
 
         Raises:
             ConfigurationError: A process cannot reach the first one.

@@ -59,7 +59,7 @@ class Listed(SavedAttributes):
         return self._cursor // len(self.ids)
 
     def draw(self, n: int, allowed: Collection[int]) -> list[Start]:
-        """Return starts at the next ``n`` problems of the passes whose positions are allowed; if none is, at any."""
+        """Return starts for the next ``n`` problems at ``allowed`` positions; at any position if ``allowed`` is empty."""
         within, found = set(allowed), list[Start]()
         while len(found) < n:
             if (place := self.next()) in within or not within:

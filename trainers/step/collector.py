@@ -171,7 +171,7 @@ class Collector:
         return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
 
     def _play_rounds(self, step: _Step) -> tuple[list[PlayedGroup], int]:
-        """Play until there are enough groups; return those of this process, and the number missing over all."""
+        """Play until there are enough groups; return this process's groups, and the number missing in all processes."""
         options, ranks = self._options, step.ranks
         target = options.problems_per_step
         enough = target if options.replace is None else options.replace * target
@@ -234,7 +234,7 @@ class Collector:
         return self._queue
 
     def _play_round(self, step: _Step, number: int, own: Sequence[StepGroup], enough: int | None) -> list[PlayedGroup]:
-        """Play groups of this process; when ``enough`` have ended over all processes, stop the others."""
+        """Play groups of this process; when ``enough`` groups have ended over all processes, stop the other groups."""
         queue = self._connected(step.ranks)
         try:
             play, episodes = run_blocking(lambda: queue.run(partial(self._play_and_score, step, own), groups=enough))

@@ -14,9 +14,9 @@ L is the number of turns:
     score = (sum over turns of log p(turn)) / L^alpha
 
 Golden numbers: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
-1, -2 and -1 with alpha 2. Of the perplexities 1, 2, ..., 10 the default learns 2 to 9. The paper shows the two tails;
-the shares, ``alpha`` and ``per_problem`` are our own choices. Of equal conversations, one is kept. Not covered: proofs
-found by search; any episodes of a model can be used.
+1, -2 and -1 with alpha 2. Of turns with the perplexities 1, 2, ..., 10, the default trains on 2 to 9. The paper shows
+the two tails; the shares, ``alpha`` and ``per_problem`` are our own choices. A conversation that occurs several times
+is kept once. Not covered: proofs found by search; any episodes of a model can be used.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Train(CheckedOptions):
         problems: Training problems; ``None`` for the environment's own.
         held_out: Held-out problems; ``None`` for the environment's own.
         steps: Number of optimizer steps; ``None`` uses ``config`` or the recipe.
-        launch: Command that launches it in separate processes: ``"accelerate launch --config_file FILE"``,
+        launch: Command that launches the training in separate processes: ``"accelerate launch --config_file FILE"``,
             ``"torchrun ..."``, ``"rstar2 launch --serve 0-3 --train 4-7 --"``, or ``"python"``; ``None`` trains in the
             runner's process.
         until: Criterion that ends the stage before its last step: ``"eval/pass_rate >= 0.9"``.
