@@ -18,7 +18,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
 EnvId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0)."),
+    typer.Argument(
+        metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0)."
+    ),
 ]
 RunName = Annotated[
     str,

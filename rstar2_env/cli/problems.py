@@ -102,7 +102,9 @@ def decontaminate(
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
-    ngram: Annotated[int, typer.Option(min=1, help="Remove a problem that shares this many consecutive words.")] = 8,
+    ngram: Annotated[
+        int, typer.Option(min=1, help="Remove problems that share this many consecutive words with a benchmark.")
+    ] = 8,
     split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[

@@ -23,7 +23,10 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 IsolationOption = Annotated[
-    str, typer.Option(help="strict: refuse to run if a required layer is missing; best: use available layers; none.")
+    str,
+    typer.Option(
+        help="strict: refuse to run if a required layer is missing; best: use available layers; none: no isolation."
+    ),
 ]
 
 

@@ -23,17 +23,17 @@ def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """Return a reader that also accepts ``null``."""
+    """Return a reader that accepts ``null``, and the values that ``read`` accepts."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Return a reader of a list of such values."""
+    """Return a reader of lists whose items ``read`` accepts."""
     return lambda value: [read(item) for item in instance_of(list, "a list")(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
-    """Return a reader of an object with such values."""
+    """Return a reader of objects whose values ``read`` accepts."""
     return lambda value: {text(name): read(item) for name, item in mapping(value).items()}
 
 

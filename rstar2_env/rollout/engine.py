@@ -106,7 +106,7 @@ class Seat(Protocol):
     """Generates the turns of one episode."""
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``."""
+        """Generate the turn that follows ``ids``."""
         ...
 
 
@@ -119,7 +119,7 @@ class Engine(Protocol):
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``.
+        """Generate the turn that follows ``ids``.
 
         Raises:
             TurnTimeoutError: The turn took longer than the engine allows.
@@ -131,7 +131,7 @@ class Engine(Protocol):
         ...
 
     def capacity(self) -> int:
-        """Tokens that fit into its KV cache at once."""
+        """Number of tokens that fit into the engine's KV cache."""
         ...
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ def longest_conversation(engine: Engine) -> int | None:
 
 
 def most_after(prompt: int, engine: Engine, budget: int) -> int:
-    """Return the maximum number of tokens after a prompt, by the budget and the engine's longest conversation.
+    """Return the maximum number of tokens after a prompt: the smaller of the budget and the engine's limit.
 
     Args:
         prompt: Tokens of the prompt.

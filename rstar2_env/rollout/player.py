@@ -136,7 +136,7 @@ class Player(Closing):
         return episode
 
     async def reply(self, text: str, *, system: str = "", group: int = 0, sampling_seed: int | None = None) -> Episode:
-        """Ask the policy for one turn, without an environment; the episode earns nothing.
+        """Ask the policy for one turn, without an environment; the episode's reward is 0.
 
         Args:
             text: The user's message.
@@ -157,7 +157,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with an expert's turns; it is ``unavailable`` if they do not end it.
+        """Play an episode with an expert's turns; if they do not end the episode, it ends ``unavailable``.
 
         Args:
             turns: The expert's turns as text.
@@ -188,7 +188,7 @@ class Player(Closing):
                 an ``OPEN`` episode.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
-            shown: Text in place of the user's message, with which the parent was played.
+            shown: The ``shown`` text with which the parent was played.
             manner: How the episode is played after these tokens.
 
         Raises:

@@ -75,10 +75,12 @@ class Replay:
         return turns[self._turn].start if self._turn < len(turns) else self._prefix
 
     async def generate(self, seat: Seat, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Return the next turn: a shared one, the shared part of one continued by ``seat``, or one of ``seat``.
+        """Return the next turn: first the shared turns, then turns that ``seat`` generates.
+
+        If only the beginning of a turn is shared, ``seat`` continues that turn.
 
         Raises:
-            BranchError: The policy sees other ids than in the parent.
+            BranchError: ``ids`` differ from the ids that the policy saw in the parent.
         """
         if self.over:
             return await seat.generate(ids, params)

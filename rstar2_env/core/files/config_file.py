@@ -92,7 +92,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _composed_once(loader: Any, anchor: Any) -> Any:
-    """Refuse a YAML mapping with a repeated name, of which YAML would use the last value."""
+    """Parse a YAML mapping, but refuse a repeated name; YAML itself would use the last value."""
     import yaml
 
     node = yaml.SafeLoader.compose_mapping_node(loader, anchor)

@@ -121,7 +121,7 @@ def lock_file(path: Path) -> IO[bytes]:
 
 
 def unlock_file(lock: IO[bytes]) -> None:
-    """Release a lock of ``lock_file``."""
+    """Release the lock that ``lock_file`` acquired."""
     Path(lock.name).unlink(missing_ok=True)
     lock.close()
 

@@ -38,7 +38,7 @@ class RayNode:
     cpus: float
 
     def __str__(self) -> str:
-        """Its name in messages."""
+        """Return the node's name for messages."""
         return f"{self.address} ({self.id[:8]})"
 
 
@@ -119,7 +119,7 @@ def _knock(host: str, port: int) -> None:
 
 
 def leave() -> None:
-    """Undo one ``join``. The last user ends a connection, and a cluster, that ``join`` made."""
+    """Undo one ``join``. The last call closes the connection and stops the cluster, if ``join`` created them."""
     global _members
     import ray
 
@@ -157,7 +157,7 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
 
 
 def no_node(resource: str | None) -> str:
-    """The message when ``living_nodes`` finds none."""
+    """Return the error message for a cluster in which ``living_nodes`` finds no node."""
     if resource is None:
         return "No living node of the Ray cluster offers CPUs."
     return (

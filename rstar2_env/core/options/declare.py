@@ -1,6 +1,7 @@
 """Options: declaring them, reading them from text (``level=3``) and checking them, for every record and function.
 
-A record declares its options as fields, a function as parameters; the annotation gives the type, a ``Rule`` the rest::
+A record declares its options as fields; a function declares them as parameters. The annotation gives the type, and a
+``Rule`` gives further constraints::
 
     @dataclass(frozen=True)
     class Limits(CheckedOptions):
@@ -119,7 +120,7 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "") -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Text that is not parsed yet is parsed; a list becomes a tuple, and a dict a record, if the annotation requires it.
+    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict becomes a record.
 
     Args:
         record: An instance, frozen or not.
@@ -232,7 +233,7 @@ def typed_options(
 
 
 def nested_options(name: str, value: Any) -> dict[str, Any]:
-    """Return an option that has another part's options, as a dict whose text that part will parse.
+    """Return the value of an option that holds the options of another part: a dict, whose texts are not parsed yet.
 
     Raises:
         ConfigurationError: The option is neither a dict nor a JSON object.

@@ -33,7 +33,7 @@ class Part:
     """A part given by name or as an object, with its options.
 
     Attributes:
-        name: Its name; for a class or function that was given directly, the name of that.
+        name: Its name, or the name of the class or function that was given directly.
         options: Its options.
         made_by: The class or function, if it was given directly.
     """
@@ -103,14 +103,14 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Name the part, as written, in the messages of errors about its options.
+    """Within this context, add the part, as written, to the messages of errors about its options.
 
     Args:
         kind: Kind of the part ("wrapper").
         part: The part that is constructed.
 
     Raises:
-        ConfigurationError: One was raised in the context.
+        ConfigurationError: The block raised a ``ConfigurationError``.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Valid values of an option, from its annotation and its ``Rule``: as a test, and as words for a message.
+"""Valid values of an option, from its annotation and its ``Rule``: test a value, or describe the valid values.
 
-Covered: whether a value is valid, and describing valid ones. Not covered: parsing text
+Covered: whether a value is valid, and words for the valid values. Not covered: parsing text
 (``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
 """
 

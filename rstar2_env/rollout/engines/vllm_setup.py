@@ -217,7 +217,7 @@ def _quiet_guest() -> Iterator[None]:
 
 
 def is_whole(model: nn.Module) -> bool:
-    """Whether this process has all weights of a module, so that it is not sharded."""
+    """Whether this process has all weights of a module; otherwise the module is sharded."""
     return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 

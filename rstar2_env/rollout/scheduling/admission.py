@@ -49,19 +49,19 @@ class SchedulingPolicy(Protocol):
         ...
 
     def enter(self, stay: Stay) -> None:
-        """The episode begins on ``stay.engine``."""
+        """Record that the episode begins on ``stay.engine``."""
         ...
 
     def turn_begins(self, stay: Stay) -> None:
-        """The engine begins to generate a turn, after ``stay.tokens`` tokens."""
+        """Record that the engine begins to generate a turn, after ``stay.tokens`` tokens."""
         ...
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """The turn had this many tokens; ``stay.tokens`` already includes them."""
+        """Record that a turn ended with this many tokens; ``stay.tokens`` already includes them."""
         ...
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """The episode left its engine: it ended normally (``ended``), or was aborted."""
+        """Record that the episode left its engine: it ended normally (``ended``), or was aborted."""
         ...
 
 

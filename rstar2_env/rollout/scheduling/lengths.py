@@ -2,7 +2,7 @@
 
 Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so the
 mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
-Nonparametric estimation from incomplete observations, 1958; with the actuarial half for those inside a bucket) includes
+Nonparametric estimation from incomplete observations, 1958; an episode still inside a bucket counts as half) includes
 the lengths that running episodes have already reached. Without observations an episode is assumed to continue. Old
 episodes lose weight slowly, since lengths change as a policy learns. Not covered: lengths that depend on the problem.
 """
@@ -61,7 +61,7 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode went from one bucket to another; return whether the tables changed."""
+        """Record that an episode moved from one bucket to another; return whether the tables changed."""
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1

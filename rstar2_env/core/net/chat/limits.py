@@ -24,9 +24,9 @@ class ChatLimits(CheckedOptions):
     """Limits of all requests of a process to an endpoint.
 
     Attributes:
-        in_flight: Concurrent requests; ``None`` for the number of workers.
-        requests_per_minute: Requests sent per minute, evenly spread.
-        tokens_per_minute: Tokens read and written per minute, on average.
+        in_flight: Maximum number of concurrent requests; ``None`` means the number of workers.
+        requests_per_minute: Maximum number of requests per minute; they are sent at even intervals.
+        tokens_per_minute: Maximum number of tokens read and written per minute, on average.
         max_tokens: Budget of tokens read and written, in total.
         max_cost: Budget of money, in total.
         input_price: Price of a million input tokens; a cost that the endpoint reports takes precedence.
@@ -139,7 +139,7 @@ class Pace:
         self._free = self._tokens_free = self._held = 0.0
 
     def seat(self) -> AbstractContextManager[Any]:
-        """Return a context that occupies one of the places of requests in flight; entering it may wait."""
+        """Return a context that counts as one request in flight; entering it waits while the limit is reached."""
         return self._seats
 
     def wait(self) -> None:

@@ -1,6 +1,6 @@
-"""The trainer's end of an NCCL or RCCL process group, which vLLM creates and whose workers receive the buckets.
+"""The trainer's end of an NCCL or RCCL process group; vLLM creates the group, and vLLM's workers receive the buckets.
 
-The order of calls is that of the gloo group, which the tests run; this one needs an accelerator.
+The order of calls is the same as for the gloo group, which the tests run; the NCCL group needs an accelerator.
 """
 
 from __future__ import annotations

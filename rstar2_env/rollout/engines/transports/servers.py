@@ -55,7 +55,7 @@ class EngineServers:
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
-        """Pause new requests within the block; without an error, they use the new version afterwards."""
+        """Pause new requests within the block; afterwards they use the new version, unless the block failed."""
         done = None
         try:
             for link in self._links:
