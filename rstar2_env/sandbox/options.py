@@ -62,10 +62,10 @@ class LocalOptions(ProviderOptions):
 
     Attributes:
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
-            packages are hidden. Packages that are not installed are skipped. ``("*",)`` shows all.
+            packages are hidden. Packages that are not installed are skipped. ``("*",)`` makes all packages visible.
         preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
             the preloaded modules that its source names; a program that imports another one indirectly (through a
-            module of its own) pays for that import itself.
+            module of its own) imports it at run time.
         parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
             started when programs need them. With 1, the only parent has imported all of ``preload``.
         workers: Programs that run at once, not counting deprioritized ones; the default is the number of usable cores.
@@ -76,8 +76,8 @@ class LocalOptions(ProviderOptions):
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
-        warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` exercises common
-            functions of the preloaded ones of numpy and sympy.
+        warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
+            functions of numpy and sympy, if they are preloaded.
         limits: Limits of most jobs; waiting child processes are prepared for them.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.

@@ -124,7 +124,7 @@ class DockerSandbox(BaseSandbox):
 
     @staticmethod
     def _start(options: DockerOptions) -> WardenClient:
-        """Start a container. If it is lost, it is replaced, after waiting for an engine that restarts."""
+        """Start a container; the returned client starts a new one if it is lost, and waits if the engine restarts."""
         patience = iter([0.0])
         return WardenClient(
             options,
@@ -133,5 +133,5 @@ class DockerSandbox(BaseSandbox):
         )
 
     def _home(self, session: str) -> WardenClient:
-        """Return the client of the container of a session."""
+        """Return the client for the container in which a session runs."""
         return self._members[zlib.crc32(session.encode("utf-8", "surrogatepass")) % len(self._members)]

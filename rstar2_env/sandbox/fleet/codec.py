@@ -30,7 +30,7 @@ def dump(value: Any) -> bytes:
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """Fields of a job as JSON values, without the session; the caller adds it under its name on the server."""
+    """Fields of a job as JSON values, without the session: its name on the server is added later."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -78,7 +78,7 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example of a newer server, are ignored.
+    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example from a newer server, are ignored.
 
     Raises:
         ValueError: The object is not an outcome.

@@ -139,7 +139,7 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """Folder of the version 2 tree in which groups can be created: that of this process or the nearest ancestor."""
+    """Find the nearest control group, from this process upwards, below which groups can be created (version 2)."""
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:

@@ -90,8 +90,8 @@ class Session:
         pending: Calls that wait for their turn.
         turn: The call that is queued for a worker or runs.
         child: Its process.
-        held: Whether it counts against the limits on sessions.
-        memory: Memory in bytes that it counts against the limit.
+        held: Whether the session counts against the limits on sessions.
+        memory: Bytes of memory that the session counts against the limit.
         note: Note for the outcome of the next cell.
         signalled: Whether an interrupt is pending; it must not reach the next cell.
         deadline_at: Time of the current deadline timer.
