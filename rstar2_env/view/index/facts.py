@@ -182,7 +182,7 @@ def problem_of(record: Mapping[str, Any]) -> ProblemFacts:
 
 
 def _calls(value: Any) -> tuple[str, int, int, int]:
-    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bits."""
+    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bit mask."""
     if not isinstance(value, list) or not value:
         return "", 0, 0, 0
     return _summarize_statuses(tuple(_text(status)[:40] for status in value))
@@ -204,7 +204,7 @@ def _bits(counts: Mapping[str, int]) -> int:
 
 
 def bits_of(names: list[str]) -> int:
-    """Return the bits of statuses by name; unknown names are ignored."""
+    """Return the bit mask of a list of status names; unknown names are ignored."""
     return _bits(dict.fromkeys(names, 1))
 
 

@@ -158,7 +158,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return the keys of the episodes in which a run played a problem, newest first."""
+    """Return the keys of a run's episodes on a problem, newest first."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"
