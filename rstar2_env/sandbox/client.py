@@ -118,7 +118,7 @@ class WardenClient(BaseSandbox):
         return ticket
 
     def _send(self, ticket: _Ticket) -> None:
-        """Send a call; the caller holds the lock. Without a connection, ``_attach`` sends it later."""
+        """Send a call; the caller holds the lock. If there is no connection, ``_attach`` sends it later."""
         if self._connection is not None:
             ticket.attempts += 1
             self._connection.send(ticket.frame)

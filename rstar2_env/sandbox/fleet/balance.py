@@ -35,7 +35,7 @@ class Balance:
         Among equals, the server with the fewest sessions per slot is chosen. A server whose sandbox fails comes last.
 
         Returns:
-            ``None`` if no server can receive a call now.
+            The server and the number of calls; ``None`` if no server can receive a call now.
         """
         slots = sum(link.slots for link in links if link.up)
         calls = waiting + sum(link.in_flight for link in links if link.up)

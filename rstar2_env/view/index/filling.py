@@ -120,7 +120,7 @@ class Filler:
             self._count_stale(stale)
 
     def _count_stale(self, more: int) -> None:
-        """Count stale rows of the full-text index, which cannot be removed one by one; if most are stale, rebuild it."""
+        """Count stale rows of the full-text index. Single rows cannot be removed; if most are stale, rebuild it."""
         stale = int(_meta(self._db, "stale") or 0) + more
         (live,) = self._db.execute("SELECT count(*) FROM episodes").fetchone()
         if stale > max(live, 1000):

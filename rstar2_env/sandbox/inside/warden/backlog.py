@@ -39,7 +39,10 @@ class Backlog:
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:
-        """Put a call whose program never ran back at the head of its queue; return false after ``MAX_RESTARTS``."""
+        """Put a call whose program never ran back at the head of its queue.
+
+        This does not count as a start of the call. Returns false if it happened ``MAX_RESTARTS`` times before.
+        """
         if call.restarts >= MAX_RESTARTS:
             return False
         call.restarts += 1

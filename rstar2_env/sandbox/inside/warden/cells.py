@@ -151,7 +151,7 @@ class Cells:
         )
 
     def interrupted(self, child: Child) -> None:
-        """Handle the reply that an interrupt was sent; from then on, later cells are safe from it."""
+        """Handle the reply that an interrupt was sent. The next cell can now start: the interrupt cannot reach it."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:
