@@ -139,7 +139,8 @@ def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
     """Build the options of a run from their groups; the group ``parts`` is already read.
 
     Raises:
-        ConfigurationError: A value is out of its range (the message has the full name), or there is no model.
+        ConfigurationError: A value is out of its range (the message has the option's full name), or ``model`` is
+            missing.
         UnknownNameError: A part, environment or wrapper with one of the given names does not exist.
     """
     given = {group: dict(groups.get(group, {})) for group in GROUPS}

@@ -28,8 +28,8 @@ from .tokens import normalized, scaled
 class Gdpo(CheckedOptions):
     """The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
 
-    The components are those of the trainer's ``reward``. If a component has no score for an episode, it contributes 0.
-    The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
+    The components are defined by the trainer's option ``reward``. If a component has no score for an episode, it
+    contributes 0. The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
 
     Args:
         weights: Factors on the normalized components, by name; 1 by default.

@@ -1,4 +1,4 @@
-"""Group-relative advantages: compare an episode's reward with those of its group."""
+"""Group-relative advantages: compare an episode's reward with the rewards of its group."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GroupMean(GroupAdvantage):
 
 @dataclass(frozen=True)
 class LeaveOneOut(GroupAdvantage):
-    """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
+    """r - mean reward of the other episodes, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
     The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Otherwise it
     equals ``group_mean``.

@@ -29,16 +29,16 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, re
 class PassAtK(GroupAdvantage):
     """An episode's contribution to the best of k; the baseline is the best of the k - 1 others (arXiv 2503.19595).
 
-    If ``k`` is below the group size, it is the mean over all choices of the others, the leave-one-out estimator of PKPO
-    (arXiv 2505.15201).
+    If ``k`` is below the group size, the advantage is the mean over all choices of the others, the leave-one-out
+    estimator of PKPO (arXiv 2505.15201).
 
     Args:
         k: Number of attempts of which the best counts, at least 2; ``None`` or a number above the group size means the
             group size.
         baseline: The best of the ``"others"``, or the mean over ``"all"`` choices of k episodes, including this one or
             not (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
-        normalize: Divide by a deviation: that of the group's rewards (n - 1), as verl does by default; with
-            ``baseline=all``, that of the best rewards over all choices of k, as Pass@k Training does.
+        normalize: Divide by a deviation: the deviation of the group's rewards (n - 1), as verl does by default; with
+            ``baseline=all``, the deviation of the best rewards over all choices of k, as Pass@k Training does.
         eps: Added to that deviation.
     """
 

@@ -2,7 +2,7 @@
 
 A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this step; the role is
 ``Episode.task``. It needs no group, and its means are saved in checkpoints. Use it for self-play and mixtures of games,
-where the mean reward of a group is not informative and that of a role drifts slowly.
+where the mean reward of a group is not informative and the mean reward of a role drifts slowly.
 """
 
 from __future__ import annotations

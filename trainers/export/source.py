@@ -88,7 +88,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
         which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
 
     Raises:
-        ConfigurationError: The weights do not exist; the message lists the existing ones.
+        ConfigurationError: The weights do not exist; the message lists the weights that exist.
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):

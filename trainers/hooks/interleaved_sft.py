@@ -44,7 +44,7 @@ class InterleavedSft(SavesState, RunHook):
         """Read the demonstrations and set the initial state.
 
         Raises:
-            ConfigurationError: The file cannot be read, or has no demonstration of a problem.
+            ConfigurationError: The file cannot be read, or contains no demonstration.
         """
         super().__post_init__()
         path = Path(os.path.expanduser(self.demonstrations))

@@ -43,7 +43,7 @@ class LaunchCommand:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return all environment variables to add to those of this process."""
+        """Return all environment variables to add to this process's environment."""
         return {**self.devices.environment(outer), **self.variables}
 
     def shown(self, outer: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ class Devices:
                 device.
 
         Raises:
-            ConfigurationError: A device is not among the visible ones.
+            ConfigurationError: A device is not among the visible devices.
         """
         if self.cores:
             threads = str(len(self))

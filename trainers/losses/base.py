@@ -2,8 +2,8 @@
 
 The loss of an optimizer step is a sum over all rows of all processes: the row's weight (from the aggregation) times the
 sum of all terms over its policy tokens. Policy gradient terms are multiplied by the correction. Terms about the
-environment's tokens are summed over those tokens instead, weighted by the aggregation with their counts. The parts only
-use methods of the given tensors and do not import torch.
+environment's tokens are summed over the environment's tokens instead, and the aggregation computes the row weights from
+the numbers of these tokens. The parts only use methods of the given tensors and do not import torch.
 """
 
 from __future__ import annotations

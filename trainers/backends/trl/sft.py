@@ -157,7 +157,7 @@ def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
     """Return the checkpoint to resume from, or ``None`` for a new run.
 
     Raises:
-        ConfigurationError: There is no checkpoint to resume from, or there is one and ``resume`` is off.
+        ConfigurationError: There is no checkpoint to resume from, or a checkpoint exists and ``resume`` is off.
     """
     if options.resume:
         return checkpoint_to_resume(
@@ -169,7 +169,7 @@ def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:
-    """Tokenize traces, without those that are too long.
+    """Tokenize traces, and drop traces that are too long.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them. A message of the policy with ``"train":

@@ -380,7 +380,7 @@ class CollectorTrainer(ShardedTrainer):
         self.log_apart(logs, start_time)
 
     def log_apart(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics on a separate line, without those of a step."""
+        """Log metrics on a separate line, without the metrics of a step."""
         # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:

@@ -141,7 +141,7 @@ class ReferenceModel:
 
     @property
     def adapters(self) -> bool:
-        """Whether the reference is the policy with saved values of its adapter, which replace the current ones."""
+        """Whether the reference is the policy with saved values of its adapter instead of the current values."""
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:

@@ -48,7 +48,7 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
+    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add fillers.
 
     Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
     whole.
@@ -70,7 +70,8 @@ class MicroBatch:
 
     A filler is a micro-batch without rows, which keeps the number of micro-batches equal on all processes.
 
-    ``ids``, ``labels`` and ``attention`` are (B, W); the others hold one entry for each predicted token, (B, W - 1).
+    ``ids``, ``labels`` and ``attention`` are (B, W); the other tensors hold one entry for each predicted token, (B, W -
+    1).
 
     Attributes:
         rows: Positions of the rows in the optimizer batch.
@@ -215,7 +216,7 @@ def lay_out(
 def _peers(
     batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """Return the embeddings of the other rows of each row's group, (B, K, H), and their relations to it, (B, K)."""
+    """Return the embeddings of each row's peers in its group, (B, K, H), and their relations to the row, (B, K)."""
     found = [relations(rows, position) for position in batch]
     most = max((len(others) for others, _ in found), default=0)
     size = max((len(one) for one in embeddings if one is not None), default=1)

@@ -87,7 +87,7 @@ class PlayParts:
         train: Plays training episodes.
         evaluation: Plays held-out episodes.
         chat: Renders the conversations of ``evaluation``.
-        problems: The environment's training problems; ``None`` if it has no source of problems.
+        problems: The environment's training problems; ``None`` if the environment has no problem source.
         limits: Adapts the number of episodes in flight; ``None`` for a fixed number.
         measuring: Measures the policy for advantages that need it.
         collector: Collects the batches.

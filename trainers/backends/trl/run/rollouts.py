@@ -83,7 +83,7 @@ class Rollouts:
             play.measuring.call_in = self._prefetch.on_trainer
 
     def collect(self, step: int) -> Batch:
-        """Return the batch to train on after a step, once its metrics are summed and the observers were called.
+        """Return the next batch to train on, after summing its metrics over the processes and calling the observers.
 
         Args:
             step: Optimizer steps done so far.

@@ -41,7 +41,7 @@ class TorchState:
         return found
 
     def wanted(self, held: Mapping[str, TensorInfo]) -> dict[str, Tensor]:
-        """Return tensors to read a checkpoint into: the weights themselves, and new ones for the optimizer state.
+        """Return tensors to read a checkpoint into: the weights themselves, and new tensors for the optimizer state.
 
         Args:
             held: Metadata of the checkpoint's tensors, by name.

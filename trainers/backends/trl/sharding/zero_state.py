@@ -1,7 +1,7 @@
 """``ZeroState``: the trained weights and the optimizer state of a module that DeepSpeed partitions (ZeRO-2, ZeRO-3).
 
 DeepSpeed's own checkpoints can only be read by the number of processes that wrote them. Here every tensor has a name
-and its whole shape, as in ``TorchState``, so each class can read the other's checkpoints. The N processes gather one
+and its whole shape, as in ``TorchState``, so both classes can read each other's checkpoints. The N processes gather one
 tensor after the other, and each keeps every N-th tensor for the file: in addition to its own partition, a process holds
 1/N of the state in host memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on
 disks.

@@ -155,7 +155,7 @@ class PolicyEngine:
                 self._raise_everywhere(error)
 
     def _attempt(self, step: int) -> Exception | None:
-        """Make one attempt; every process gathers every layer, even after an error of its own."""
+        """Make one attempt; every process gathers every layer, even after it had an error."""
         policy = self._module()
         sent: Any
         if self._takes == "adapter":

@@ -80,7 +80,7 @@ class HandoverProbe:
             generations: The continuation by each copy.
 
         Raises:
-            HandoverError: The log-probabilities of a copy differ from those of the trainer.
+            HandoverError: The log-probabilities of a copy differ from the trainer's.
         """
         # Score all before raising, so that every process makes the same number of forward passes.
         scores = [self._score(self._prompt, generation.ids) for generation in generations]

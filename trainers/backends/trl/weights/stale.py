@@ -1,8 +1,8 @@
 """``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
 
 Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
-``engine="vllm-server"``. The weights are those of the last step that is a multiple of ``every``. Not covered:
-checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
+``engine="vllm-server"``. This engine has the policy's weights from the last step that is a multiple of ``every``. Not
+covered: checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
 """
 
 from __future__ import annotations
@@ -138,6 +138,6 @@ def stale_copy(
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Yield the parameters and buffers by name; tied ones under each of their names."""
+    """Yield the parameters and buffers by name; tied tensors are yielded under each of their names."""
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)
