@@ -121,10 +121,10 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return an inner agent that shares this one's episodes and token count; this one if ``agent`` is ``None``.
+        """Return an ``Asked`` for another agent, with the same episodes and token count; ``self`` for ``None``.
 
         Args:
-            agent: The agent, as in ``inner_agent``, or ``None``.
+            agent: The other agent, as in ``inner_agent``, or ``None``.
             dialect: The environment's dialect.
         """
         if agent is None:

@@ -60,12 +60,12 @@ class LocalModel:
         return dict(self.chat.tokenizer.get_vocab())
 
     def generate(self, ids: Sequence[int], *, seed: int, processor: Any = None, **sampling: Any) -> list[int]:
-        """Generate the ids that follow, including the end token.
+        """Generate the token ids of the next turn, including the end token.
 
         Args:
-            ids: The conversation.
+            ids: Token ids of the conversation so far.
             seed: Seed of sampling; the state of torch's global generator is unchanged.
-            processor: A ``LogitsProcessor``, applied before temperature and nucleus.
+            processor: A ``LogitsProcessor``, applied before temperature and nucleus sampling.
             **sampling: ``max_tokens``, ``temperature`` and ``top_p``.
         """
         import torch

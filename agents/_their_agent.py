@@ -27,7 +27,7 @@ class TheirAgent(LoopAgent):
             function itself. Its argument is the episode, from which the adapter's ``env_tools`` and ``system`` read the
             agent's tools and system message. Without a factory, a plain agent uses the endpoint of the next options.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
-        model: The name under which it serves the model.
+        model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: it
             receives no tools, and its final output is played unchanged, with calls in the environment's dialect.

@@ -21,8 +21,8 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    It answers at once if the problem has no calculations or the environment has no tools. The tool's results are not
-    compared with those in the data set.
+    If the problem has no calculations or the environment has no tools, the first turn is the answer. The tool's results
+    are not compared with those in the data set.
 
     Args:
         corrupt: Give a wrong answer instead of the right one.

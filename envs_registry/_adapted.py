@@ -22,7 +22,7 @@ class Grade:
     Attributes:
         answer: The answer as the other project read it, or ``None``.
         score: The reward.
-        correct: Whether it counts as solved.
+        correct: Whether the problem counts as solved.
     """
 
     answer: str | None

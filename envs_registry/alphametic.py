@@ -20,9 +20,9 @@ class Alphametic(Puzzle):
     r"""Find the digit of each letter in a sum of words, such as SEND + MORE = MONEY.
 
     ## Puzzle
-    ``addends`` numbers of ``length`` digits, which together with their sum have ``letters`` different digits, are
-    written in random letters. A solver finds exactly one solution. Different letters are different digits, and no word
-    begins with 0.
+    ``addends`` numbers of ``length`` digits are drawn, which together with their sum contain ``letters`` different
+    digits. A random letter replaces each digit. A solver finds exactly one solution. Different letters stand for
+    different digits, and no number begins with 0.
 
     ## Answer
     Every letter once with its digit, in any order: ``A=1, B=2`` or ``A: 1; B: 2`` or one pair per line. Letters are

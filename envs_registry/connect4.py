@@ -27,7 +27,7 @@ class Connect4(Game):
 
     ## Game
     A move is a column from 1 to 7. The intermediate questions (as in GAMEBoT, arXiv 2412.13602) ask for the columns
-    with which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a
+    with which the policy, and the opponent, would win in one move. The outcome is 1 for a win, 0.5 for a draw, 0 for a
     loss.
 
     ## Difficulty

@@ -33,7 +33,7 @@ class KnightsKnaves(Puzzle):
     ``people=3`` (2 to 8), ``depth=2`` (2 to 4; at depth 1, the opposite of every solution would be a solution too).
 
     ## Random baseline
-    0.125: a random kind for each of three; 2^-people in general.
+    0.125: a random kind for each of three people; 1 / 2^``people`` in general.
     """
 
     name = "knights_knaves"

@@ -32,9 +32,9 @@ class MathNotebookEnv(MathToolEnv):
     ## Information
     As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has ``session``:
     ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or ``ended`` (the
-    cell ended the session: too much memory, an exit; the next one starts in a fresh session). The policy is shown the
-    last two. A session that was lost through no fault of the policy is rebuilt from its cells; if that fails, the call
-    is ``unavailable``.
+    cell ended the session: too much memory, an exit; the next one starts in a fresh session). Only ``interrupted`` and
+    ``ended`` are shown to the policy. A session that was lost through no fault of the policy is rebuilt from its cells;
+    if that fails, the call is ``unavailable``.
 
     ## Difficulty
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.

@@ -58,8 +58,8 @@ class MathToolEnv(ToolEnv):
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with
-            ``output_tokenizer``; more is cut in the middle.
-        output_tokenizer: Count ``max_output`` in its tokens; a tokenizer, or the folder or hub name of one.
+            ``output_tokenizer``; longer output is cut in the middle.
+        output_tokenizer: Tokenizer that counts ``max_output`` in tokens, or its folder or hub name.
         traceback: Whether to show the whole traceback of an exception, or only its last line.
         verifier: Decides whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
             ``"model:url=...,model=..."``, your own code, or a ``Verifier``; see docs/verification.md.

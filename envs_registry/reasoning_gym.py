@@ -49,8 +49,8 @@ class ReasoningGymEnv(AdaptedEnv):
     r"""One instance of a reasoning-gym data set, answered in a turn without a call.
 
     ## Action space
-    Any string: the policy's whole turn. The answer is the dialect's (``\boxed{}`` in ``<answer>``), or the whole
-    content of the last ``<answer>`` if it has no box, as an answer of several lines may have none.
+    Any string: the policy's whole turn. The dialect reads the answer (``\boxed{}`` in ``<answer>``). If the last
+    ``<answer>`` has no box, as is common for answers of several lines, its whole content is the answer.
 
     ## Observation space
     Any string: the question.

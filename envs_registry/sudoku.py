@@ -25,8 +25,8 @@ class Sudoku(Puzzle):
 
     ## Puzzle
     A full grid is drawn by a random search. Then cells are emptied in random order, as long as a solver finds no second
-    solution, until ``holes`` cells are empty. The split of puzzles of size 6 and 9 depends on their solution, that of
-    size 4 (for which there are only 288 full grids) on their givens.
+    solution, until ``holes`` cells are empty. The split of a puzzle of size 6 or 9 depends on its solution. The split
+    of a puzzle of size 4 depends on its givens, because only 288 full grids exist.
 
     ## Answer
     The whole grid in reading order. Rows may be joined by ``/`` (as in the reference answer) or by line breaks, or form

@@ -37,7 +37,7 @@ def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarra
     """Return the Q-value of each of the five blocks.
 
     Args:
-        weights: Named as in ``SHAPES``.
+        weights: Weights of the network, by the names in ``SHAPES``.
         scores: Seven numbers from 1 to 3 along the last dimension.
     """
     hidden = np.maximum(0.0, _linear(weights, "features", (np.asarray(scores, np.float32) - 2.0)))

@@ -130,7 +130,7 @@ def train_navigator(
 
     Args:
         env: Any text environment; its episode seeds count up from ``seed``.
-        agent: The inner agent, as the navigator's option ``agent``.
+        agent: The inner agent, in any form that the navigator's option ``agent`` accepts.
         learning: Training options.
         seed: Seed of weights, exploration and episodes.
         **options: Options of the navigator, such as ``steps``.

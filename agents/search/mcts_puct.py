@@ -50,8 +50,8 @@ class MctsPuct(Thinker):
         value: The agent that rates states; ``None`` uses the same agent.
         process: The agent that checks steps; ``None`` uses the same agent, ``"none"`` disables the check.
         iterations: Number of descents from the root.
-        depth: Longest chain.
-        width: Proposals in each state.
+        depth: Maximum number of steps in a chain.
+        width: Number of proposals requested in each state.
         votes: Number of requests to rate a state and to check a step.
         discount: Discount factor per step.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.

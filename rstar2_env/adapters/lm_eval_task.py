@@ -127,7 +127,13 @@ def _single(env: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartSpec]) -> None:
-    """Play a good turn, or else an empty one, without that budget: it must end the episode."""
+    """Check that a turn without a call ends the episode, even without a budget of one turn.
+
+    The turn is the reference player's, or an empty turn if the environment has no reference player.
+
+    Raises:
+        ConfigurationError: The episode continues after that turn.
+    """
     made = make_env(env, wrappers=wrappers, **options)
     try:
         made.reset(seed=0)

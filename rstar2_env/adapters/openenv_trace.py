@@ -31,8 +31,8 @@ def training_trace(episode: Episode) -> TrainingTrace:
         episode: As the rollout returns it.
 
     Raises:
-        ConfigurationError: It has no tokens, or does not count (``unavailable``, cancelled, unusable), which a trace
-            cannot express.
+        ConfigurationError: The episode has no tokens, or does not count (``unavailable``, cancelled, unusable), which a
+            trace cannot express.
     """
     if not episode.available:
         raise ConfigurationError(
@@ -72,10 +72,10 @@ def from_training_trace(trace: TrainingTrace) -> Episode:
     """Return the episode of any trace; fields that the trace does not have keep their defaults.
 
     Args:
-        trace: Its turns must each begin with all tokens of the turn before.
+        trace: The trace; each turn must begin with all tokens of the previous turn.
 
     Raises:
-        ConfigurationError: It is empty, or its turns are not prefixes of each other.
+        ConfigurationError: The trace is empty, or a turn does not begin with all tokens of the previous turn.
     """
     if not trace.turns:
         raise ConfigurationError("The trace has no turns.")

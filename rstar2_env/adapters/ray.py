@@ -86,12 +86,12 @@ class _Seat:
 class RayEnvs(Closing):
     """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
-    Each is placed on the node with the fewest environments per CPU. Nodes that join are used. When one dies, its
-    episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
+    Each environment is placed on the node with the fewest environments per CPU. Nodes that join are used. When a node
+    dies, its episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
 
     Args:
-        make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
-            imports must be installed.
+        make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, on which its imports
+            must be installed.
         address: Address of the cluster; see ``rstar2_env.core.net.ray_cluster.join``.
         resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
         actors_per_node: Processes that share a node's environments; more than one if Python itself is the limit.
@@ -103,7 +103,7 @@ class RayEnvs(Closing):
     Raises:
         ConfigurationError: An option is out of its range, or the process is connected to another cluster.
         MissingExtraError: Ray is not installed.
-        SandboxUnavailableError: There is no connection, or no node.
+        SandboxUnavailableError: The cluster cannot be reached, or no node fits.
     """
 
     @checked
@@ -195,7 +195,7 @@ class RayEnvs(Closing):
 
 
 def _retried(call: Callable[[], T]) -> T:
-    """Call a function until its node is not lost, at most ``_TRIES`` times, and return its result."""
+    """Call a function and return its result; if its node is lost, retry, at most ``_TRIES`` times."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(NodeLostError):
             return call()
@@ -274,10 +274,10 @@ class RemoteEnv(gym.Env[str, str]):
         return self._get(self._envs._call_s, self._seat.actor.call, self._key, method, *arguments, **named)
 
     def _get(self, timeout_s: float | None, method: Any, *arguments: Any, **named: Any) -> Any:
-        """Call the actor and wait.
+        """Call a method of the actor, and wait for its result.
 
         Raises:
-            NodeLostError: It was lost or does not answer in time; whether the call was executed is unknown.
+            NodeLostError: The actor was lost or did not answer in time; whether the call was executed is unknown.
         """
         seat = self._seat
         assert seat is not None  # every caller has looked

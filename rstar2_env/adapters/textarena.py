@@ -84,7 +84,7 @@ class TextArenaEnv(ForeignEnv):
         self._others: dict[int, Opponent] = {}
 
     def begin(self, number: int) -> Opening:
-        """Start the game of a seed, and play the seats before the policy's."""
+        """Start the game of a seed, and play the turns before the policy's first turn."""
         with self._random.seeded(number):
             self._theirs = ta.make(self._game, **self._options)
             self._theirs.reset(num_players=self._players, seed=number)
@@ -130,7 +130,7 @@ class TextArenaEnv(ForeignEnv):
         return False
 
     def _news(self) -> str:
-        """Return the messages to the policy's seat since its last turn, without its own."""
+        """Return the messages to the policy's seat since its last turn, without the policy's own messages."""
         told = self._inner().get_observation()[1]
         names = self._theirs.state.role_mapping
         lines = []

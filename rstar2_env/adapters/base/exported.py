@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The description of an environment that a package is written from.
+    """Description of an environment, from which a package is written.
 
     Attributes:
         env: Name of the environment, as for ``make_env``.
