@@ -49,7 +49,7 @@ class Toolbox(Protocol):
 
 
 class ToolSession:
-    """One environment, for consecutive episodes of a loop that calls tools; any thread may call them.
+    """One environment, for consecutive episodes of a loop that calls tools; any thread may call the tools.
 
     Args:
         env: An id or your own code, as for ``make_env``, or an environment.
@@ -59,7 +59,7 @@ class ToolSession:
         env: The environment.
         episode: The record of the running episode.
         tools: Schemas of the tools of the running episode.
-        system: Its system message, without the section on tools, which the framework writes itself.
+        system: System message of the running episode, without the section on tools, which the framework writes itself.
 
     Raises:
         ConfigurationError: The environment has no dialect, or its dialect cannot write every call.
@@ -128,7 +128,7 @@ class ToolSession:
         return self._thread.submit(self.call, name, arguments)
 
     def say(self, text: str) -> str:
-        """Play a text without a call as a turn, which in most environments is the last one.
+        """Play a text without a call as a turn; in most environments this turn ends the episode.
 
         Returns:
             The next observation; empty after the end.
@@ -137,7 +137,7 @@ class ToolSession:
             return OVER if self._over else self._step(text)
 
     def hand_in(self, answer: str) -> str:
-        """Play a bare answer, marked as the environment's dialect marks answers unless it is already."""
+        """Mark a bare answer in the environment's dialect, unless it is marked already, and play it as a turn."""
         return self.say(marked(self._dialect, answer))
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ def dialect_of(env: gym.Env[str, str]) -> Dialect:
     """Return the dialect of an environment.
 
     Raises:
-        ConfigurationError: It has no dialect.
+        ConfigurationError: The environment has no dialect.
     """
     dialect: Dialect | None = getattr(env.unwrapped, "dialect", None)
     if dialect is None:

@@ -57,7 +57,8 @@ class TrlEnvironment:
         """Start the episode of a row of the data set.
 
         Args:
-            row: ``question`` and ``answer`` set the problem, or ``problem_id`` selects one; ``seed`` seeds the rest.
+            row: ``question`` and ``answer`` set the problem, or ``problem_id`` selects one; ``seed`` is the seed of
+                ``reset``.
 
         Returns:
             The user's message, which TRL adds to the row's prompt.
@@ -117,7 +118,7 @@ def environment_factory(
         **options: Options of ``make_env``, if ``env`` is an id: options of the environment, and ``wrappers``.
 
     Raises:
-        ConfigurationError: The environment has no tools' chain, or a tool cannot be a Python method.
+        ConfigurationError: The environment has no tool chain, or a tool cannot be a Python method.
     """
     if not isinstance(env, str):
         if options:
@@ -152,7 +153,7 @@ def hand_in(
 
     Args:
         completions: The completions of a batch, as text or as messages.
-        environments: The environment of each; TRL passes them.
+        environments: The environment of each completion; TRL passes this argument.
         **columns: Ignored columns of the data set.
 
     Returns:

@@ -5,8 +5,9 @@ verifiers' conversation, so that its token ids, masks and graph of messages are 
 by the name of an installed package: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool servers;
 calls are part of the text of a turn, in a dialect of this package.
 
-An episode that is ``unavailable`` is an error there (``SandboxError``), which verifiers may retry and never trains on;
-``truncated`` is one of its limits (``max_turns``, ``max_total_tokens``), for ``trace.is_truncated`` to see.
+In verifiers, an ``unavailable`` episode is an error (``SandboxError``): verifiers may retry it, and never trains on it.
+A ``truncated`` episode stops at one of verifiers' limits (``max_turns``, ``max_total_tokens``), so that
+``trace.is_truncated`` is true.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
 
 
 class TextEnvConfig(vf.EnvConfig):
-    """One seat, whose program runs in this process: a text policy needs no container."""
+    """Configuration of ``TextEnv``: one seat, whose program runs without a container."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 

@@ -1,8 +1,8 @@
 """Environment that plays a taskset of verifiers (0.4) through ``reset`` and ``step``.
 
-Covered: tasksets and environments with one seat and no tools of their own: a question with its rewards, games, users
-that answer. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn;
-that model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
+Covered: tasksets and environments with one seat and no tools of their own: questions with rewards, games, simulated
+users. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn; that
+model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
 container, which verifiers rejects for a text policy, and environments with several seats.
 """
 
@@ -138,7 +138,7 @@ class _Session:
 
     Args:
         written: Fields of the environment's configuration.
-        max_turns: The seat's limit.
+        max_turns: Maximum number of turns of the seat.
     """
 
     def __init__(self, written: Mapping[str, Any], max_turns: int) -> None:

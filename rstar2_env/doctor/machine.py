@@ -122,7 +122,8 @@ class Folder(CheckedOptions):
 class MachineState(CheckedOptions):
     """The state of a machine.
 
-    ``packages`` holds versions of further packages by name; ``environment`` relevant variables without keys and tokens.
+    ``packages`` holds the versions of further packages, by name. ``environment`` holds the environment variables that
+    affect training, without keys and tokens.
     """
 
     system: System = field(default_factory=System)

@@ -19,8 +19,8 @@ from rstar2_env.problems import Problem
 class Agent(Protocol):
     """Turns observations into actions: text in, text out.
 
-    An agent plays one episode at a time; to play several at once, create several agents. It reads only the values
-    that ``reset`` and ``step`` return.
+    An agent plays one episode at a time; to play several episodes concurrently, create several agents. It reads only
+    the values that ``reset`` and ``step`` return.
     """
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:

@@ -155,7 +155,7 @@ class ToolEnv(gym.Env[str, str]):
         return self.dialect.answer_tags(self._turns)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """Return further keys of ``info`` at the end of an episode, also if a budget ended it. Override it to add.
+        """Return further keys of ``info`` at the end of an episode, also if a budget ended it. Override it to add keys.
 
         Args:
             end: The value of ``info["end"]``.

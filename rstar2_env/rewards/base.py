@@ -75,8 +75,8 @@ class RewardContext:
 
     Attributes:
         info: The ``info`` of the episode's last step.
-        group: The episodes of its group that count, itself among them; ``reward`` is the environment's return in each.
-            Empty for a component that does not need it.
+        group: The episodes of the group that count, including the scored episode; their ``reward`` is the environment's
+            return. Empty for a component that does not need the group.
         lm: The policy; ``None`` for a component that does not need it.
         judge: The judge; ``None`` for a component that does not need it.
         problem: The problem that was played; ``None`` for a component that does not need it.
@@ -151,7 +151,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
         name: Name of the component, for messages.
 
     Raises:
-        ConfigurationError: The context has none, or the problem has no gold answer.
+        ConfigurationError: The context has no problem, or the problem has no gold answer.
     """
     if ctx.problem is None or not ctx.problem.answer.strip():
         raise ConfigurationError(
@@ -166,7 +166,7 @@ def needs_of(score: object) -> frozenset[Need]:
     """Return the needs of a component in addition to the episode.
 
     Raises:
-        ConfigurationError: It declares an unknown need.
+        ConfigurationError: The component declares an unknown need.
     """
     needs = frozenset(getattr(score, "needs", ()))
     if unknown := needs - set(get_args(Need)):

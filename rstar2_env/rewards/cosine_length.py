@@ -28,7 +28,7 @@ class CosineLength:
         longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
         of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
             the policy's turns.
-        tokenizer: Count the text in its tokens; a tokenizer, or its folder or hub name.
+        tokenizer: Tokenizer that counts the length of the text, or its folder or hub name.
     """
 
     longest: Count
@@ -37,7 +37,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The tokens, if they are counted."""
+        """``tokens`` if the length is counted in policy tokens; otherwise none."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property

@@ -11,8 +11,7 @@ around them; 0 for a file that only one patch changes. The policy writes, for ea
     >>>>>>> REPLACE
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the fixed files. Longer than most parts, since it parses edits, applies them and
-compares the patches, each with its own errors.
+``problem.meta["fixed"]`` has the fixed files.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def similarity(own: str, gold: str) -> float:
 
 
 def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the files that the edits in a text change; ``None`` if an edit cannot be applied or there is none."""
+    """Return the files that the edits in a text change; ``None`` if there is no edit or an edit cannot be applied."""
     heads = list(_FILE.finditer(text))
     found: dict[str, str] = {}
     ends = [*(head.start() for head in heads[1:]), len(text)]

@@ -32,7 +32,7 @@ class ModelVerifierReward:
         missing: Score of an episode without an answer (General-Reasoner).
         per_token: Penalty per token of length difference.
         most: Maximum number of tokens to penalize.
-        tokenizer: Count in its tokens instead of in words and symbols; a tokenizer, or its folder or hub name.
+        tokenizer: Tokenizer that counts lengths, or its folder or hub name; ``None`` counts words and symbols.
     """
 
     missing: float = -0.5

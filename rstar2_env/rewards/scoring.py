@@ -34,7 +34,7 @@ class RewardScorer:
 
     Raises:
         ConfigurationError: There is no component, two components have the same name, a need is not met, or a component
-            is paid per step.
+            has ``when="step"``.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RewardScorer:
     async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
         """Set ``rewards`` of every episode of a group that counts, and ``reward`` to their sum.
 
-        A component with nothing to score is omitted from ``rewards``. The environment's own components of its return
+        A component with nothing to score is omitted from ``rewards``. The components of the environment's own return
         are kept as ``return/<name>``, and the mean of a component's scores of single turns as ``turns/<name>``. If a
         judge does not answer, the episode becomes ``unavailable``.
 

@@ -80,7 +80,7 @@ class AgentHarness(MadeEnvs):
             agent: The agent.
             env: The environment.
             seed: Seed of both.
-            most: Largest number of turns.
+            most: Maximum number of turns.
         """
         return list(islice(self.turns(agent, env, seed), most))
 
@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """It has ``reset`` and ``act`` with the arguments of players, a docstring, and valid declarations of needs."""
+    """The agent has ``reset`` and ``act`` with the contract's arguments, a docstring, and valid declared needs."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
@@ -159,7 +159,7 @@ def forgetting(harness: AgentHarness) -> None:
 
 
 def other_environments(harness: AgentHarness) -> None:
-    """It plays an environment of another package, whose ``info`` is empty."""
+    """The agent plays an environment of another package, whose ``info`` is empty."""
     agent = harness.make()
     # An agent that has the answer may return no further text after it.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
@@ -174,7 +174,7 @@ def other_environments(harness: AgentHarness) -> None:
 
 
 def hostile_observations(harness: AgentHarness) -> None:
-    """No observation, such as the output of a tool, makes it raise."""
+    """No observation, such as the output of a tool, makes the agent raise."""
     env, agent = harness.env(), harness.make()
     for what, text in HOSTILE_TURNS.items():
         _, info = harness.start(agent, env, harness.seeds[0])
@@ -188,7 +188,7 @@ def hostile_observations(harness: AgentHarness) -> None:
 
 
 def untouched_info(harness: AgentHarness) -> None:
-    """It does not change the ``info`` that it receives."""
+    """The agent does not change the ``info`` that it receives."""
     env, agent = harness.env(), harness.make()
     options = None if harness.problem is None else {"problem": harness.problem}
     shown = canonical(env.reset(seed=harness.seeds[0], options=options)[1])
@@ -211,7 +211,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """It can move to another process: it, or the function that makes it, can be pickled, also midway in an episode."""
+    """The agent, or the function that makes it, can be pickled, also midway in an episode."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -275,8 +275,9 @@ def check_agent(
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
             is copied. Only a name or a function can prove that agents share no state.
         env: A registered id, or a function that makes the environment that it plays; ``rstar2/MathTool-v0`` with a
-            stub in place of the sandbox by default.
-        problem: The problem to play. By default a sum in the default environment, and the choice of ``env`` in another.
+            stub instead of the sandbox by default.
+        problem: The problem to play; by default a sum in the default environment, or a problem that another ``env``
+            chooses.
         seeds: Seeds of the episodes that are played; at least two.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
         **options: Options of the agent, when it is given as a name, a class or a function.

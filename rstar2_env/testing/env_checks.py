@@ -44,7 +44,7 @@ _PATIENCE_S = 60.0
 
 
 def gymnasium_check(harness: Harness) -> None:
-    """Gymnasium's own ``check_env`` finds nothing, not even a warning."""
+    """Gymnasium's own ``check_env`` reports nothing, not even a warning."""
     env = harness.env().unwrapped
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("error")
@@ -107,7 +107,7 @@ def hostile_turns(harness: Harness) -> None:
 
 
 def linear_time(harness: Harness) -> None:
-    """Reading a turn takes time in proportion to its length, whatever is repeated in it."""
+    """The time to read a turn is proportional to its length, even if the turn repeats a fragment many times."""
     env = harness.env()
     for what, piece in REPEATED.items():
         short, long = piece * 5_000, piece * 40_000

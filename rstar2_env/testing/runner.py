@@ -27,7 +27,7 @@ def run_checks(
     after: Callable[[], None] | None = None,
     strict: bool = True,
 ) -> list[str]:
-    """Run every check, and raise one error that lists the broken ones.
+    """Run every check, and raise one error that lists the checks that failed.
 
     Args:
         what: Name of the part under test, for the message.

@@ -40,17 +40,17 @@ _OUTCOMES = {
 
 
 class StubSandbox(Sandbox):
-    """Answers every job from a plan, at once or after a set time. Safe to call from any thread.
+    """Answers every job from a plan, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the ``Job``. An answer is an
             ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for the output of a program
             that succeeded.
-        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait together.
+        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait at the same time.
 
-    A job with a session name starts or continues that session, and the outcome reports which, unless the plan's
-    ``Outcome`` sets the session's state itself. A signal or ``unavailable`` ends a session; a time-out without a signal
-    interrupts it. ``sessions`` holds the names of the live sessions.
+    A job with a session name starts or continues that session; the outcome reports the session as ``new`` or ``kept``,
+    unless the plan's ``Outcome`` sets its own session state. A signal or ``unavailable`` ends a session; a time-out
+    without a signal interrupts it. ``sessions`` holds the names of the live sessions.
 
     Raises:
         ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
@@ -79,7 +79,7 @@ class StubSandbox(Sandbox):
         return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Answer all jobs, in order; they wait together."""
+        """Answer all jobs, in order; with ``wait_s``, they wait at the same time."""
         outcomes = [self._answer(job) for job in jobs]
         if self.wait_s > 0 and outcomes:
             time.sleep(self.wait_s)

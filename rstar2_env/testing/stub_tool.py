@@ -18,7 +18,7 @@ ToolPlan: TypeAlias = "ToolAnswer | Sequence[ToolAnswer] | Callable[[Mapping[str
 
 
 class StubTool:
-    """Answers every call from a plan, at once or after a set time. Safe to call from any thread.
+    """Answers every call from a plan, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the arguments and the

@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """It is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
+    """The wrapper is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -163,7 +163,7 @@ def contract(harness: WrapperHarness) -> None:
 
 
 def composition(harness: WrapperHarness) -> None:
-    """It plays the same with another wrapper inside or outside it."""
+    """The wrapper behaves in the same way if another wrapper is inside or outside it."""
     for name, make in harness.envs.items():
         plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
@@ -320,7 +320,7 @@ def check_wrapper(
 
 
 def _stubbed(env_id: str) -> TextEnv:
-    """Make an environment with a stub in place of its sandbox, if it has one."""
+    """Make an environment with a stub instead of its sandbox, if it has a sandbox."""
     try:
         return gym.make(env_id, sandbox=StubSandbox("42 and more"), disable_env_checker=True)
     except (TypeError, ConfigurationError):  # it runs no programs

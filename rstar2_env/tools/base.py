@@ -16,7 +16,7 @@ class ToolSpec:
 
     Attributes:
         name: The name that calls use.
-        description: One or two sentences on what it does.
+        description: One or two sentences on what the tool does.
         parameters: JSON schema of its arguments, an object schema.
     """
 

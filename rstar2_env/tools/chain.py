@@ -56,7 +56,7 @@ class ToolChain:
         """Remove a middleware.
 
         Raises:
-            ValueError: It is not in the chain.
+            ValueError: The middleware is not in the chain.
         """
         self._middleware.remove(middleware)
 

@@ -35,8 +35,8 @@ class TraceFile:
         next: Number of the first remaining problem.
 
     Raises:
-        ConfigurationError: The file exists and neither option is set, it belongs to another run, or it cannot be
-            written (the last at ``with``).
+        ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set, or it belongs to another
+            run; when ``with`` is entered, also: the file cannot be written.
     """
 
     def __init__(

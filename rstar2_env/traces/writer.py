@@ -87,7 +87,7 @@ class TraceOptions(CheckedOptions):
         call_mistakes: Mistakes in the first call, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
         format_mistakes: Format mistakes of the answer, names of ``FORMAT_MISTAKES``.
         one_call: Run all calculations in one program instead of one per turn.
-        reasons: Put the text between the calculations of the problem's ``solution`` before the calls.
+        reasons: Begin each turn with the text of the problem's ``solution`` that precedes the turn's calculation.
 
     Raises:
         ConfigurationError: A rate is not in [0, 1], or a mistake is unknown.
@@ -127,7 +127,7 @@ def generate_traces(
 
     Args:
         env: A Gymnasium id, your own code, or a class or function, as for ``make_env``; or an environment (further
-            ones are made from its ``spec``; it stays open).
+            environments are made from its ``spec``; the given environment stays open).
         problems: Problems, as for ``load_problems``.
         episodes: Number of traces to write, dropped ones included; ``None`` writes one for each problem of a finite
             source.

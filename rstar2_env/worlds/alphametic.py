@@ -73,7 +73,7 @@ def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
 
 
 def is_unique(addends: Sequence[str], total: str) -> bool:
-    """Whether there is exactly one solution."""
+    """Whether the sum of words has exactly one solution."""
     if interchangeable(addends, total):
         return False
     found = solutions(addends, total)
@@ -83,8 +83,8 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 def interchangeable(addends: Sequence[str], total: str) -> bool:
     """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
 
-    A cheap test to run before the solver: it is true of most random sums. Two letters of which only one may be 0 are
-    not compared, since swapping them may be invalid.
+    A cheap test to run before the solver: most random sums have such letters. Two letters of which only one may be 0
+    are not compared, since swapping them may be invalid.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):

@@ -24,7 +24,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRST"
 def planted(
     clause_size: int, variables: int, count: int, rng: np.random.Generator
 ) -> tuple[list[int], list[list[int]]]:
-    """Draw an assignment, and distinct clauses that it satisfies, uniformly among all such.
+    """Draw an assignment, and distinct clauses, uniformly among all clauses that the assignment satisfies.
 
     Args:
         clause_size: Number of variables in a clause.

@@ -59,7 +59,7 @@ class ParsedExpression:
     postfix: tuple[int | str, ...]
 
     def value(self) -> Fraction | None:
-        """Its exact value; ``None`` if it divides by zero."""
+        """The exact value of the expression; ``None`` if it divides by zero."""
         stack: list[Fraction] = []
         for item in self.postfix:
             if isinstance(item, int):
@@ -80,7 +80,7 @@ def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
         target: A number that may follow an equals sign at the end, as in ``(1+2)*8 = 24``.
 
     Raises:
-        UnreadableAnswerError: It is not an expression over whole numbers; the message names the position.
+        UnreadableAnswerError: The answer is not an expression over whole numbers; the message names the position.
     """
     text = plain(answer)
     if len(text) > _LONGEST:
@@ -146,8 +146,8 @@ def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
 def solve(numbers: Sequence[int], target: int) -> str | None:
     """An expression that uses every number once and has the target's value; ``None`` if there is none.
 
-    It tabulates the values of every subset of the numbers, and for the whole set only computes which value would
-    complete each value of a subset. Meant for up to five numbers.
+    The solver tabulates the values of every proper subset of the numbers. For the whole set, it looks up whether the
+    rest of the numbers can make the value that is missing to the target. Meant for up to five numbers.
     """
     everything = (1 << len(numbers)) - 1
     made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}

@@ -104,7 +104,7 @@ class PuzzleGrader:
     puzzle: Puzzle
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
-        """Say whether the answer solves the problem."""
+        """Return whether the answer solves the problem."""
         if len(answer) > LONGEST_ANSWER:
             return Verdict(False, Reason.TOO_LARGE, self.puzzle.name)
         try:

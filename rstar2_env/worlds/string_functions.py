@@ -1,8 +1,8 @@
 """The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), run from the source that is shown.
 
 Thirteen functions for training and twelve for evaluation only, with fixed numbers. Their sources are strings in this
-file; the functions are compiled from them once, when first used. As in the published sets, some functions of the second
-set do the same as one of the first with different code (repeat, rotate, interlace), so those test little.
+file; the functions are compiled from them once, when first used. As in the published sets, some evaluation functions
+(repeat, rotate, interlace) compute the same result as a training function, with different code, so they test little.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
-Covered: weights, gates, clips of each component and of the sum; components paid at the end or at every turn; the
+Covered: weights, gates, clips of each component and of the sum; components scored at the end or at every turn; the
 problem, for components that need it, if the environment has a source of problems; judges, for which a step waits. Not
 covered: components that need more (the group, the policy, its tokens); use them in a trainer's reward or in the scores
 of an evaluation.

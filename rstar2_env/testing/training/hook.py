@@ -42,7 +42,7 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """It has a method of transformers' ``TrainerCallback`` with the arguments ``(args, state, control, **kwargs)``."""
+    """The hook has a method of transformers' ``TrainerCallback`` that takes ``(args, state, control, **kwargs)``."""
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]
@@ -79,14 +79,14 @@ def binding(harness: HookHarness) -> None:
 
 
 def whole_run(harness: HookHarness) -> None:
-    """It runs through a whole run, and the values that it sets are valid."""
+    """A whole run can call the hook, and the values that the hook sets are valid."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
 
 
 def processes(harness: HookHarness) -> None:
-    """It acts only on its inputs: on another process of the run, it does the same at the same steps."""
+    """The hook depends only on its inputs: on another process of the run, it acts in the same way at the same steps."""
     done = []
     for _ in range(2):
         hook, run = harness.bound()

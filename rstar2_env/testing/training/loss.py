@@ -1,4 +1,4 @@
-"""``check_loss``: checks that a loss term trains the policy's tokens and no others, in the right direction."""
+"""``check_loss``: checks that a loss term reads only its own tokens, and that its gradient has the right direction."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def declarations(harness: LossHarness) -> None:
 
 
 def shape(harness: LossHarness) -> None:
-    """It returns (B, T) finite losses, also if ratios are extreme."""
+    """The term returns (B, T) finite losses, also if ratios are extreme."""
     for seed in range(3):
         term = harness.make()
         tokens = harness.batch(term, seed)
@@ -102,7 +102,7 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """It reads only the tensors that it declares, and reads ``old`` only if it declares it."""
+    """The term reads only the tensors that it declares, and reads ``old`` only if it declares it."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))
@@ -118,7 +118,7 @@ def needs_suffice(harness: LossHarness) -> None:
 
 
 def masking(harness: LossHarness) -> None:
-    """Values outside its tokens, such as padding, change neither loss nor gradient."""
+    """Values outside the term's tokens, such as padding, change neither loss nor gradient."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
@@ -151,7 +151,7 @@ def rows_apart(harness: LossHarness) -> None:
 
 
 def trains(harness: LossHarness) -> None:
-    """It has a gradient; a policy gradient is 0 for advantage 0, and raises log-probs of positive advantage."""
+    """The term has a gradient; a policy gradient is 0 for advantage 0, and raises log-probs of positive advantage."""
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
     if not term.policy_gradient:
@@ -249,7 +249,7 @@ def state(harness: LossHarness) -> None:
 
 
 def pickling(harness: LossHarness) -> None:
-    """Its pickle returns the same losses."""
+    """A pickled copy of the term returns the same losses."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)

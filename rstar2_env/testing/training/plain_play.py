@@ -101,7 +101,7 @@ class PlainPlay:
         return grown
 
     async def _made(self, group: int, member: int, problem: str, reward: float | None = None) -> Episode:
-        """Make an episode after a pause; without a reward, draw it."""
+        """Make an episode after a pause; if no reward is given, draw one."""
         self.asked.append((group, member))
         await self._pause()
         end = "unavailable" if (group, member) in self._failing else "answered"

@@ -32,7 +32,7 @@ class RecipeHarness:
 
 
 def description(harness: RecipeHarness) -> None:
-    """It has the name under which it is registered, and a summary of one line."""
+    """The recipe has the name under which it is registered, and a summary of one line."""
     recipe = harness.recipe
     require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
@@ -40,7 +40,7 @@ def description(harness: RecipeHarness) -> None:
 
 
 def resolves(harness: RecipeHarness) -> None:
-    """Every part that it names exists, and its options and defaults fit."""
+    """Every part that the recipe names exists, and the recipe's options and defaults fit."""
     harness.config()
 
 
@@ -65,7 +65,7 @@ def the_users_options_win(harness: RecipeHarness) -> None:
 
 
 def record(harness: RecipeHarness) -> None:
-    """Its options are the same after they are written as JSON and read again."""
+    """The recipe's options are the same after they are written as JSON and read again."""
     written = _text(harness.config().record())
     again = _text(harness.recipe.configure(json.loads(written)).record())
     require(again == written, "written as JSON and read again, its options differ")
@@ -78,7 +78,7 @@ RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, re
 def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
     """Check a recipe against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
 
-    The parts that it names have checks of their own.
+    The parts that the recipe names have separate checks.
 
     Args:
         recipe: A name as ``rstar2 train`` takes it, or a ``Recipe``.

@@ -89,7 +89,7 @@ def needs(harness: RewardHarness) -> None:
 
 
 def scores(harness: RewardHarness) -> None:
-    """It scores right, wrong, graded and short episodes with a finite number, one for each turn, or ``None``."""
+    """Right, wrong, graded and short episodes get a finite number, one number for each turn, or ``None``."""
     for rewards in (REWARDS, (1.0,), (0.0, 0.0, 0.0), (1.0, 1.0)):
         try:
             found = harness.scores(group_of(rewards))
@@ -107,7 +107,7 @@ def scores(harness: RewardHarness) -> None:
 
 
 def purity(harness: RewardHarness) -> None:
-    """The score depends on episode and context alone, and nothing is changed, nor the global random state."""
+    """The score depends on episode and context alone; scoring changes neither them nor the global random state."""
     group = group_of(REWARDS)
     before = copy.deepcopy(group)
     part = harness.make()
@@ -132,7 +132,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Its state holds all that it learns between steps: another component that loads it from JSON scores the same."""
+    """The state of a component survives JSON: another component that loads it gives the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
@@ -149,7 +149,7 @@ def learning(harness: RewardHarness) -> None:
 
 
 def pickling(harness: RewardHarness) -> None:
-    """Its pickle returns the same scores."""
+    """A pickled copy of the component returns the same scores."""
     group = group_of(REWARDS)
     require(harness.scores(group, pickled(harness.make())) == harness.scores(group), "its pickle scores differently")
 
