@@ -267,11 +267,11 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         text += ["fifth of their steps, after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"reached by {', '.join(passed) or 'no arm'}"
+    told = f"This aim is reached by {', '.join(passed) or 'no arm'}."
     text += [
         "",
         f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",
-        f"fifth of its failing calls, and shorter correct answers. It is {told}.",
+        f"fifth of its failing calls, and shorter correct answers. {told}",
         "",
     ]
     return text
@@ -282,8 +282,8 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"Every recipe plays {settings['curve_budget']} episodes in its groups; refills and episodes outside them are",
-        f"not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8 problems a",
+        f"Every recipe plays {settings['curve_budget']} episodes in its groups. Refills, and episodes outside the groups,",
+        f"are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8 problems a",
         "step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode, even if the",
         "recipe prescribes other values. The teacher of `opsd` is the policy itself with the answer in its prompt.",
         "",
