@@ -85,7 +85,7 @@ class Recipe:
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode is.
         loss: Terms of the loss.
-        aggregation: The mean over the tokens of the optimizer's batch.
+        aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Weights that correct for differences between the engine's and the trainer's probabilities.
         sampler: Chooses the problems of a step.
         hook: Callbacks.

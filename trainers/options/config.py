@@ -112,8 +112,8 @@ class ModelOptions:
         gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.
-        teacher: Folder or hub name of a model with the same tokenizer, frozen, whose log-probabilities a term of the
-            loss needs (``kdrl``, ``opd``); ``"self"`` is the initial model of the run.
+        teacher: Frozen model whose log-probabilities a term of the loss needs (``kdrl``, ``opd``): folder or hub name
+            of a model with the same tokenizer, or ``"self"`` for the initial model of the run.
         teacher_prompt: Text that only the teacher reads after the user's message, such as ``"The answer is
             {answer}."``; ``{answer}`` is the gold answer, and other names are fields of ``Problem.meta``, such as
             ``{solution}``.
@@ -301,7 +301,7 @@ class PartOptions:
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode or a token is.
         loss: Terms of the loss, added to one another.
-        aggregation: The mean over the tokens of the optimizer's batch.
+        aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Importance weights that correct for differences between the engine's and the trainer's
             probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model, and
             otherwise does nothing.

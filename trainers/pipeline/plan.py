@@ -304,7 +304,7 @@ def _is_list(written: Any) -> bool:
 
 
 def _texts(written: Any) -> list[str]:
-    """Return the values of an input as a list; a source of problems may be a mapping."""
+    """Return the values of an input as a list of texts; a mapping (a source of problems) becomes JSON."""
     every = written if _is_list(written) else [] if written is None else [written]
     return [json.dumps(one) if isinstance(one, Mapping) else str(one) for one in every]
 

@@ -188,9 +188,9 @@ def run_pipeline(
     Args:
         pipeline: The pipeline.
         folder: The pipeline's folder.
-        begin: A stage (its first round, if it is repeated). It and later stages run again; earlier stages are accepted
-            unchanged, whatever their options.
-        until: A stage (its last round, if it is repeated). Later stages are left for another run.
+        begin: The first stage to run again (from its first round, if it is repeated); later stages follow. Earlier
+            stages are accepted unchanged, even if their options have changed.
+        until: The last stage to run (to its last round, if it is repeated). Later stages are left for another run.
         progress: Show progress.
         say: Receives messages for the user, one sentence at a time.
 

@@ -107,7 +107,7 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
         work: The work of a step.
         processes: Number of training processes.
         assume: The assumptions.
-        accelerator: Whether each has an accelerator.
+        accelerator: Whether each process has an accelerator.
     """
     widest = work.budget + assume.prompt_tokens
     rows = work.rows * widest / processes / max(work.minibatches, 1)

@@ -58,7 +58,7 @@ class Training:
 
     @property
     def stream(self) -> int:
-        """Bytes per number in the residual stream; the precision of the weights that a layer uses."""
+        """Bytes per number in the residual stream, which has the precision of the weights that a layer uses."""
         whole = self.sharding == "none" and not self.lora_rank
         return 4 if whole else self.width
 

@@ -21,10 +21,10 @@ from .requests import EpisodePlayer, PlayRequest, Unfinished, perform
 
 T = TypeVar("T")
 PlayResult = Episode | Unfinished | BaseException
-"""The result of a request: an episode, part of one, or the error that playing it raised."""
+"""The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Yields the number of episodes that may be played at the same time, again and again until the round is over."""
+"""Yields the number of episodes that may be played at the same time; yields updates until the round ends."""
 
 
 class LocalQueue:

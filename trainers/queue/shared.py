@@ -21,7 +21,7 @@ from .wire import Gone, Wire
 T = TypeVar("T")
 
 _FIRST_STEPS = 4
-"""Steps of the event loop after which a part that plays all of its groups at once has requested its episodes."""
+"""Steps of the event loop after which a part that plays its groups concurrently has requested all episodes."""
 
 
 class SilentProcessError(Rstar2Error, TimeoutError):

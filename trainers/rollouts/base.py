@@ -78,7 +78,7 @@ class Play(Protocol):
             system: The system message; empty for none.
 
         Raises:
-            ConfigurationError: The player does not support it.
+            ConfigurationError: The player does not support replies.
         """
         ...
 
@@ -94,7 +94,7 @@ class Play(Protocol):
             member: Number of the episode in its group, unique within the group.
 
         Raises:
-            ConfigurationError: The player does not support it.
+            ConfigurationError: The player does not support given turns.
         """
         ...
 

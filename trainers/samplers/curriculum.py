@@ -21,9 +21,9 @@ from .kinds import Kinds
 class Curriculum(SavedAttributes):
     """Draws from one level after the other, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
-    It starts with the easiest level and never goes back. Use it for instances of known difficulty:
-    ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a field
-    ``level``.
+    The sampler starts with the easiest level and never returns to an easier one. Use it for instances of known
+    difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a
+    field ``level``.
 
     Args:
         seed: Seed of all draws.

@@ -33,7 +33,7 @@ class HardFocus(SavedAttributes):
             no uniform stage.
         keep: Share of the problems, the hardest ones, that each narrowing keeps.
         every: Steps between two narrowings.
-        least: Minimum number of problems.
+        least: Minimum number of problems in the set.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.
 

@@ -33,7 +33,7 @@ class QualityTieSelector(WrappedSelector):
     the difference. This part is our own.
 
     Args:
-        of: The selector of all other groups, as a recipe names it: ``roc``, ``(roc:mode=rank)``.
+        of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
     """
 
     of: Any = "roc"

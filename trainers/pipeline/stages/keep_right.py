@@ -116,7 +116,7 @@ class KeepRight(EngineStage):
 
 
 def path_score(logps: Sequence[float], alpha: float) -> float:
-    """Return the score of a path in nats: the sum of its turns' log-probabilities over a power of their number."""
+    """Return the score of a path in nats: the sum of its turns' log-probabilities / (number of turns) ** alpha."""
     return sum(logps) / math.pow(len(logps), alpha)
 
 
@@ -141,7 +141,7 @@ def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float
 
 
 def _right(folder: Path) -> list[tuple[str, list[Message]]]:
-    """Return the correct episodes of an evaluation, each with the id of its problem, in the order of their numbers."""
+    """Return the correct episodes of an evaluation in the order of their numbers, each with its problem's id."""
     found = []
     for entry in read_run(folder).held_out():
         episode = entry.episode

@@ -1,8 +1,8 @@
 """``train``: a stage of reinforcement learning with any recipe.
 
-Each stage is a separate run. It starts from the given weights, which are also the reference of a recipe that has one.
-Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up are
-the stage's own in both cases.
+Each stage is a separate run. It starts from the given weights, which are also the reference model if the recipe uses
+one. Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up
+are the stage's own in both cases.
 """
 
 from __future__ import annotations
