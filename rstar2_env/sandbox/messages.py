@@ -62,7 +62,7 @@ def encode_job(call_id: int, job: Job) -> bytes:
 
 
 def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
-    """Decode the outcome in a frame of the warden.
+    """Decode the outcome in a frame from the warden.
 
     Args:
         header: Header of the frame; fields that have their default are missing.

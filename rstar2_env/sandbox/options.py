@@ -68,7 +68,8 @@ class LocalOptions(ProviderOptions):
             module of its own) imports it at run time.
         parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
             started when programs need them. With 1, the only parent has imported all of ``preload``.
-        workers: Programs that run at once, not counting deprioritized ones; the default is the number of usable cores.
+        workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of
+            usable cores.
         deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
             run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
@@ -126,7 +127,7 @@ class LocalOptions(ProviderOptions):
 
     @property
     def slots(self) -> int:
-        """Number of programs that run at once."""
+        """Number of programs that run concurrently, not counting deprioritized ones."""
         return self.workers if self.workers is not None else usable_cores()
 
     @property

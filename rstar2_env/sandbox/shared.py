@@ -27,7 +27,7 @@ from rstar2_env.sandbox.session_names import SessionNames
 KEEP_S = 30.0
 """Seconds that a sandbox without handles is kept."""
 KEEP_MOST = 4
-"""Sandboxes without handles that are kept at once; for one more, the one that has been idle longest is ended."""
+"""Largest number of sandboxes without handles; beyond it, the sandbox that has been idle longest is ended."""
 
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 

@@ -1,4 +1,4 @@
-"""Files of this machine for an image with its Python (``rstar2 sandbox image --from-host``).
+"""Files of this machine for an image that contains this machine's Python (``rstar2 sandbox image --from-host``).
 
 Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, the
 shared libraries of all of these (as found by the loader), a shell and a few small programs. The layout is that of an

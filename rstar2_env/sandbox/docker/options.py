@@ -22,7 +22,7 @@ class DockerOptions(LocalOptions):
     """Options of the ``docker`` provider. The options of ``LocalOptions`` apply to the warden in each container.
 
     Programs can import the packages of the image. ``readable`` is not supported: build an image with the files instead.
-    ``workers`` is the number of programs that run at once in each container.
+    ``workers`` is the number of programs that run concurrently in each container.
 
     Attributes:
         image: Image built by ``rstar2 sandbox image``.

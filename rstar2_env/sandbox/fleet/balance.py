@@ -48,8 +48,8 @@ class Balance:
     def takes(self, link: Link, waiting: int) -> int:
         """Number of waiting calls to send to a server now.
 
-        A server with an idle slot gets calls at once. If every slot is taken, several waiting calls linger to share a
-        request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
+        A server with an idle slot gets calls immediately. If every slot is taken, several waiting calls linger to share
+        a request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight

@@ -91,7 +91,7 @@ def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
 
 
 def pack_text(text: str) -> str | dict[str, str]:
-    """Return the string, or an object with the base64 of its bytes if JSON could not carry it unchanged."""
+    """Return the string, or an object with its bytes in base64 if JSON cannot represent the string unchanged."""
     if text.isascii():
         return text
     try:

@@ -89,7 +89,7 @@ class Dispatcher:
     # Queueing
 
     def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
-        """Put a call into the queue of its server, or of all servers."""
+        """Put a call into the queue of its server, or into the common queue if any server may run it."""
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
         if first:

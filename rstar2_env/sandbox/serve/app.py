@@ -3,7 +3,7 @@
     POST /v1/calls          a batch of calls; returns one JSON object per line, as each call finishes
     POST /v1/cancel         cancel calls whose outcomes are no longer needed
     POST /v1/sessions/end   end a session
-    GET  /capabilities      provider, isolation, programs at once, largest limits
+    GET  /capabilities      provider, isolation, number of concurrent programs, largest limits
     GET  /metrics           metrics in the text format of Prometheus
     GET  /healthz           200 while it accepts calls, 503 while it stops; requires no token
     and the requests of code-judge (``code_judge``)

@@ -89,7 +89,7 @@ class Parents:
         on_message: Callable[[Parent, orders.OrderReply | None], None],
         on_settled: Callable[[Parent], None],
     ) -> None:
-        """Receive the messages of all parents in an event loop.
+        """Receive the messages from all parents in an event loop.
 
         Args:
             loop: The event loop.
