@@ -31,7 +31,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer
 
     Args:
         name: A name that ``rstar2 trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
-            options that names a recipe or is one (``recipe.toml``), or the folder of a run.
+            options that names or defines a recipe (``recipe.toml``), or the folder of a run.
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as

@@ -68,7 +68,7 @@ class Advantage(Protocol):
 
 
 class GroupAdvantage(CheckedOptions):
-    """Base of estimators that need nothing but the episodes of a group to compute its advantages."""
+    """Base of estimators that compute the advantages of a group from its episodes alone."""
 
     least: ClassVar[int] = 2
 

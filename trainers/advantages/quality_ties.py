@@ -26,7 +26,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes are better.
+    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes get higher advantages.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

@@ -66,7 +66,7 @@ class Observes(Protocol):
     """Optional method of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of the groups of all processes, once per rollout, before its first step ends."""
+        """Receive the results of all processes' groups, once per rollout, before the first step on the rollout ends."""
 
 
 @runtime_checkable

@@ -51,7 +51,7 @@ class Collapse(SavesState, RunHook):
         self._below = self._best_step = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Add the logged figure to the window, and act if the mean has fallen; do nothing without the figure."""
+        """Add the logged figure to the window, and act if the mean has fallen; do nothing if the figure is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

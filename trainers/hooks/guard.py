@@ -59,7 +59,7 @@ class Guard(SavesState, RunHook):
         self._outside = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Compare the logged figure with the bounds, and act; do nothing without the figure."""
+        """Compare the logged figure with the bounds, and act; do nothing if the figure is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

@@ -1,4 +1,4 @@
-"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare tokens across it."""
+"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare tokens across the batch."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Kl(CheckedOptions):
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence by k3, whichever estimator the loss uses."""
+        """Return the divergence, estimated with k3 whichever estimator the loss uses."""
         return measured("kl", tokens, _difference(tokens))
 
 
@@ -74,7 +74,7 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
-    """Return the divergence over the policy's tokens by k3, as a metric with the given name."""
+    """Return the divergence over the policy's tokens, estimated with k3, as a metric with the given name."""
     return {name: tokens.sum_and_count(_k3(difference.detach()))}
 
 

@@ -63,7 +63,7 @@ class Opd(CheckedOptions):
         return self.coef * (loss + self.square * log_ratio.square())
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence from the teacher, by k3."""
+        """Return the divergence from the teacher, estimated with k3 (see ``Kl``)."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

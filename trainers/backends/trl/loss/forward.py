@@ -97,7 +97,7 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
 
 
 def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros if there are none."""
+    """Mean of (B, W, H) where the mask is true, (B, H); the mask, (B, W - 1), begins at the second token."""
     chosen = mask[..., None].to(torch.float32)
     return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 

@@ -100,7 +100,7 @@ class Stopping(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Refuse to resume a run whose steps are all done: the loop would take one more.
+        """Refuse to resume a run whose steps are all done: the loop would take one more step.
 
         Raises:
             ConfigurationError: All steps are done.
