@@ -61,7 +61,9 @@ def eval_command(
     ] = None,
     k: Annotated[
         str | None,
-        typer.Option(metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and --n]."),
+        typer.Option(
+            metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and the value of --n]."
+        ),
     ] = None,
     preset: Annotated[
         str | None,

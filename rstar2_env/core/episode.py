@@ -20,7 +20,7 @@ EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
 """Source of an episode: the policy being trained, an expert, the policy with help, or the policy of an earlier step."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 """Why an endpoint's reply could not be played as a turn: it has no text, it was cut at the token limit, or the endpoint
-refused. Such an episode is no evidence about the model's answer, and is excluded from means."""
+refused. Such an episode is not evidence about the model's answer, and is excluded from means."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
 
 

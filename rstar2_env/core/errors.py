@@ -34,7 +34,7 @@ class Rstar2Error(Exception):
             self.add_note(f"docs: troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
+        """Pickle the exception without calling ``__init__`` on loading, because subclasses have other arguments."""
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 

@@ -61,7 +61,7 @@ FIGURES: Mapping[str, Figure] = {
     "repetition": Figure("repeated", "episodes", "repeated four-word sequences", True, "lower", each_step=False),
     "tokens": Figure("tokens", "tokened", "tokens an episode"),
 }
-"""Every figure by name, in the order of a summary. Only episodes that count (``Episode.available``) are in one."""
+"""Every figure by name, in the order of a summary. They include only episodes that count (``Episode.available``)."""
 
 COUNTS: Mapping[str, Callable[[Episode], float]] = {
     "episodes": lambda episode: 1.0,

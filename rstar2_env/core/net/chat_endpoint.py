@@ -92,7 +92,7 @@ class ChatEndpoint:
             The text of the first choice; empty if the endpoint gives none.
 
         Raises:
-            ServiceError: The endpoint did not answer, refused, or answered with something else; the message names it
+            ServiceError: The endpoint did not answer, refused, or sent an invalid answer; the message names it
                 and quotes its answer.
         """
         return read_reply(self.ask(messages, **fields), self.url).text

@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 _WORTH_ANOTHER = ("lost", "passing")
 _IDLE_S = 2.0
-"""Longest time for which a connection is kept unused. uvicorn, and so vLLM, closes it after 5, which is httpx's own
-default too: a request sent at that moment would be lost."""
+"""Seconds for which an unused connection is kept. uvicorn, and therefore vLLM, closes it after 5 seconds, which is also
+the default of httpx: a request sent at that moment would be lost."""
 
 
 @dataclass(frozen=True, slots=True)

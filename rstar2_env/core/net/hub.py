@@ -63,7 +63,7 @@ def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
 
     Args:
         path: Path of its API, such as ``/api/whoami-v2``.
-        token: Sent with the request; it is in no message.
+        token: Sent with the request; messages never contain it.
 
     Returns:
         The status, and the parsed JSON; ``None`` if the answer is not JSON.

@@ -133,7 +133,7 @@ def connected() -> Any:
     """The module ``ray``, if the process is connected; otherwise Ray would start a cluster on first use.
 
     Raises:
-        SandboxUnavailableError: It is not connected any more.
+        SandboxUnavailableError: The process is no longer connected.
     """
     import ray
 
@@ -146,7 +146,7 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
     """Return the living nodes that offer CPUs and have the resource, in a fixed order.
 
     Raises:
-        SandboxUnavailableError: This process is not connected to Ray any more.
+        SandboxUnavailableError: This process is no longer connected to Ray.
     """
     found = []
     for node in connected().nodes():

@@ -61,7 +61,7 @@ T = TypeVar("T")
 Count: TypeAlias = Annotated[int, Rule(least=1)]
 """A count of at least one."""
 Seed: TypeAlias = Annotated[int, Rule(least=0)]
-"""A random seed; NumPy accepts no negative ones."""
+"""A random seed: at least 0, as NumPy requires."""
 Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
 """A time limit."""
 

@@ -90,7 +90,7 @@ class FromRun:
 
 
 def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
-    """Split ``Annotated`` into the annotation and its rule; a rule that is given takes precedence."""
+    """Split ``Annotated`` into the annotation and its rule; the argument ``rule`` overrides the annotation's rule."""
     while get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
         found = [note for note in notes if isinstance(note, Rule)]

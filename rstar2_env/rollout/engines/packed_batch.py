@@ -27,7 +27,7 @@ from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, 
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""Share of slots that attention reads unnecessarily above which compacting the others costs less."""
+"""If attention reads more than this share of the slots unnecessarily, compacting the others costs less."""
 
 MIN_REUSE = 8
 """Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""

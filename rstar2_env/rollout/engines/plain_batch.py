@@ -18,7 +18,7 @@ from rstar2_env.rollout.engines.batch import Finish, Request, RunningBatch
 from rstar2_env.rollout.engines.prefix import key_of
 
 MAX_DEAD = 0.25
-"""Share of ended rows above which computing them costs more than copying the others."""
+"""If more than this share of the rows has ended, computing them costs more than copying the others."""
 
 
 class PlainBatch(RunningBatch):

@@ -26,7 +26,7 @@ _ID = array("i").itemsize
 
 
 def key_of(ids: Sequence[int]) -> Key:
-    """The ids as a key."""
+    """Return the ids as a key."""
     return array("i", ids).tobytes()
 
 

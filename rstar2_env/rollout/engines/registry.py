@@ -38,8 +38,8 @@ class EngineKind:
         takes: Imports and returns the function or class that declares its options.
         shares_weights: Whether it computes with the module that was passed to ``make``. If not, a trainer must sync the
             weights after each step, and correct for the differences between the two computations.
-        takes_model: The form of an untrained model that ``make`` needs: the ``"module"``, only its ``"path"``, or
-            ``"nothing"`` if a server holds the model.
+        takes_model: The form of the model that ``make`` needs for generation without training: the ``"module"``, only
+            its ``"path"``, or ``"nothing"`` if a server holds the model.
         determinism: One sentence on whether the same seeds give the same tokens.
     """
 

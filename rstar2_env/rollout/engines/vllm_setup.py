@@ -45,7 +45,7 @@ _UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
 class VllmCounters:
-    """A stat logger of vLLM that sums what vLLM reports after every step."""
+    """A stat logger for vLLM that sums the statistics of all steps."""
 
     def __init__(self) -> None:
         self.stats = EngineStats()

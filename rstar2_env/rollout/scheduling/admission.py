@@ -182,7 +182,7 @@ class _Counting:
 
 
 class Static(_Counting):
-    """Assign episodes to the engines in turn; no episode waits."""
+    """Assign episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``SchedulingPolicy``."""

@@ -16,7 +16,7 @@ class Severity(StrEnum):
     """Severity of a finding."""
 
     FATAL = "fatal"
-    """Training would use other data than what was played."""
+    """Training would use data that differs from the played episodes."""
     WARN = "warn"
     """Training is correct, but something is probably wrong or lost."""
     INFO = "info"

@@ -91,7 +91,7 @@ class ChatClient:
             EndpointBudgetError: The token or money budget is spent.
             UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
                 context.
-            ServiceError: The endpoint did not answer, or answered with something else.
+            ServiceError: The endpoint did not answer, or its answer is not a chat completion.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
         if self._cache is not None and (known := self._cache.get(name)) is not None:
