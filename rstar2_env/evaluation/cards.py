@@ -1,6 +1,6 @@
 """Descriptions of environments, made from their docstring, their signature and a played episode.
 
-Covered: the line, knobs and baseline of every id, the card of one, and the gallery docs/environments.md. Not covered:
+Covered: the line, knobs and baseline of each environment, its card, and the gallery docs/environments.md. Not covered:
 the layout on a terminal (see ``rstar2_env.cli.envs``).
 """
 
@@ -95,12 +95,12 @@ class Card:
 
     @property
     def knobs_text(self) -> str:
-        """The knobs, written as arguments of a call."""
+        """The knobs as text, written as the arguments of a call."""
         return ", ".join(f"{name}={value!r}" for name, value in self.knobs.items())
 
     @property
     def baseline_text(self) -> str:
-        """The number of the baseline, or the first sentence if the baseline is a text."""
+        """The baseline without its explanation: the text before the first full stop or colon."""
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
         seed: Seed of the episode; later seeds are tried if the player cannot finish it.
 
     Raises:
-        ConfigurationError: The player can finish none of them.
+        ConfigurationError: The player could not finish an episode with any of the tried seeds.
     """
     env = make_env(env_id)
     try:
@@ -190,7 +190,7 @@ class _LostError(Exception):
 
 
 class _Reference:
-    """Plays the agent ``oracle`` with the problem of the environment, which an agent must not read itself."""
+    """Reads the problem from the environment, as an agent must not, and plays as the agent ``oracle``."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped

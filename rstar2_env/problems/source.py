@@ -46,7 +46,7 @@ class ProblemSource(Protocol):
         """The problem of that index, counted from 0.
 
         Raises:
-            IndexError: There is none.
+            IndexError: There is no problem of that index.
         """
         ...
 
@@ -58,7 +58,7 @@ class ProblemSource(Protocol):
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: The source has none; the message says which ids it has.
+            UnknownProblemError: The source has no such problem; the message states which ids it has.
         """
         ...
 
@@ -131,7 +131,7 @@ class FixedSource:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none; the message suggests the closest ids.
+            UnknownProblemError: The source has no such problem; the message suggests the closest ids.
         """
         index = self._index.get(problem_id)
         if index is None:
@@ -159,7 +159,8 @@ def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]
     """Choose ``count`` problems at random, reproducibly and with as few repetitions as possible.
 
     A finite source is used up completely, in a new random order each time, before a problem is repeated. For an
-    unlimited source, a question that was already drawn is drawn again (a family with few instances may repeat some).
+    unlimited source, a problem whose question was already chosen is replaced by another draw (a family with few
+    instances may still repeat questions).
 
     Args:
         source: The source.

@@ -235,7 +235,7 @@ def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str |
 
 
 def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """Compare two plain numbers. Return ``None`` if a text is not one, or if an equal answer may be an echo."""
+    """Compare two plain numbers; ``None`` if a text is not a plain number, or if an equal answer may be an echo."""
     if options.kind not in ("auto", "number"):
         return None
     gold_number = read_plain(gold)

@@ -107,7 +107,7 @@ class ModelVerifier:
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify as a call of the object does, without blocking the event loop.
+        """Verify as ``__call__`` does, without blocking the event loop.
 
         Args:
             gold: The gold answer.

@@ -111,7 +111,7 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
 
     Args:
         baseline: Counts of the baseline's episodes.
-        problem_ids: The problems that are to be played; ``None`` if only the environment knows them.
+        problem_ids: Ids of the problems to play; ``None`` if the environment chooses the problems.
         name: Path of the baseline.
 
     Raises:

@@ -102,7 +102,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         samples: Episodes of each start.
 
     Raises:
-        ConfigurationError: There is no such number of episodes.
+        ConfigurationError: ``episodes`` is not a positive number, or is ``None`` without a finite source.
     """
     check_option("episodes", episodes, Count | None)
     problems: list[Problem] | list[None]

@@ -25,7 +25,7 @@ class Difference:
     """One difference between the stored and the replayed results of an environment.
 
     Attributes:
-        turn: The policy's turn before it, from 1; 0 for the result of ``reset``.
+        turn: Number of the policy's turn before the difference, from 1; 0 for the result of ``reset``.
         what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
         stored: The stored value.
         replayed: The new value.
@@ -64,11 +64,12 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
         episode: The episode, as a run keeps it.
         setting: Environment and options of the run.
         problem: Its problem, if ``reset`` received it.
-        trained: Whether a trainer played it; then ``reset`` receives a seed, and at most the id of a problem.
+        trained: Whether the episode was played in training, where ``reset`` receives a seed and at most the id of a
+            problem.
 
     Raises:
-        ConfigurationError: The episode has no turn, its environment cannot be made, or it was given problems that
-            cannot be found again.
+        ConfigurationError: The episode has no turn, its environment cannot be made, or the problems that ``reset``
+            received cannot be found again.
     """
     actions = [message.content for message in episode.messages if message.role == "assistant"]
     if not actions:
@@ -118,8 +119,8 @@ def _begin(
     Args:
         env: The environment.
         episode: The stored episode.
-        ways: Options of ``reset``.
-        lost: The problems that the episodes were given, if they cannot be found again.
+        ways: Alternative options of ``reset``, in the order in which they are tried.
+        lost: Name of the run's source of problems, if the problem cannot be found in it; else empty.
     """
     began: list[tuple[dict[str, Any], list[Difference]]] = []
     failure: Rstar2Error | None = None

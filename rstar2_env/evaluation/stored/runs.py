@@ -67,7 +67,7 @@ def find_stored(written: str) -> Stored:
         written: ``RUN`` or ``RUN@STEP``.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes there.
+        ConfigurationError: There is no such run, or it has no held-out episodes after that step.
     """
     path, step = written, None
     if (match := _AT_STEP.fullmatch(written)) and not Path(written).exists():
@@ -97,7 +97,7 @@ def find_sets(written: str) -> dict[str, Stored]:
         Episodes by the name of the set; a single run has the empty name.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes there.
+        ConfigurationError: There is no such run, or it has no held-out episodes after that step.
     """
     folder = Path(written)
     if folder.is_dir() and not (folder / RUN_FILE).exists():
@@ -114,7 +114,7 @@ class OneStored:
     Attributes:
         run: The run.
         entry: The episode with the further facts of its line.
-        trained: Whether it was played for training; else it is held out.
+        trained: Whether the episode was played for training; otherwise it is held out.
     """
 
     run: Run
@@ -156,7 +156,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
 
     Args:
         run: The run.
-        trained: Whether to take those of training; else those of evaluation.
+        trained: Whether to return the settings of training; otherwise those of evaluation.
 
     Raises:
         ConfigurationError: The run does not record them, or its environment was an object without a name.
@@ -185,7 +185,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
 
     Args:
         setting: Environment and options of the run.
-        problems: Source of the problems now; ``None`` uses the run's.
+        problems: Source to use instead of the run's source; ``None`` uses the run's.
         split: Split of the source; ``None`` uses the run's.
 
     Returns:

@@ -1,10 +1,10 @@
 """Level 3, ``no_solution_leakage``: whether any text or info before the end reveals the gold answer.
 
-There are two searches. If the environment accepts it, a problem whose gold answer is a marker is played: the marker
-must not appear anywhere. In the environment's own episodes a **fixed rule** is searched for: words that the gold answer
-always follows, or a place in ``info`` that always holds it. An answer that appears in a question by chance, or among
-others to choose from, is not a leak: no fixed rule finds it. Not covered: programs that search the sandbox
-(``containment.oracle_containment``), and rules that compute.
+There are two searches. First, if the environment accepts a given problem, a problem with a marker as its gold answer is
+played: the marker must not appear anywhere. Second, the environment's own episodes are searched for a **fixed rule**:
+words that the gold answer always follows, or a place in ``info`` that always holds the gold answer. An answer that
+appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not covered:
+programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SURE = 0.9
     remedy="Remove the answer from the text or key that the finding names; info may hold it only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
-    """RFC 008 no_solution_leakage."""
+    """RFC 008 no_solution_leakage: no text and no ``info`` before the end reveals the gold answer."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
         return CheckFinding(False, f"the gold answer appears in {where}", {"where": where}, [marked])

@@ -31,7 +31,7 @@ _LOOKED_AT = 200
     remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
 )
 def manifest(bench: Bench) -> CheckFinding:
-    """RFC 008 manifest: id, version and description."""
+    """RFC 008 manifest: the environment has a versioned id and a description, and is made without arguments."""
     maker = bench.found.creator
     said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     spec = gym.registry.get(bench.found.env_id)
@@ -50,7 +50,7 @@ def manifest(bench: Bench) -> CheckFinding:
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
 def text_spaces(bench: Bench) -> CheckFinding:
-    """Whether actions and observations are text."""
+    """Whether actions and observations are texts of a stated maximum length. Not in RFC 008."""
     env = bench.env
     lengths = {}
     for kind in ("action", "observation"):
@@ -68,7 +68,10 @@ def text_spaces(bench: Bench) -> CheckFinding:
     remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
-    """RFC 008 timeout_ceiling; Gymnasium's TimeLimit can set terminated and truncated at once."""
+    """RFC 008 timeout_ceiling: the registration sets no step limit, and a program may run for at most an hour.
+
+    Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
+    """
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:
         return CheckFinding(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
@@ -84,7 +87,7 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
     remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
 def resource_declaration(bench: Bench) -> CheckFinding:
-    """RFC 008 resource_declaration."""
+    """RFC 008 resource_declaration: every tool that runs programs declares limits of time and memory."""
     declared = _limits(bench)
     if not declared:
         raise NotApplicableError("the environment has no tool that runs programs in a sandbox")
@@ -102,7 +105,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """RFC 008 task_distribution_pinning."""
+    """RFC 008 task_distribution_pinning: another instance has the same problems in the same order."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
@@ -116,7 +119,7 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Whether ids identify problems. Not in RFC 008."""
+    """Whether every problem has a question, an answer and a unique id. Not in RFC 008."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
@@ -178,7 +181,7 @@ def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:
 
 
 def _limits(bench: Bench) -> list[Limits]:
-    """Return the limits of the tools in the episodes; a mixture's sources take turns."""
+    """Return the limits of the tools; episodes of a mixture may have different tools, so all seeds are tried."""
     found: dict[int, Any] = {}
     for seed in bench.seeds:
         bench.env.reset(seed=seed)

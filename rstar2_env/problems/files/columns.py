@@ -1,9 +1,9 @@
-r"""Reads the fields of a problem from records with other column names, or with more text than the field.
+r"""Reads the fields of a problem from records whose columns have other names, or hold more text than the field.
 
 A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
-``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (what follows the last ``TEXT``, as in
+``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (the text after the last ``TEXT``, as in
 GSM8K's ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its
-first group; the pattern extends to the end of the column). Not covered: computing a field from several columns.
+first group; the pattern is the whole rest of the column's text). Not covered: computing a field from several columns.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Columns:
     keep: tuple[str, ...] | None = None
 
     def __call__(self, record: Any, where: str) -> Any:
-        """Convert one record; anything but a mapping is returned unchanged, for ``as_problem`` to refuse.
+        """Convert one record; a value that is not a mapping is returned unchanged, and ``as_problem`` refuses it.
 
         Raises:
             ProblemFormatError: The record lacks a column.

@@ -81,7 +81,7 @@ class Reading:
 
 
 def format_of(path: Path, name: str | None = None) -> str:
-    """The format of a file: the one named, or that of its suffix; JSONL if the suffix is unknown.
+    """Return the format of a file: the named format, else the format of its suffix, else JSONL.
 
     Raises:
         ConfigurationError: There is no format of that name.
@@ -120,8 +120,8 @@ def collect(
         rows: For each record its place, its number, and the record itself or its error.
         reading: How records are converted to problems.
         what: Names the source in error messages.
-        stem: Begins the id of a problem that has none.
-        source: ``Problem.source`` of a problem that has none.
+        stem: Prefix of the id that a problem without an id gets.
+        source: ``Problem.source`` of a problem without a source.
 
     Raises:
         ProblemFormatError: See ``read_file``.
@@ -159,7 +159,7 @@ def collect(
 
 
 def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError:
-    """One error for all invalid records of a file."""
+    """Combine the errors of all invalid records of a file into one error."""
     if len(faults) == 1:
         return faults[0]
     end = ["and perhaps more: reading ended here."] if len(faults) == MOST_FAULTS else []
@@ -168,7 +168,7 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
-    """The error for a source without any problem left."""
+    """Return the error for a source in which no problem is left."""
     if seen:
         return ProblemFormatError(f"{what} has no problem that meets every condition; {seen} were read.")
     return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
@@ -182,7 +182,7 @@ def hash_of(text: str) -> int:
 
 
 def json_rows(path: Path, columns: Columns) -> NumberedRecords:
-    """Records of a JSON file: an array, or an object whose ``data`` is one."""
+    """Records of a JSON file: an array, or an object whose ``data`` is an array."""
     try:
         with readable(path):
             text = path.read_bytes().decode("utf-8-sig")

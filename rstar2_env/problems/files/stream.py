@@ -108,10 +108,10 @@ class LazySource:
     Args:
         table: The records.
         reading: How records are converted to problems.
-        stem: Begins the id of a problem that has none.
+        stem: Prefix of the id that a problem without an id gets.
         name: Name of the source.
         split: Name of the split; "" if there is only one.
-        source: ``Problem.source`` of a problem that has none.
+        source: ``Problem.source`` of a problem without a source.
         part: Whether a question belongs to the split; ``None`` takes all.
 
     Attributes:
@@ -173,7 +173,7 @@ class LazySource:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none.
+            UnknownProblemError: The source has no problem with that id.
         """
         wanted = np.uint64(hash_of(problem_id))
         for at in range(*np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])):

@@ -124,7 +124,7 @@ class Shelf:
         return found
 
     def _expected(self, name: str, pin: Pin) -> Pin:
-        """Return the lock's pin of a source; if only the number of problems differs, a pin with its revision."""
+        """Return the lock's pin of a source; ``pin`` with its revision if only the number of problems differs."""
         known = self.lock.pins.get(name)
         if known is None or known.source == pin.source:
             return known or pin

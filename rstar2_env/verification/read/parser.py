@@ -325,7 +325,7 @@ class Reader(Cursor):
         return self.postfix(self.atom())
 
     def postfix(self, node: Node) -> Node:
-        """Read what is attached to an atom."""
+        """Read the powers, subscripts, factorials and marks after an atom."""
         while True:
             if self.take("op", "^"):
                 node = self.power(node)
@@ -461,7 +461,7 @@ class Reader(Cursor):
     # Names that take arguments.
 
     def argument(self, *, split: bool = False) -> Node:
-        r"""Read the argument of a command: a group, or one token. ``split`` takes one digit of ``\frac12``."""
+        r"""Read the argument of a command: a group, or one token; with ``split``, only one digit of ``\frac12``."""
         if self.take("open", "{"):
             node = self.fresh(("}",))
             self.close(("}",))
@@ -479,7 +479,7 @@ class Reader(Cursor):
         return self.atom()
 
     def script(self) -> Node:
-        """Read an exponent: a group, or a signed atom, as people write ``10^-3``."""
+        """Read an exponent: a group, or a signed atom such as in ``10^-3``."""
         if (sign := self.take("op", "-", "+")) is not None:
             inner = self.script()
             return Apply("neg", (inner,)) if sign.text == "-" else inner
@@ -712,7 +712,7 @@ def _subscript(node: Node, text: str) -> Node:
 
 
 def _applied(node: Node, token: Token, right: Node) -> Node | None:
-    """``f(2)`` or ``I(0)`` as one name: a letter applied to a number is not a product; ``None`` for anything else.
+    """Return ``f(2)`` or ``I(0)`` as one name, since a letter applied to a number is not a product; else ``None``.
 
     Args:
         node: The factors so far.
