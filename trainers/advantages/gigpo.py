@@ -101,7 +101,7 @@ class Gigpo(GroupAdvantage):
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """Return the positions of the states, grouped by equal states."""
+    """Return groups of positions in ``states``; the states of a group are equal, or similar enough."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

@@ -51,7 +51,7 @@ class Igpo(GroupAdvantage):
         return [on_turns(self._to_the_end(own), episode) for episode, own in zip(group, parts, strict=True)]
 
     def _turns(self, episode: Episode) -> FloatArray:
-        """Return the gain of each turn, and the reward of the last turn, shape (turns,)."""
+        """Return the reward of each turn, shape (turns,): its weighted gain; for the last turn the episode's reward."""
         gains = np.diff(measured(episode, "answer")) * self.weight
         return np.append(gains, episode.reward) if episode.steps else np.zeros(0)
 

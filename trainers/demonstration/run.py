@@ -242,7 +242,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
 
 
 def _evaluation_of(model: Path) -> Path:
-    """Return the path of the evaluation of a stage's model."""
+    """Return the path at which the evaluation of a stage's model is saved."""
     return model.parent / f"eval-{model.name}"
 
 

@@ -90,7 +90,7 @@ class LengthStages(SavesState, RunHook):
         self._begins = [0, *accumulate(each * between if len(each) == 1 else each)]
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Set the budgets of the stage; at its first step, apply its reset."""
+        """Set the budgets of the stage; at the first step of a stage, apply the stage's reset."""
         run = self._run
         stage, begun = sum(begin <= run.step for begin in self._begins), run.step in self._begins[1:]
         if self.when_cut is not None:

@@ -104,7 +104,7 @@ class RunState(Protocol):
         """Reset the optimizer's moments. The learning rate schedule continues."""
 
     def note(self, text: str) -> None:
-        """Record a reason: a warning in the log, and an event ``note`` in the run's folder."""
+        """Record a reason as a warning in the log and as an event ``note`` in the run's folder."""
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.

@@ -57,7 +57,7 @@ class KlCov(CheckedOptions):
         return self.coef * tokens.column(_COLUMN) * tokens.log_ratio.abs()
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean distance of the penalized tokens."""
+        """Return the mean of |log pi - log pi_old| over the penalized tokens."""
         held = tokens.mask & (tokens.column(_COLUMN) > 0)
         return {"kl_cov/distance": tokens.sum_and_count(tokens.log_ratio.detach().abs(), held)}
 

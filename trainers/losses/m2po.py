@@ -1,4 +1,4 @@
-"""``m2po``: a trust region over the whole batch, by the second moment of the log-ratios."""
+"""``m2po``: a trust region over the whole batch, defined by the second moment of the log-ratios."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ class Tokens:
 
     @property
     def log_ratio(self) -> Tensor:
-        """Logarithm of the ratio of each token's current probability to that under ``old``; 0 off the mask."""
+        """Logarithm of each token's current probability over its probability under ``old``; 0 off the mask."""
         return self.log_ratio_to("old")
 
     def log_ratio_to(self, anchor: RatioAnchor) -> Tensor:
-        """Logarithm of the ratio of each token's probability to that under ``old`` or ``sampled``; 0 off the mask."""
+        """Logarithm of each token's probability over its probability under ``old`` or ``sampled``; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property

@@ -43,7 +43,7 @@ class Vespo(CheckedOptions):
         return -self._weight(tokens) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean weight."""
+        """Return the mean weight of the policy's tokens."""
         return {"vespo/weight": tokens.sum_and_count(self._weight(tokens))}
 
     def _weight(self, tokens: Tokens) -> Tensor:

@@ -238,7 +238,7 @@ class ShardedTrainer(GRPOTrainer):
         return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
 
     def _wanted_of_reference(self, held: Mapping[str, shards.TensorInfo]) -> dict[str, Tensor]:
-        """Return tensors to read a reference model into, if the checkpoint has one."""
+        """Return tensors to read a reference model into; empty if the checkpoint has no reference model."""
         assert self.reference is not None
         return {
             f"{shards.REFERENCE}{name}": torch.empty_like(value)
@@ -261,6 +261,6 @@ def _numbers(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def _buffers(module: Any) -> Iterator[tuple[str, Tensor]]:
-    """The buffers that a checkpoint of transformers holds."""
+    """The module's buffers that a checkpoint of transformers holds."""
     names = set(module.state_dict())
     return ((name, value) for name, value in module.named_buffers() if name in names)

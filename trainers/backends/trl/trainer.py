@@ -262,7 +262,7 @@ class CollectorTrainer(ShardedTrainer):
             self._compare(self.pending)
 
     def _compare(self, pending: PendingRows) -> None:
-        """Compute the log-probabilities of a rollout under the reference model."""
+        """Compute and store the log-probabilities of a rollout's rows under the reference model."""
         if self.reference is None:
             raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
         compare, every = self.reference.score, range(len(pending.rows))
@@ -367,7 +367,7 @@ class CollectorTrainer(ShardedTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return 0: the input of a step is only its number. ``speed/mfu`` measures the computation."""
+        """Return 0, since transformers would count the input, a step number. ``speed/mfu`` measures the computation."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

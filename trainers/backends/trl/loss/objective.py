@@ -62,11 +62,11 @@ class Objective:
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
-        """Weight of a policy token of each row of the optimizer batch; all processes call it together."""
+        """Weight of each row's policy tokens in the loss of the optimizer batch; all processes call it together."""
         return self._weights([row.policy_tokens for row in rows], rows, ranks)
 
     def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
-        """Weight of an environment token of each row; ``None`` if no term uses these tokens."""
+        """Weight of each row's environment tokens in the loss; ``None`` if no term uses these tokens."""
         if ENVIRONMENT not in self.needs:
             return None
         return self._weights([row.environment_tokens for row in rows], rows, ranks)

@@ -82,7 +82,7 @@ class PrivilegedPrompt:
         self._template, self._problems, self._chat = template, problems, chat
 
     def __call__(self, row: Row) -> list[int]:
-        """Return the prompt of a row with the text added to the user's first message.
+        """Return the prompt of a row, with the problem's text from the template added to the user's first message.
 
         Raises:
             ConfigurationError: The problem lacks a field, or the row's prompt does not begin with the episode's prompt.

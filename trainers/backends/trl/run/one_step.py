@@ -87,8 +87,8 @@ def one_step(
         objective: The loss.
         folder: A folder that transformers may write to.
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
-        reference: The reference model; ``None`` uses the policy before the step, or with adapters the policy without
-            them.
+        reference: The reference model; ``None`` uses the policy before the step; for a policy with adapters, the policy
+            without its adapters.
         temperature: Temperature of the log-probabilities.
         peft_config: Adapters to train instead of the weights.
         **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.

@@ -44,7 +44,7 @@ class OptimizerLayout:
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerLayout:
-        """Describe an unwrapped optimizer of a module's weights."""
+        """Return the layout of an unwrapped optimizer of a module's weights."""
         named = {id(weights): (name, weights) for name, weights in module.named_parameters()}
         groups = [[named[id(one)] for one in group["params"]] for group in optimizer.param_groups]
         # A weight that ZeRO-3 partitions is empty, and has its full shape in ds_shape.
@@ -57,7 +57,7 @@ class OptimizerLayout:
         return {name: shape for group in self.groups for name, shape in group.items()}
 
     def write(self, checkpoint: str | Path) -> None:
-        """Write the description to a checkpoint."""
+        """Write the layout to a checkpoint."""
         write_json(Path(checkpoint) / _FILE, asdict(self))
 
 

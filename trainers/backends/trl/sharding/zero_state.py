@@ -78,7 +78,7 @@ class ZeroState:
             yield name, safe_get_full_fp32_param(weights)
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights that are not trained, like ``whole``."""
+        """Yield the weights that are not trained, in the same way as ``whole``."""
         from deepspeed.runtime.zero import GatheredParameters
 
         for name, weights in self._module.named_parameters():

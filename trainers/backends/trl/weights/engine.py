@@ -203,7 +203,7 @@ class PolicyEngine:
         self._raise_everywhere(error)
 
     def _raise_everywhere(self, error: Exception | None) -> None:
-        """Raise the error of any process on all of them; if there is none, return once all processes have called it."""
+        """Raise one process's error on all processes; without an error, return once all processes have called it."""
         wrong = isinstance(error, HandoverError)
         met = self._gather(None if error is None else (f"{error if wrong else repr(error)}", wrong))
         if error is not None:
