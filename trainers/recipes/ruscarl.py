@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 RUSCARL = Recipe(
     name="ruscarl",
-    summary="RuscaRL: rubrics as the reward, and as help for part of a group that decreases over the run",
+    summary="RuscaRL: rubrics as the reward, and as help that decreases over the run",
     paper="arXiv 2508.16949",
     rollout="rubric_scaffold",
     reward=("rubric",),

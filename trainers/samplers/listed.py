@@ -73,7 +73,7 @@ class Listed(SavedAttributes):
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})
 
     def next(self) -> int:
-        """Return the position of the next problem of the pass; a new pass starts at the end."""
+        """Return the position of the next problem of the pass; after the last problem, a new pass starts."""
         number, within = divmod(self._cursor, len(self.ids))
         self._cursor += 1
         if self._pass[0] != number:

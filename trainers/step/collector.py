@@ -300,7 +300,7 @@ class Collector:
         return selector.settled(group, self._options.group_size)
 
     def _selected(self, step: int, number: int, begun: StepGroup, group: list[Episode]) -> PlayedGroup:
-        # A generator of its own, so that the draws for one group do not affect the others.
+        # A separate generator, so that the draws for one group do not affect the others.
         entropy = np.random.SeedSequence([self._options.seed, step, begun.place.number], spawn_key=(2,))
         keep, selector = self._options.group_size, self.parts.selector
         least = getattr(self.parts.advantage, "least", 1)
@@ -316,7 +316,7 @@ class Collector:
         part = self.parts.advantage
         training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
         last = max((group.round for group in groups), default=0)
-        # Rejected groups that were not replaced belong to the batch, though they do not train.
+        # Rejected groups that were not replaced belong to the batch, though they are not trained on.
         rejected = [group for group in groups if not group.kept and group.round == last] if missing else []
         if not getattr(part, "of_batch", False):
             rejected = []
