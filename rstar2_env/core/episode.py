@@ -282,7 +282,7 @@ class Episode:
         """Read an episode from its record, which has no token ids.
 
         Args:
-            record: The result of ``record``, or the same parsed from JSON. Files of earlier versions lack the keys
+            record: The result of ``record``, or its JSON parsed again. Files of earlier versions lack the keys
                 ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; they get their
                 defaults.
             extra: Additional keys, which are ignored.

@@ -85,7 +85,7 @@ class ProblemFormatError(Rstar2Error, ValueError):
 
 
 class RecordFormatError(Rstar2Error, ValueError):
-    """A record that this package writes, such as that of an episode, has an invalid format."""
+    """A record that this package writes, such as an episode's record, has an invalid format."""
 
     section = "run-folder"
 

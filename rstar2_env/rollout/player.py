@@ -2,8 +2,8 @@
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
 generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission by the engine's memory, which is the engine's task
-(``scheduler.py`` does it for several engines).
+tokens, turns and time; branches. Not covered: admission according to the engine's memory, which is the engine's
+task (``scheduler.py`` does it for several engines).
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Player(Closing):
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode into a record; if this is cancelled, the record holds the turns played so far.
+        """Play one episode into a record; if the call is cancelled, the record has the turns played so far.
 
         The turns of ``begun`` are replayed without the engine: the environment receives the same turns, which keep
         their log-probabilities and weight versions. If the environment does not show the same text again, the episode

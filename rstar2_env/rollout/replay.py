@@ -18,7 +18,7 @@ from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
 class Replay:
-    """Returns the turns of another episode first, then those of the engine.
+    """Returns the turns of another episode first, then turns that the engine generates.
 
     Args:
         parent: The other episode, played with the same chat template.

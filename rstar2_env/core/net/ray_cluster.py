@@ -1,4 +1,4 @@
-"""A Ray cluster, shared by the parts that use one: joining, leaving, and selecting nodes.
+"""A Ray cluster, shared by all users in this process: joining, leaving, and selecting nodes.
 
 Covered: using an existing connection, or creating one and closing it after its last user; the living nodes that have a
 resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of several

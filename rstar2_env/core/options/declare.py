@@ -11,7 +11,7 @@ A record declares its options as fields; a function declares them as parameters.
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
 Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options that
-depend on each other; a record checks those in its ``__post_init__``.
+depend on each other; a record checks such options in its ``__post_init__``.
 """
 
 from __future__ import annotations

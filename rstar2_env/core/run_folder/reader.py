@@ -194,7 +194,7 @@ class Run:
                 yield from _parsed(file.path, lambda record: entry_of(record, step))
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of a name, without those of steps that were lost when the run resumed earlier."""
+        """Return the events with a name, without events of steps that were lost when the run resumed earlier."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":

@@ -103,7 +103,7 @@ class PackedBatch(RunningBatch):
         self._reset()
 
     def forget(self) -> None:
-        """Drop all kept sequences, and do not keep those of running requests either."""
+        """Drop all kept sequences, and do not keep the sequences of running requests after their end."""
         for slot in self.pool.clear():
             self._free_slot(slot)
         self._running.clear()

@@ -25,8 +25,8 @@ class ServerFacts:
         model: Name of the served model.
         max_model_len: Maximum number of tokens of a prompt and its turn together.
         capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
-        scaled: Whether its log-probabilities are those of the logits divided by the temperature.
-        full: Whether they are normalized over all tokens, even with top-p and top-k.
+        scaled: Whether it computes log-probabilities from the logits divided by the temperature.
+        full: Whether log-probabilities are normalized over all tokens, even with top-p and top-k.
     """
 
     model: str

@@ -214,7 +214,7 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check the health of a server; if the check fails, except by a timeout, the server is lost."""
+        """Check the health of a server; if the check fails for a reason other than a timeout, the server is lost."""
         try:
             await self._ping(server)
         except ServiceError as error:

@@ -267,7 +267,7 @@ class _Seat:
         self._stack = AsyncExitStack()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``. A request that fails goes to every other engine before it fails.
+        """Continue ``ids``. If an engine fails the request, every other engine is tried before this raises an error.
 
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
