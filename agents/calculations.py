@@ -1,7 +1,7 @@
-"""``calculations``: runs each worked calculation of a problem (such as GSM8K's) in the tool, then answers.
+"""``calculations``: runs each worked calculation of a problem (as in GSM8K) in the tool, then answers.
 
 A reference player, which receives the problem with its gold answer. It tests whether an environment, its tool and its
-verifier agree with a data set, and with ``corrupt`` whether they reject wrong answers.
+verifier agree with a data set. With ``corrupt``, it tests whether they reject wrong answers.
 """
 
 from __future__ import annotations

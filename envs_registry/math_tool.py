@@ -37,7 +37,8 @@ class MathToolEnv(ToolEnv):
     The episode continues after a turn that contains a call, well-formed or not, even with an answer. A turn without a
     call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
     (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the environment's own
-    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). Never both.
+    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). An episode is
+    never both.
 
     ## Information
     Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``

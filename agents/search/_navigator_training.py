@@ -52,7 +52,7 @@ def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0)
     """Train a network that chooses blocks.
 
     Args:
-        play: Plays an episode.
+        play: Function that plays one episode with a given chooser of blocks.
         learning: Training options.
         seed: Seed of weights, exploration and batches; episode seeds count up from it.
 

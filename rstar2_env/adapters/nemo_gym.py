@@ -201,7 +201,7 @@ class NemoGymEnv(ForeignEnv):
         rows: Rows of its data set.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
-        full_reward: Return from which an episode counts as solved.
+        full_reward: Minimum return at which an episode counts as solved.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_client",)

@@ -3,7 +3,8 @@
 Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
 observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: OpenEnv's
 stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request, so that an episode of
-several turns needs a connection; and a token: put a proxy in front of a server that others can reach.
+several turns needs a connection; and authentication: put a proxy with authentication in front of a server that others
+can reach.
 
 Any OpenEnv client can use it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
 """

@@ -94,7 +94,8 @@ class RayEnvs(Closing):
             must be installed.
         address: Address of the cluster; see ``rstar2_env.core.net.ray_cluster.join``.
         resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
-        actors_per_node: Processes that share a node's environments; more than one if Python itself is the limit.
+        actors_per_node: Number of processes that share a node's environments; use several if the interpreter lock is
+            the bottleneck.
         threads: Number of concurrent calls in one actor.
         reserve_cpus: CPUs that each actor reserves in Ray's count.
         call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.

@@ -1,9 +1,9 @@
 """skyrl-gym (0.4), in both directions: these environments as its ``BaseTextEnv``, and its environments here.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
-environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of its interface:
+environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of skyrl-gym's interface:
 ``terminated`` and ``truncated`` are one ``done`` (``metadata`` has both), and an episode cannot be left out of its
-group: an ``unavailable`` episode raises, so that SkyRL does not treat its 0.0 as a wrong answer.
+group: an ``unavailable`` episode raises an error, so that SkyRL does not treat its 0.0 as a wrong answer.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class SkyRLEnv(ForeignEnv):
         env_config: Configuration that is passed to the environment.
         max_turns: Maximum number of turns of the policy. skyrl-gym receives the ``max_turns`` of the row, if it has
             one.
-        full_reward: Return from which an episode counts as solved.
+        full_reward: Minimum return at which an episode counts as solved.
     """
 
     @checked

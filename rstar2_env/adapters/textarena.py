@@ -1,6 +1,6 @@
 """TextArena (0.7), in both directions: its games as environments, and these environments as one-player games.
 
-Covered: games of one player and of several (the other seats are played by agents), their invalid moves, outcomes and
+Covered: games of one player and of several players (agents play the other seats), their invalid moves, outcomes and
 reasons. An observation holds only TextArena's messages since the policy's last turn; TextArena's observation
 wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
 
@@ -47,7 +47,7 @@ class TextArenaEnv(ForeignEnv):
         players: Number of seats.
         seat: Seat of the policy.
         max_turns: Maximum number of turns of the policy.
-        full_reward: Reward that counts as solved.
+        full_reward: Minimum reward at which an episode counts as solved.
         game_options: Options of the game's class.
 
     Raises:

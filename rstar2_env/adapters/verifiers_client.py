@@ -55,7 +55,7 @@ class VerifiersEnv(ForeignEnv):
         tasks: Number of the taskset's tasks to play, from the first.
         timeout_s: Maximum wait for verifiers between two turns, in seconds.
         max_turns: Maximum number of turns of the policy, also passed to verifiers as its limit.
-        full_reward: Reward that counts as solved.
+        full_reward: Minimum reward at which an episode counts as solved.
 
     Raises:
         ConfigurationError: There is no such taskset, its configuration does not fit, or it has several seats.

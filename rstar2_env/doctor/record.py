@@ -383,7 +383,7 @@ def _filesystem(folder: Path) -> str:
 
 
 def _synchronized() -> bool | None:
-    """Whether a time service keeps the clock of the kernel."""
+    """Whether a time service synchronizes the clock of the kernel."""
     buffer = ctypes.create_string_buffer(512)  # larger than ``struct timex``; its mode 0 changes nothing
     with suppress(OSError, AttributeError):
         state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)

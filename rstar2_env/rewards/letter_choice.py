@@ -1,4 +1,4 @@
-r"""``letter_choice``: 1 if the letter of a multiple-choice question is the gold one (AlphaMed, arXiv 2505.17952).
+r"""``letter_choice``: 1 if the chosen letter of a multiple-choice question is right (AlphaMed, arXiv 2505.17952).
 
 The letter is read from the policy's last turn, independently of the environment's answer: the last of ``\boxed{B}``,
 ``<answer>B</answer>``, ``answer: B`` or ``answer is (B)``; else the last ``(B)``; else a turn that is only a letter,
@@ -42,7 +42,7 @@ def letters_of(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class LetterChoice:
-    """1 if the chosen letter of a multiple-choice question is the gold one, else 0 (AlphaMed, arXiv 2505.17952)."""
+    """1 if the chosen letter of a multiple-choice question is right, else 0 (AlphaMed, arXiv 2505.17952)."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 

@@ -20,7 +20,7 @@ _LONGEST_NAME = 80
 
 
 class ToolChain:
-    """Runs calls: first the middleware, starting with the outermost, then the tool of that name.
+    """Runs calls: first the middleware, starting with the outermost, then the tool that the call names.
 
     Args:
         tools: The tools, with distinct names.

@@ -1,4 +1,4 @@
-"""The file of traces: one JSON line per trace, in the order of the problems, which can be resumed.
+"""A file of traces that can be resumed: one JSON line per trace, in the order of the problems.
 
 Covered: the existing content of the file, and a check that it belongs to the resumed run. Not covered: writing traces
 (``rstar2_env.traces.writer``), reading them to train (``rstar2_env.trainers``).

@@ -47,7 +47,7 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
-        index: Its number among all requested traces, dropped ones included.
+        index: Number of the trace among all requested traces, including dropped traces.
         problem_id: The problem.
         messages: System, user, policy and tool, in order.
         reward: Reward of the environment.
@@ -129,7 +129,7 @@ def generate_traces(
         env: A Gymnasium id, your own code, or a class or function, as for ``make_env``; or an environment (further
             environments are made from its ``spec``; the given environment stays open).
         problems: Problems, as for ``load_problems``.
-        episodes: Number of traces to write, dropped ones included; ``None`` writes one for each problem of a finite
+        episodes: Number of traces to write, including dropped traces; ``None`` writes one for each problem of a finite
             source.
         seed: Seed of the choice of problems, of the mistakes and of the episodes.
         split: Split of the problems, if the source has splits.

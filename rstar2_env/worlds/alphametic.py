@@ -121,7 +121,7 @@ def random_sums(addends: int, length: int, letters: int, rng: np.random.Generato
 
 
 def encoded(parts: Sequence[int], whole: int, rng: np.random.Generator) -> tuple[list[str], str, dict[str, int]]:
-    """Write a sum in random letters.
+    """Replace the digits of a sum with random letters.
 
     Args:
         parts: The addends.

@@ -86,7 +86,7 @@ class BoardMatch:
         seed: Seeds the opponent's choices.
         strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
             move.
-        search: How a winning line is searched for: all lines, or this number of random ones.
+        search: Number of random lines that the search for a winning line tries; ``None`` tries all lines.
         board: The position.
         score: 1 for a win, 0.5 for a draw, 0 for a loss.
     """

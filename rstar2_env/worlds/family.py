@@ -63,11 +63,11 @@ class Family(CheckedOptions):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def named(self, **more: Any) -> str:
-        """The name with the knobs that differ from their defaults, and with those of ``more`` that are not 0."""
+        """The family's name, with each knob that differs from its default and each value in ``more`` that is not 0."""
         return source_name(self.name, self.knobs | more, self.defaults() | dict.fromkeys(more, 0))
 
     def require(self, knob: str, least: float | None, most: float | None) -> None:
-        """Refuse a knob that is not a number in its range; for ranges that depend on another knob.
+        """Check that a knob is a number in a range; for ranges that depend on another knob.
 
         Args:
             knob: Name of the knob.

@@ -1,4 +1,4 @@
-"""Puzzles: a family with difficulty knobs, and three functions.
+"""Puzzles: a family with difficulty knobs, and the functions ``draw``, ``solves`` and ``guess``.
 
 Covered: the base class, its problem source, its grader. Not covered: the environment (``rstar2_env.env.puzzle_env``).
 """

@@ -100,7 +100,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
     Args:
         name: Prefix of the problem ids.
         max_turns: Maximum number of turns in an episode; the other framework may end it earlier.
-        full_reward: Return from which an episode counts as solved, if the other framework does not report it.
+        full_reward: Minimum return at which an episode counts as solved, if the other framework does not report it.
         numbers: Number of different problems.
     """
 
