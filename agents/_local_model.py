@@ -2,7 +2,7 @@
 
 The conversation is kept as token ids, as in training: generated text is never tokenized again. A model is loaded once
 for all agents of the process that name it; torch and transformers are imported when it is loaded. Not covered: many
-episodes at once, for which an engine is faster (``rstar2 eval --model``).
+concurrent episodes, for which an engine is faster (``rstar2 eval --model``).
 """
 
 from __future__ import annotations

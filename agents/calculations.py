@@ -25,7 +25,7 @@ class Calculations:
     are not compared with those in the data set.
 
     Args:
-        corrupt: Give a wrong answer instead of the right one.
+        corrupt: Give a wrong answer instead of the right answer.
         calls_per_turn: Number of calls in one turn; a problem takes as many turns as its calculations need.
         dialect: The dialect of calls and answers.
 

@@ -34,9 +34,9 @@ class Source:
     """One environment of a mixture.
 
     Attributes:
-        id: Its registered id.
-        weight: Relative frequency of its episodes.
-        scale: Factor on its reward.
+        id: Registered id of the environment.
+        weight: Relative frequency of the environment's episodes.
+        scale: Factor on the environment's reward.
         options: Options of ``gym.make``.
     """
 

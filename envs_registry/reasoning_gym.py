@@ -58,7 +58,7 @@ class ReasoningGymEnv(AdaptedEnv):
     ## Reward
     1 if reasoning-gym's ``score_answer`` gives the full score (``correct`` is then true), else 0. With
     ``partial_scores=True`` the score itself, from 0 to 1; many generators give a partial score to any text that
-    contains the right answer, even among wrong ones. If the scorer raises an exception the reward is 0, and
+    contains the right answer, even among wrong answers. If the scorer raises an exception the reward is 0, and
     ``verifier_error`` names the exception.
 
     ## Episode end
@@ -77,7 +77,7 @@ class ReasoningGymEnv(AdaptedEnv):
 
     Args:
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
-        config: Its options, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
+        config: Options of the generator, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
         partial_scores: Use reasoning-gym's partial scores as the reward.
         split: "train", "validation" or "test"; a hash of the question decides.
         tools: Tools that the policy may call before it answers.

@@ -66,7 +66,7 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
 
     Args:
         camp: The bootcamp.
-        options: Its constructor's arguments; part of the problems' ids.
+        options: Arguments of the bootcamp's constructor; part of the problems' ids.
         split: "train", "validation" or "test".
     """
     name = f"bootcamp/{type(camp).__name__}"

@@ -56,7 +56,7 @@ class SkyRLServed(BaseTextEnv):
         """Start the row's episode.
 
         Args:
-            prompt: The row's own messages; the environment's come after them.
+            prompt: The row's own messages; the environment's messages follow.
 
         Raises:
             ConfigurationError: The row selects no problem, so the episodes of a group would play different problems.

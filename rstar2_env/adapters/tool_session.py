@@ -2,8 +2,8 @@
 
 Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
 call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
-is an ``Episode``. Not covered: several calls as one turn (each is a turn of its own here), and calls that a framework
-refuses by itself, which the environment never sees.
+is an ``Episode``. Not covered: several calls as one turn (here each call is a separate turn), and calls that a
+framework refuses by itself, which never reach the environment.
 """
 
 from __future__ import annotations

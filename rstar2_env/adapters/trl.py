@@ -2,8 +2,9 @@
 
 Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
 behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode
-continues after a turn without a call (the games): TRL ends a rollout there. For them, and for what TRL's loop cannot
-report (malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
+continues after a turn without a call (the games): TRL ends a rollout there. For such environments, and for events that
+TRL's loop cannot report (malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays
+``reset`` and ``step``.
 
 TRL passes parsed calls to an environment, but never the final turn. There are two ways to grade the answer: pass
 ``hand_in`` as a reward function, which passes the final turn to every environment; or ``submit=True``, which adds a

@@ -110,7 +110,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
 
 
 def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Parse each ``--set NAME=VALUE`` into a layer of options; later layers override earlier ones.
+    """Parse each ``--set NAME=VALUE`` into a layer of options; later layers override earlier layers.
 
     Args:
         settings: The values of ``--set``.

@@ -185,7 +185,7 @@ class MachineState(CheckedOptions):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Variables with a value; empty ones count as not set, as in vLLM."""
+        """Variables with a value; empty variables count as not set, as in vLLM."""
         return {name: value for name, value in self.environment.items() if value}
 
     def is_enabled(self, name: str) -> bool:

@@ -202,10 +202,10 @@ def vllm_build(name: str, version: str, files: set[str], needs: str) -> str:
     """Determine the build of an installed vLLM.
 
     Args:
-        name: Name of its distribution.
-        version: Its version; a local part names the build.
-        files: Names of its files.
-        needs: Its requirements, as one text.
+        name: Name of the distribution.
+        version: Version of the distribution; a local part names the build.
+        files: Names of the distribution's files.
+        needs: Requirements of the distribution, as one text.
 
     Returns:
         ``"rocm"``, ``"cuda"``, ``"cpu"`` or ``"unknown"``.

@@ -2,7 +2,7 @@
 
     r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
 
-with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong one. L is the number of policy tokens, as in
+with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong answer. L is the number of policy tokens, as in
 open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or the tokens of a ``tokenizer``.
 """
 

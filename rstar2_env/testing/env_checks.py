@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """``step`` before the first ``reset`` and after the end raises an error that says to reset."""
+    """``step`` before the first ``reset`` and after the end raises an error whose message tells the caller to reset."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])
@@ -296,7 +296,7 @@ def check_text_env(
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
             or copied if it has no spec. Only an id or a function can prove that instances share no state.
-        actions: Turns to play in addition to the usual ones, such as a right answer or a typical call.
+        actions: Turns to play in addition to the usual turns, such as a right answer or a typical call.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.
         **options: Options of ``gym.make``, when ``env`` is an id: with ``sandbox=StubSandbox()`` no program is run.

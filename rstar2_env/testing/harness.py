@@ -54,7 +54,7 @@ class Harness(MadeEnvs):
     Attributes:
         make: Makes a new instance.
         seeds: Seeds of the episodes that are played.
-        actions: Turns to play in addition to the usual ones.
+        actions: Turns to play in addition to the usual turns.
     """
 
     make: Callable[[], TextEnv]
@@ -109,7 +109,7 @@ def harness_for(
     Args:
         env: An id, an environment, or a function that makes one.
         seeds: Seeds of the episodes that are played; at least one.
-        actions: Turns to play in addition to the usual ones.
+        actions: Turns to play in addition to the usual turns.
         options: Options of ``gym.make``, when ``env`` is an id.
 
     Raises:
@@ -148,7 +148,7 @@ def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
     Args:
         env: The environment.
         name: Name of the tool.
-        arguments: Its arguments.
+        arguments: Arguments of the tool.
     """
     dialect = getattr(env.unwrapped, "dialect", None)
     if dialect is not None and hasattr(dialect, "format_call"):

@@ -41,7 +41,7 @@ def run_checks(
         The names of the checks that were made.
 
     Raises:
-        ConformanceError: A check failed; the message names each with what it found.
+        ConformanceError: A check failed; the message lists each failed check with its finding.
         UnknownNameError: ``skip`` contains a name that is not a check.
     """
     for name in skip:

@@ -44,7 +44,7 @@ class SandboxHarness:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """The sandbox of every check that only runs programs in it."""
+        """The sandbox shared by all checks that only run programs."""
         return self.fresh()
 
     def fresh(self) -> Sandbox:
@@ -146,7 +146,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """The same seed gives the same random draws and hashes; another seed gives different ones."""
+    """The same seed gives the same random draws and hashes; another seed gives different draws and hashes."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed drew {first!r} and then {again!r}")

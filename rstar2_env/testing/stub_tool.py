@@ -25,7 +25,7 @@ class StubTool:
             ``CallContext``. An answer is a ``ToolResult``, a ``ToolStatus``, or the text of a success. Without a plan
             the tool returns its arguments as JSON.
         name: The name that calls use.
-        description: Its description for the model.
+        description: Description of the tool for the model.
         parameters: JSON schema of the arguments; any object by default.
         wait_s: Seconds that every call takes.
 

@@ -1,7 +1,7 @@
 """The tools of an environment, and the chain of middleware that every call passes through.
 
-Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` sees only text. Calls
-that did not parse pass through the chain too, so that a budget counts them.
+Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` has access only to
+text. Calls that did not parse pass through the chain too, so that a budget counts them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ToolChain:
         return tuple(self._tools.values())
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all existing ones."""
+        """Add a middleware around all existing middleware."""
         self._middleware.insert(0, middleware)
 
     def remove(self, middleware: Middleware) -> None:

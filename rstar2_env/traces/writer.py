@@ -3,8 +3,8 @@
 A trace is a whole conversation. It is written from a problem's worked ``calculations``, as in GSM8K ("16-3-4=9"), or
 its ``expression``, and then replayed through a real environment, so its tool results are real. Deliberate mistakes can
 be added, each kind independently of the others, so that reinforcement learning has room to improve. A trace is dropped
-if its replay differs from the intention, above all if a right one earns no reward. Not covered: problems without a
-worked solution, training (``rstar2 sft``).
+if its replay differs from the intention, above all if a trace with a right answer earns no reward. Not covered:
+problems without a worked solution, training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def generate_traces(
         split: Split of the problems, if the source has splits.
         workers: Number of environments, each in a thread; by default four per processor, at most 32.
         dropped: Called with every dropped trace.
-        start: Number of the first trace to write; earlier ones already exist.
-        stop: Once a stop is requested, traces in progress are finished and no new ones started.
+        start: Number of the first trace to write; earlier traces already exist.
+        stop: Once a stop is requested, traces in progress are finished and no new traces are started.
         env_options: Options of the environment, unless ``env`` is an environment.
         wrappers: Wrappers of every environment, innermost first, as for ``make_env``, unless ``env`` is an environment.
         **options: Fields of ``TraceOptions``.
@@ -213,9 +213,9 @@ def write_trace(
     """Write one trace and replay it.
 
     Args:
-        env: The environment that replays it.
-        problem: The problem that it solves.
-        options: Its options.
+        env: The environment that replays the trace.
+        problem: The problem that the trace solves.
+        options: Options of the trace.
         seed: Seed of all traces.
         index: Number of this trace; with ``seed`` it determines all random draws.
 
@@ -244,7 +244,7 @@ def write_trace(
 
 
 class _Writer:
-    """An agent that plays one trace: it knows the problem, and makes the requested mistakes."""
+    """An agent that plays one trace: it receives the problem, and makes the requested mistakes."""
 
     needs_problem: Literal[True] = True
 

@@ -1,6 +1,6 @@
 """Formulas in conjunctive normal form: planted instances, their text, a solver, SATURN's difficulty, answers.
 
-The difficulty is that of SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
+The difficulty is defined in SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
 negative if negated. The solver tries every assignment and is meant for tests and small instances.
 """
 

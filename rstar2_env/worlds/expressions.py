@@ -51,7 +51,7 @@ class ParsedExpression:
     """A parsed expression.
 
     Attributes:
-        numbers: Every number in it, in order.
+        numbers: Every number in the expression, in order.
         postfix: Numbers and operators in postfix order.
     """
 
@@ -179,7 +179,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
 
 
 def _parts(whole: int) -> list[int]:
-    """Every subset except the empty one and the whole set, as bit masks."""
+    """Every subset except the empty set and the whole set, as bit masks."""
     parts, part = [], (whole - 1) & whole
     while part:
         parts.append(part)
@@ -216,7 +216,7 @@ def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
 
 
 def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.random.Generator) -> tuple[str, int] | None:
-    """Draw an expression over all the numbers, whose value is not one of them.
+    """Draw an expression over all the numbers whose value is not one of the numbers.
 
     Args:
         numbers: The numbers.

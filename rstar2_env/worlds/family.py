@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def knob(default: T, least: float | None = None, most: float | None = None, *, choices: tuple[T, ...] = ()) -> T:
-    """A difficulty knob: a field of a family with its allowed values; the type is that of the default.
+    """A difficulty knob: a field of a family with its allowed values; the default determines the type.
 
     Args:
         default: The value at the default difficulty. ``True`` and ``False`` need no range.

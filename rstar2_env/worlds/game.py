@@ -65,7 +65,7 @@ class Match(Protocol):
         ...
 
     def best(self) -> str:
-        """The move of a player who knows what the opponent will do."""
+        """The move of a player who knows the opponent's replies in advance."""
         ...
 
 
@@ -138,7 +138,7 @@ class IntermediateCounts:
 
 
 def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
-    """The intermediate answers of a turn by their number; the last one of a number counts."""
+    """The intermediate answers of a turn, by question number; the last answer to a question counts."""
     return {int(number): _items(text) for number, text in _INTERMEDIATE.findall(turn)}
 
 

@@ -21,11 +21,11 @@ class StringFunction:
 
     Attributes:
         title: A short description.
-        name: Its name in programs, such as "func_7".
-        source: Its definition.
-        kind: How it is called: "plain" (one string), "binary" (two strings), or what its second argument is: "count"
-            (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or "mark" (one of
-            ``-``, ``_``, ``|``).
+        name: Name of the function in programs, such as "func_7".
+        source: Definition of the function.
+        kind: Arguments of the function: "plain" (one string), "binary" (two strings), or the kind of its second
+            argument: "count" (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or
+            "mark" (one of ``-``, ``_``, ``|``).
         split: "train" or "eval".
         call: The function itself.
     """

@@ -74,7 +74,7 @@ def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int
 
     Args:
         grid: The puzzle, 0 for an empty cell.
-        solution: A solution of it.
+        solution: A solution of the puzzle.
         cell: Index of the cell.
         size: 4, 6 or 9.
     """

@@ -13,8 +13,8 @@ class Exported:
 
     Attributes:
         env: Name of the environment, as for ``make_env``.
-        options: Its options, as JSON values.
-        wrappers: Its wrappers, innermost first.
+        options: Options of the environment, as JSON values.
+        wrappers: Wrappers of the environment, innermost first.
         name: Name of the package, in lower case with underscores.
         specification: Docstring of the environment.
         episodes: Number of problems to write, if problems are written; ``None``: all problems of a finite source.

@@ -18,7 +18,7 @@ _LOCK = threading.RLock()
 
 
 class GlobalRandom:
-    """Own random states that temporarily replace the global ones."""
+    """Private random states that temporarily replace the global random states."""
 
     def __init__(self) -> None:
         self._own: tuple[Any, Any] | None = None

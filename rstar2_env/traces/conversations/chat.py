@@ -15,7 +15,7 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row with ``messages``, each with ``role`` and ``content``.
 
     Raises:
-        UnusableError: It cannot be read.
+        UnusableError: The row cannot be read.
     """
     found = row.get("messages")
     if not isinstance(found, (list, tuple)):
