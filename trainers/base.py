@@ -77,9 +77,9 @@ class Recipe:
     "rank"}]``, a table, or the class or function itself. ``reward``, ``loss`` and ``hook`` are lists of parts.
 
     Attributes:
-        name: Its name in the registry.
+        name: The recipe's name in the registry.
         summary: One line for the list of trainers.
-        paper: Where it was published ("arXiv 2402.03300").
+        paper: Publication of the algorithm ("arXiv 2402.03300").
         rollout: Plays the groups.
         reward: Components of an episode's reward.
         selector: Chooses the episodes of a group to train on.

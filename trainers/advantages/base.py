@@ -10,7 +10,7 @@ A class may have these attributes:
 - ``needs`` (default none): the entries of ``Episode.measured`` that it reads, named as in ``AdvantageNeed``. The
   trainer measures them for the selected episodes, in separate passes, before it calls the estimator.
 - ``of_batch`` (default ``False``): its statistics cover the whole batch, so ``groups`` also contains the groups that a
-  selector rejected and that no refill replaced. The advantages returned for these are not used.
+  selector rejected and that no refill replaced. The advantages returned for these groups are not used.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def rewards(group: Sequence[Episode]) -> FloatArray:
 
 
 def centred(values: FloatArray) -> FloatArray:
-    """Subtract the mean from values; return exact zeros if they are equal up to rounding.
+    """Subtract the mean from values; return exact zeros if the values are equal up to rounding.
 
     Args:
         values: Rewards, shape (episodes,).

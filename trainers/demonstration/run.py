@@ -59,14 +59,14 @@ class DemoOptions:
         traces: Number of traces for the cold start.
         error_rate: Share of traces whose first call fails and is then corrected.
         wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently.
-        sft_steps: Optimizer steps of the cold start.
-        steps: Optimizer steps of each trainer.
+        sft_steps: Number of optimizer steps of the cold start.
+        steps: Number of optimizer steps of each trainer.
         learning_rate: Learning rate of each trainer.
         eval_episodes: Number of held-out episodes in each evaluation during training.
         eval_problems: Number of held-out problems in the evaluation at the end.
         eval_samples: Number of episodes for each of these problems.
         seed: Seed from which every random choice is derived.
-        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        threads: Number of CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.
     """
 

@@ -36,8 +36,8 @@ class LengthStages(SavesState, RunHook):
             equal stages.
         when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
             replaces ``steps``. A stage then ends only for this reason, and no stage is repeated.
-        turns: Turns of an episode in each stage, set as the environment's option ``max_turns``; empty to keep the
-            run's value.
+        turns: Maximum number of turns of an episode in each stage, set as the environment's option ``max_turns``; empty
+            to keep the run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is
             one.
     """

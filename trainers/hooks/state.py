@@ -23,8 +23,8 @@ class Budgets:
     """Limits of the episodes that are trained on; evaluation uses the limits in the run's options.
 
     Attributes:
-        max_episode_tokens: Tokens of an episode after its prompt.
-        max_turn_tokens: Tokens of one turn; ``None`` allows the rest of the episode's budget.
+        max_episode_tokens: Maximum number of tokens of an episode after its prompt.
+        max_turn_tokens: Maximum number of tokens of one turn; ``None`` allows the rest of the episode's budget.
         env_options: Options of the environment that override the run's own, such as ``{"max_turns": 8}``.
     """
 

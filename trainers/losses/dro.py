@@ -22,7 +22,7 @@ class Dro(Anchored, CheckedOptions):
     the advantage.
 
     Args:
-        beta: Weight of the square; 0.05 is Tinker's value, verl has no default.
+        beta: Weight of the squared log-ratio; 0.05 is Tinker's value, verl has no default.
         anchor: Denominator of the ratio.
     """
 

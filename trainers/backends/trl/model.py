@@ -135,8 +135,8 @@ def load_model(
 
     Args:
         name: Folder or hub name.
-        options: Its attention implementation, and whether to trust code that comes with it.
-        dtype: Precision of its weights.
+        options: The model's attention implementation, and whether to trust code that comes with the model.
+        dtype: Precision of the model's weights.
         revision: Revision on the hub.
         waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
         role: ``model`` or ``teacher``, for the message.
@@ -185,7 +185,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
 
     Args:
         name: Folder or hub name.
-        options: Whether to trust code that comes with it.
+        options: Whether to trust code that comes with the tokenizer.
         revision: Revision on the hub.
 
     Raises:

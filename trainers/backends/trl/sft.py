@@ -128,7 +128,7 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
     """Divide a batch into passes of equal size.
 
     Args:
-        batch: Rows of the batch.
+        batch: Number of rows in the batch.
         most: Maximum number of rows in one pass.
 
     Returns:

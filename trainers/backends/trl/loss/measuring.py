@@ -30,7 +30,7 @@ class PolicyMeasurer:
 
     Args:
         trainer: Runs the forward passes.
-        encode: Turns text into token ids, without special tokens.
+        encode: Converts text to token ids, without special tokens.
         answer: Returns the gold answer of a problem by its id; ``None`` if no advantage needs one.
         temperature: Returns the current sampling temperature.
         prepare: Called before the passes; frees the memory of an engine.

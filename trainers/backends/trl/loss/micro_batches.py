@@ -141,11 +141,12 @@ def lay_out(
     Args:
         batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
-        weights: Weight of a policy token of each row in the loss, (rows,); ``None`` is 0.
+        weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` is 0.
         old: Log-probabilities of each row's completion, (completion tokens,).
         reference: Like ``old``, under the reference model.
         old_mean_logp: Like ``old``, means over the vocabulary.
-        environment_weights: Weight of an environment token of each row, (rows,); ``None`` leaves these tokens out.
+        environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens
+            out.
         embeddings: Embedding of each row, (H,), for comparing the rows of a group.
         pad: Token id of the padding.
         device: Device of the tensors.

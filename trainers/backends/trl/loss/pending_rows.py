@@ -34,7 +34,7 @@ class BatchLayout:
     Attributes:
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
         passes: Number of passes over the rows of a rollout.
-        minibatches: Optimizer steps in each pass.
+        minibatches: Number of optimizer steps in each pass.
         seed: Seed of the order of the groups in each pass.
     """
 
@@ -88,7 +88,7 @@ class PendingRows:
 
     Args:
         rows: The rows.
-        batches: Their optimizer batches, as ``optimizer_batches`` returns them.
+        batches: The optimizer batches of the rows, as ``optimizer_batches`` returns them.
         members: Number of each row's episode in its group.
 
     Attributes:

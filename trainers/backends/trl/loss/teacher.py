@@ -36,7 +36,7 @@ class Teacher(ReferenceModel):
 
     Args:
         model: The model; ``None`` means the policy without the adapters that the trainer adds.
-        dtype: Precision of its weights.
+        dtype: Precision of the teacher's weights.
         temperature: Temperature of the log-probabilities.
         prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
         copied: See ``ReferenceModel``.

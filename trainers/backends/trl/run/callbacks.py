@@ -27,7 +27,7 @@ class Evaluation(TrainerCallback):
         evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
         save: Saves the model and its tokenizer to a folder.
         log: Logs the metrics of the evaluation on a separate line.
-        every: Steps between evaluations.
+        every: Number of steps between evaluations.
         folder: The run's folder, in which the best weights are saved.
     """
 

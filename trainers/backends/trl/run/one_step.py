@@ -82,7 +82,7 @@ def one_step(
 
     Args:
         model: The policy; it is trained.
-        tokenizer: Its tokenizer.
+        tokenizer: The policy's tokenizer.
         rows: The rows of this process.
         objective: The loss.
         folder: A folder that transformers may write to.

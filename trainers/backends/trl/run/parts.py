@@ -68,7 +68,7 @@ class LoadedPolicy:
 
     Attributes:
         model: The model, with or without an adapter.
-        tokenizer: Its tokenizer.
+        tokenizer: The policy's tokenizer.
         stale_copy: A copy that will hold older weights; ``None`` if the rollout part needs none.
     """
 

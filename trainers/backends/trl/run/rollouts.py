@@ -86,7 +86,7 @@ class Rollouts:
         """Return the next batch to train on, after summing its metrics over the processes and calling the observers.
 
         Args:
-            step: Optimizer steps done so far.
+            step: Number of optimizer steps done so far.
 
         Raises:
             RolloutAbortedError: A signal arrived before the batch was collected.

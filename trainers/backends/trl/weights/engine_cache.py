@@ -58,7 +58,7 @@ class CacheSize:
     """A chosen cache size.
 
     Attributes:
-        size: Bytes; ``None`` lets vLLM choose.
+        size: Size of the cache, in bytes; ``None`` lets vLLM choose.
         why: The reason, in one line.
     """
 

@@ -76,7 +76,7 @@ class HandoverProbe:
         With sharded weights a forward pass is collective: all processes call this, with the same continuations.
 
         Args:
-            step: Steps done so far, for the message.
+            step: Number of optimizer steps done so far, for the message.
             generations: The continuation by each copy.
 
         Raises:
