@@ -45,7 +45,7 @@ class Work:
 
     Attributes:
         folder: The stage's folder, which exists. The stage writes only into it.
-        seed: Seed of the pipeline; each round has a different seed.
+        seed: Seed of the stage; each round has a different seed.
         round: Number of the round, from 1; 0 outside of rounds.
         resumed: Whether an earlier run started this stage with the same options and inputs but did not finish it; the
             stage then continues from the content of the folder.
