@@ -163,7 +163,7 @@ class LabelledSource:
 
 
 def with_split(source: ProblemSource, split: str) -> ProblemSource:
-    """Return the source for another split if the source has splits; otherwise return it unchanged."""
+    """Return the source for another split if the source generates its splits; otherwise return it unchanged."""
     if isinstance(source, ProceduralSource):
         return dataclasses.replace(source, split=split)
     if isinstance(source, (MixtureSource, LabelledSource)):

@@ -1,7 +1,7 @@
 """The state of a running evaluation: its finished episodes, their counts, and their lines in the file.
 
-Covered: bounded memory: episodes are kept in memory only if the caller requests it and no file holds them. Not covered:
-the file itself (``rstar2_env.evaluation.play.log``).
+Covered: bounded memory (episodes are kept only if the caller requests it and no file holds them). Not covered: the file
+itself (``rstar2_env.evaluation.play.log``).
 """
 
 from __future__ import annotations

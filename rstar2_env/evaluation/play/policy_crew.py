@@ -40,7 +40,7 @@ _JUDGES = 16
 
 
 class NothingPlayedError(Rstar2Error, RuntimeError):
-    """Every episode so far ended ``unavailable``; the message has the reason of one episode."""
+    """Every episode so far ended ``unavailable``; the message states why one of them failed."""
 
 
 @dataclass(frozen=True)

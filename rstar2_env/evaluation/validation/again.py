@@ -1,7 +1,7 @@
 """The other process of ``verifier_determinism``: ``python -m rstar2_env.evaluation.validation.again``.
 
-Reads a pickled request of the parent process from standard input: the environment to make, and the turns to play.
-Prints the grades as one line of JSON.
+Reads a JSON request of the parent process from standard input: the environment to make, pickled by name, and the turns
+to play. Prints the grades as one line of JSON.
 """
 
 from __future__ import annotations

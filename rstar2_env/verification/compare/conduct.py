@@ -1,4 +1,4 @@
-"""Find uncomputed work: an answer with the right value that was not computed, or not solved for its variable.
+"""Find undone work: an answer that has the right value, but is not computed or not solved for its variable.
 
 If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
 it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
