@@ -186,7 +186,9 @@ class LocalTurns:
         most = getattr(self._model.model.config, "max_position_embeddings", None)
         if most is not None and len(asked) + 1 > most:
             raise UnusableReplyError(
-                "cut", f"The conversation has {len(asked)} tokens; the model's context has {most}."
+                "cut",
+                f"The conversation has {len(asked)} tokens, which leaves no room for a reply: the context of the "
+                f"model has {most} tokens.",
             )
         # Every turn of an episode has its own seed.
         seed = (self._seed + 7919 * self._spoken) % (1 << 31)

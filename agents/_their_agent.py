@@ -59,13 +59,14 @@ class TheirAgent(LoopAgent):
         if factory is not None:
             if base_url is not None or model is not None:
                 raise ConfigurationError(
-                    "base_url and model belong to the plain agent. Give either these two options, or factory."
+                    "factory cannot be combined with base_url and model, which are for the plain agent: give "
+                    "either factory, or base_url and model."
                 )
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs either factory=./file.py:function, which creates your agent, or "
-                "base_url and model of an endpoint for a plain agent."
+                f"The agent {self.framework!r} needs either factory=./file.py:function, a function that creates "
+                "your agent, or base_url and model, an endpoint and its model for a plain agent."
             )
         else:
             key = os.environ.get(api_key_env)
@@ -79,6 +80,6 @@ class TheirAgent(LoopAgent):
         )
         if not callable(found):
             raise ConfigurationError(
-                f"factory must name a function, as ./file.py:function or module:function, not {factory!r}."
+                f"factory must be a function, or name one as ./file.py:function or module:function; got {factory!r}."
             )
         return found

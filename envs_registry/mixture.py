@@ -192,7 +192,7 @@ class MixtureEnv(gym.Env[str, str]):
         """
         if self._over:
             state = "The episode is over" if self._started else "There is no episode yet"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         text, reward, terminated, truncated, info = self._env.step(action)
         self._over = terminated or truncated
         info |= {"source": self._name, "source_reward": float(reward)}
@@ -235,7 +235,9 @@ class MixtureEnv(gym.Env[str, str]):
                     f'The problem_id of a mixture must be "<source>:<id>", not {options["problem_id"]!r}.'
                 )
             if name not in (None, written):
-                raise ConfigurationError(f"`options` must name one source; got {name!r} and {written!r}.")
+                raise ConfigurationError(
+                    f"`options` names two sources, {name!r} in 'source' and {written!r} in 'problem_id': name only one."
+                )
             name, options["problem_id"] = written, inner
         elif "problem" in options:
             problem = options["problem"]

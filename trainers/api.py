@@ -83,8 +83,8 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
         return TRAINERS.get(found.trainer), found.options
     if "parts" not in found.options:
         raise ConfigurationError(
-            f'{name} names no trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` '
-            "lists), or a table [parts] with parts of your own."
+            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` lists), '
+            "or a table [parts] with parts of your own."
         )
     about = {"name": Path(name).stem, **found.about}
     return Recipe(about["name"], about.get("summary", ""), about.get("paper", "")), found.options
@@ -132,8 +132,8 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     found = read_file(config)
     if found.of_run and found.trainer not in ("", name):
         raise ConfigurationError(
-            f"{config} is a run of {found.trainer!r}, with all of its parts: to train with {name!r}, write the options "
-            "that you want to keep into a separate file."
+            f"{config} is the configuration of a run of {found.trainer!r}, with all of its parts. To train with "
+            f"{name!r}, write the options that you want to keep into a separate file."
         )
     return name, [found.options]
 

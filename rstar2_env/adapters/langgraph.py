@@ -26,7 +26,7 @@ try:
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.prebuilt import ToolNode, tools_condition
 except ImportError as error:
-    raise MissingExtraError("langgraph", "Playing with graphs of LangGraph") from error
+    raise MissingExtraError("langgraph", "Playing with LangGraph graphs") from error
 
 _MOST_STEPS = 200
 """Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls
@@ -63,7 +63,7 @@ class GraphLoop:
             try:
                 self._messages = self._graph.invoke({"messages": self._messages}, self._config)["messages"]
             except GraphRecursionError as error:
-                raise UnusableReplyError("cut", f"The graph's run did not end: {error}") from error
+                raise UnusableReplyError("cut", f"The run of the graph exceeded the limit of steps: {error}") from error
             last = self._messages[-1]
             broken = getattr(last, "invalid_tool_calls", ())
             if not broken:

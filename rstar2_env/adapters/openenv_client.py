@@ -132,7 +132,7 @@ class OpenEnvEnv(ForeignEnv):
         if self._show is not None:
             if self._show not in seen:
                 known = ", ".join(sorted(seen))
-                raise ConfigurationError(f"show: the observation has no field {self._show!r}; it has {known}.")
+                raise ConfigurationError(f"show: the observation has no field {self._show!r}; its fields are {known}.")
             return _text(seen[self._show])
         texts = [name for name, value in seen.items() if isinstance(value, str) and name not in _PLUMBING]
         if "text" in texts or len(texts) == 1:

@@ -36,10 +36,12 @@ def training_trace(episode: Episode) -> TrainingTrace:
     """
     if not episode.available:
         raise ConfigurationError(
-            f"The episode ended as {episode.end!r}, which a training trace cannot express: leave it out."
+            f"The episode has the end {episode.end!r}, which a training trace cannot express: leave the episode out."
         )
     if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:
-        raise ConfigurationError("The episode has no tokens: play it with an engine (rstar2_env.rollout), not as text.")
+        raise ConfigurationError(
+            "The episode has no token ids: play it with an engine (rstar2_env.rollout), which records them."
+        )
     turns = []
     own = [number for number, message in enumerate(episode.messages) if message.role == "assistant"]
     for number, (turn, place) in enumerate(zip(episode.steps, own, strict=True)):

@@ -74,7 +74,9 @@ class TextArenaEnv(ForeignEnv):
         if not 0 <= seat < players:
             raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, got {seat}.")
         if players > 1 and opponent is None:
-            raise ConfigurationError(f"{players} players need an opponent: pass opponent='./mine.py:Player'.")
+            raise ConfigurationError(
+                f"A game with {players} players needs an opponent: pass opponent='./mine.py:Player'."
+            )
         super().__init__(f"textarena/{game}", max_turns=max_turns, full_reward=full_reward)
         self._game, self._players, self._seat = game, players, seat
         self._options = dict(game_options or {})

@@ -67,7 +67,10 @@ class ToolSession:
 
     def __init__(self, env: EnvSpec | gym.Env[str, str], **options: Any) -> None:
         if isinstance(env, gym.Env) and options:
-            raise ConfigurationError(f"{', '.join(options)}: options go with an id, not with an environment.")
+            raise ConfigurationError(
+                f"The options {', '.join(options)} apply only to an environment that is given by id; this "
+                "environment already exists."
+            )
         self.env = env if isinstance(env, gym.Env) else make_env(env, **options)
         self._dialect = dialect_of(self.env)
         self._talk = Conversation(self._dialect, native=True)

@@ -123,7 +123,10 @@ def environment_factory(
     """
     if not isinstance(env, str):
         if options:
-            raise ConfigurationError(f"{', '.join(options)}: options go with an id; use them in the function instead.")
+            raise ConfigurationError(
+                f"The options {', '.join(options)} apply only to an environment that is given by id; set them in "
+                "your function instead."
+            )
         make, name = env, "TextEnvironment"
     else:
         env_id = env

@@ -85,7 +85,7 @@ class VerifiersEnv(ForeignEnv):
         """Start the episode of a task in verifiers; its first request to the model is the opening."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
-            raise ServiceError(f"verifiers started no episode: {_what_failed(event)}", cause="lost")
+            raise ServiceError(f"verifiers did not start an episode: {_what_failed(event)}", cause="lost")
         return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
@@ -147,7 +147,9 @@ class _Session:
             config = vf.resolve_env_config(dict(written))
             seats = list(agent_config_fields(config))
             if len(seats) != 1:
-                raise ConfigurationError(f"{written['taskset']['id']} has the seats {', '.join(seats)}; expected one.")
+                raise ConfigurationError(
+                    f"{written['taskset']['id']} has the seats {', '.join(seats)}; expected one seat."
+                )
             seat = {"harness": {"id": _HARNESS}, "runtime": {"type": "subprocess"}, "max_turns": max_turns}
             self._env = vf.load_environment(vf.resolve_env_config({**written, seats[0]: seat}))
         except ConfigurationError:

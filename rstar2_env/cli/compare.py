@@ -58,7 +58,7 @@ def compare_command(
             f"{run}: {', '.join(filter(None, each)) or 'one run'}" for run, each in zip(runs, sets, strict=True)
         )
         raise ConfigurationError(
-            f"The evaluations do not share a set ({listed}). Compare suites with suites, and runs with runs."
+            f"The evaluations have no set in common ({listed}). Compare suites with suites, and runs with runs."
         )
     found: list[Comparison] = []
     pictures = []

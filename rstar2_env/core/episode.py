@@ -329,7 +329,9 @@ def _shown(messages: Sequence[Message]) -> Iterator[str]:
 
 def _message(value: Any) -> Message:
     if not isinstance(value, Mapping) or set(value) != {"role", "content"}:
-        raise TypeError(f"has a message that must have the keys 'role' and 'content', not {str(value)[:100]!r}.")
+        raise TypeError(
+            f"has an invalid message: expected a mapping with the keys 'role' and 'content', got {str(value)[:100]!r}."
+        )
     return Message(read.text(value["role"]), read.text(value["content"]))
 
 
@@ -343,7 +345,7 @@ def _source(value: Any) -> EpisodeSource:
 def _parent(value: Any) -> tuple[int, int]:
     numbers = read.list_of(read.number)(value)
     if len(numbers) != 2:
-        raise ValueError(f"must be the number of an episode and of a token, not {str(value)[:100]!r}.")
+        raise ValueError(f"must be two numbers, that of an episode and that of a token, not {str(value)[:100]!r}.")
     return numbers[0], numbers[1]
 
 

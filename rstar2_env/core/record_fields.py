@@ -54,7 +54,7 @@ def status(value: Any) -> ToolStatus:
     try:
         return ToolStatus(value)
     except ValueError:
-        raise ValueError(f"has {value!r}, which is not one of the statuses {', '.join(ToolStatus)}.") from None
+        raise ValueError(f"has the unknown status {value!r}; expected one of {', '.join(ToolStatus)}.") from None
 
 
 text = instance_of(str, "a text")

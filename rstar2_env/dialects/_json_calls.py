@@ -132,7 +132,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         # JSON does not define which value counts, and running the wrong code would be worse than a message.
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice[:40]!r} comes twice")
+        raise ValueError(f"the key {twice[:40]!r} occurs more than once")
     return found
 
 

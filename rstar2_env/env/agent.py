@@ -102,8 +102,8 @@ def start_agent(
     declared: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
     if problem is None and declared.get("reference") is None:
         raise ConfigurationError(
-            f"{type(agent).__name__} needs the problem, which only the environment has here: specify the problems to "
-            "play.",
+            f"{type(agent).__name__} needs the problem of each episode, but only the environment has it: specify "
+            "the problems to play.",
             option="problems",
         )
     cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **declared)

@@ -143,9 +143,8 @@ class GameEnv(FamilyEnv):
         match = self.family.start(number) if isinstance(number, int) and number >= 0 else None
         if match is None:
             raise ConfigurationError(
-                f"Problem {self.problem.id!r} is not a match of {self.family.name}: meta['game'] is "
-                f"{number!r}, expected "
-                "the seed of a match, as env.unwrapped.problems has it."
+                f"Problem {self.problem.id!r} is not a match of {self.family.name}: meta['game'] must be the seed "
+                f"of a match, as in env.unwrapped.problems; got {number!r}."
             )
         self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 

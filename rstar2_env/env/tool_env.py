@@ -219,7 +219,7 @@ class ToolEnv(gym.Env[str, str]):
         """
         if self._over:
             state = "There is no episode yet" if self._problem is None else "The episode is over"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         check_action(action, self.action_space, " (max_text): raise max_text, or let the engine stop earlier")
         action = encodable(action)
         turn = len(self._turns)

@@ -163,7 +163,7 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     policy = None if options.model is None else policy_options(options.model_options)
     scores = read_scores(options.scores, None if policy is None else policy.max_episode_tokens)
     if policy is not None and (options.agent is not None or options.agent_options):
-        raise ConfigurationError("Either an agent or a model plays: omit one of them.", option="agent")
+        raise ConfigurationError("An agent and a model cannot be combined: omit one of them.", option="agent")
     if policy is None and options.agent is None:
         raise ConfigurationError("No player is named: name an agent or a model.", option="agent", value="NAME")
     agent_options = {} if options.agent is None else typed_agent_options(options.agent, options.agent_options)

@@ -237,11 +237,12 @@ class _Models:
 
 def _checked_sets(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"sets must be one or more evaluations by name, not {given!r}.")
+        raise ConfigurationError(f"sets must map at least one name to the options of an evaluation; got {given!r}.")
     for name, own in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigurationError(
-                f"The name of a set becomes that of a folder: letters, digits, '-', '_', '+' and '.', not {name!r}."
+                "The name of a set is also the name of a folder, so it may contain only letters, digits, '-', '_', "
+                f"'+' and '.'; got {name!r}."
             )
         if not isinstance(own, Mapping):
             raise ConfigurationError(f"The set {name!r} must be a mapping of options, not {own!r}.")
@@ -254,7 +255,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
     for name in over:
         if name not in OPTIONS:
             raise UnknownOptionError(
-                f"There is no option {name!r} of {where}; there are {', '.join(OPTIONS)}.{did_you_mean(name, OPTIONS)}"
+                f"There is no option {name!r} for {where}.{did_you_mean(name, OPTIONS)} Options: {', '.join(OPTIONS)}."
             )
     for part in ("engine", "agent"):
         if over.get(part) is not None and over[part] != base.get(part):

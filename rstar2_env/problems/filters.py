@@ -80,7 +80,7 @@ def parse_where(written: str) -> Where:
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
     if match is None or not match["value"]:
         raise ConfigurationError(
-            f"A condition is written FIELD OPERATOR VALUE, such as 'level <= 3' or 'answer ~ ^[0-9]+$', not "
+            "A condition must have the form FIELD OPERATOR VALUE, such as 'level <= 3' or 'answer ~ ^[0-9]+$'; got "
             f"{written!r}."
         )
     sign, text = match["operator"], match["value"]

@@ -64,7 +64,9 @@ class MixtureSource:
             raise ConfigurationError("A mixture needs at least one part with a weight above 0.")
         if len(self._parts) < len(parts):
             names = ", ".join(source.name for source, _ in parts)
-            raise ConfigurationError(f"Two parts of a mixture have the same name ({names}); give one another name=.")
+            raise ConfigurationError(
+                f"Two parts of a mixture have the same name ({names}): rename one of them with name=."
+            )
         check_option("seed", seed, Seed)
         self.parts = tuple(source for source, _ in parts)
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
@@ -78,7 +80,7 @@ class MixtureSource:
 
     def __getitem__(self, index: int, /) -> Problem:
         if index < 0:
-            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+            raise IndexError(f"{self.name}: the index of a problem must be at least 0, not {index}.")
         entropy = np.random.SeedSequence(entropy=self._seed, spawn_key=(index,))
         rng = np.random.Generator(np.random.PCG64(entropy))
         at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self.parts) - 1)

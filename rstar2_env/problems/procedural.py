@@ -93,7 +93,7 @@ class ProceduralSource:
             ConfigurationError: The family's options leave no instance for this split.
         """
         if index < 0:
-            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+            raise IndexError(f"{self.name}: the index of a problem must be at least 0, not {index}.")
         entropy = np.random.SeedSequence(entropy=int(self.seed), spawn_key=(_NUMBERS[self.split], int(index)))
         rng = np.random.Generator(np.random.PCG64(entropy))
         for _ in range(_REDRAWS):

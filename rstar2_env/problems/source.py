@@ -102,7 +102,7 @@ class FixedSource:
         self.name = name
         self.split = split
         if not self._problems:
-            raise ProblemFormatError(f"{name} has no problem; a source needs at least one.")
+            raise ProblemFormatError(f"{name} contains no problems; a source needs at least one problem.")
         self._index: dict[str, int] = {}
         for index, problem in enumerate(self._problems):
             first = self._index.setdefault(problem.id, index)
@@ -124,7 +124,9 @@ class FixedSource:
 
     def __getitem__(self, index: int, /) -> Problem:
         if not 0 <= index < len(self._problems):
-            raise IndexError(f"{self.name} has the problems 0 to {len(self) - 1}, not {index}.")
+            raise IndexError(
+                f"{self.name} has no problem with the index {index}; its indices are 0 to {len(self) - 1}."
+            )
         return self._problems[index]
 
     def get(self, problem_id: str) -> Problem:
@@ -138,8 +140,8 @@ class FixedSource:
             near = difflib.get_close_matches(problem_id, self._index, n=3)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise UnknownProblemError(
-                f"{self.name} has no problem {problem_id!r}.{hint} It has {len(self)}, from {self._problems[0].id!r} "
-                f"to {self._problems[-1].id!r}."
+                f"{self.name} has no problem {problem_id!r}.{hint} It has {len(self)} problems, from "
+                f"{self._problems[0].id!r} to {self._problems[-1].id!r}."
             )
         return self._problems[index]
 

@@ -155,7 +155,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
     """
     if ctx.problem is None or not ctx.problem.answer.strip():
         raise ConfigurationError(
-            f"The reward component {name!r} needs the gold answer of each problem, and "
+            f"The reward component {name!r} needs the gold answer of each problem, but "
             + ("this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none")
             + ": choose an environment whose problems have one."
         )
@@ -172,7 +172,7 @@ def needs_of(score: object) -> frozenset[Need]:
     if unknown := needs - set(get_args(Need)):
         name = getattr(score, "__qualname__", type(score).__qualname__)
         raise ConfigurationError(
-            f"The reward component {name!r} needs {', '.join(sorted(map(repr, unknown)))}; a component may "
-            f"need {', '.join(map(repr, get_args(Need)))}."
+            f"The reward component {name!r} has the unknown need {', '.join(sorted(map(repr, unknown)))}; known "
+            f"needs: {', '.join(map(repr, get_args(Need)))}."
         )
     return needs

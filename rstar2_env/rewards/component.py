@@ -160,8 +160,8 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
         found = call_with_options(what, found, own)
     elif own:
         raise ConfigurationError(
-            f"The {what} is a function and takes {', '.join(OF_COMPONENT)}, not {', '.join(own)}: make it a class for "
-            "options of its own."
+            f"The {what} is a function, so it accepts only the options {', '.join(OF_COMPONENT)}, not "
+            f"{', '.join(own)}. To give it other options, make it a class."
         )
     paid = {name: value for name, value in part.options.items() if name in OF_COMPONENT}
     label = part.name.rpartition(":")[2]

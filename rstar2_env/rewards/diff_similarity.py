@@ -57,8 +57,8 @@ class DiffSimilarity(CheckedOptions):
         files = problem.meta.get("files")
         if not isinstance(files, Mapping):
             raise ConfigurationError(
-                f"The reward component 'diff_similarity' needs the files of each problem as meta['files'], a mapping "
-                f"of paths to texts, and {problem.id!r} has none."
+                "The reward component 'diff_similarity' needs the files of each problem as meta['files'], a "
+                f"mapping of paths to texts, but {problem.id!r} has none."
             )
         edited = edited_files(last_turn(episode), files)
         own = {path: self.changes(files[path], text) for path, text in edited.items()} if edited else {}

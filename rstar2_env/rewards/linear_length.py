@@ -43,8 +43,8 @@ class LinearLength(CheckedOptions):
         """
         if not episode.completion_ids and (self.output or self.input):
             raise ConfigurationError(
-                "The reward component 'linear_length' counts tokens, and this episode holds none; leave out output and "
-                "input, or use it in a trainer."
+                "The reward component 'linear_length' counts tokens, but this episode has no token ids: set "
+                "output=0 and input=0, or use the component in a trainer."
             )
         rate = sum(one.correct for one in ctx.group) / max(len(ctx.group), 1)
         shares = (

@@ -49,15 +49,15 @@ class RewardScorer:
         names = [component.name for component in components]
         if not names or len(set(names)) < len(names):
             raise ConfigurationError(
-                f"Expected reward components with distinct names, at least one, not {names}; name a second of the same "
-                "kind with its option label."
+                f"Expected at least one reward component, with distinct names; got {names}. If two components have "
+                "the same name, rename one with its option label."
             )
         for component in components:
             component.check()
             if component.when == "step":
                 raise ConfigurationError(
-                    f"Only the wrapper reward_shaping supports when=step: remove it from the reward component "
-                    f"{component.name!r}, or move the component into that wrapper."
+                    "Only the wrapper reward_shaping supports when=step: remove when=step from the reward "
+                    f"component {component.name!r}, or move the component into that wrapper."
                 )
             check_needs(component, lacking)
 

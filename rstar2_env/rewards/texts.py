@@ -35,8 +35,8 @@ def need_tokens(episode: Episode, name: str) -> None:
     """
     if not episode.completion_ids:
         raise ConfigurationError(
-            f"The reward component {name!r} counts tokens, and this episode holds none; name it among a trainer's "
-            "rewards instead of in a wrapper."
+            f"The reward component {name!r} counts tokens, but this episode has no token ids: move the component "
+            "from the wrapper to the rewards of a trainer."
         )
 
 

@@ -234,9 +234,9 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The tokenizer recognises one of its special tokens even when its text is split in two, so the "
-                "environment's text could end a turn: use a tokenizer that does not normalize text before it looks for "
-                "special tokens."
+                "The tokenizer recognizes a special token even if the text of the token is split in two, so text "
+                "from the environment could end a turn. Use a tokenizer that does not normalize text before it "
+                "looks for special tokens."
             )
         return ids
 

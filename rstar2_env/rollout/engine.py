@@ -208,8 +208,8 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
         raise ConfigurationError(
-            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, and the engine "
-            f"{type(engine).__name__} {able}; use engine='transformers', or vLLM with a larger max_logprobs."
+            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, but the engine "
+            f"{type(engine).__name__} {able}. Use engine='transformers', or vLLM with a larger max_logprobs."
         )
 
 
@@ -227,8 +227,9 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
         raise ConfigurationError("An engine cannot continue an empty prompt.")
     if longest is not None and len(ids) >= longest:
         raise ConfigurationError(
-            f"The conversation has {len(ids)} tokens; the engine accepts {longest}, including the turn to generate: "
-            "raise max_model_len (of servers, with --max-model-len), or lower the token budget of an episode."
+            f"The conversation has {len(ids)} tokens, but the engine accepts at most {longest}, including the turn "
+            "to generate: raise max_model_len (of servers, with --max-model-len), or lower the token budget of an "
+            "episode."
         )
 
 
@@ -254,7 +255,7 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
         return budget
     if prompt >= longest:
         raise ConfigurationError(
-            f"The prompt has {prompt} tokens, and the engine accepts conversations of {longest}: raise its "
+            f"The prompt has {prompt} tokens, but the engine accepts conversations of at most {longest}: raise its "
             "max_model_len, or shorten the prompt."
         )
     return min(budget, longest - prompt)

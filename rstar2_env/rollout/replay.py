@@ -87,9 +87,9 @@ class Replay:
         parent, start = self._parent, self._start
         if list(ids) != parent.played_ids + parent.completion_ids[:start]:
             raise BranchError(
-                f"The replay of an episode shows other text before turn {self._turn + 1} than the episode did; branch "
-                "only in environments that are deterministic for their seed and actions, and whose tools print no "
-                "clocks or addresses."
+                f"The text before turn {self._turn + 1} differs between an episode and its replay. Branch only in "
+                "environments whose observations depend only on the seed and the actions, and whose tools print no "
+                "times or addresses."
             )
         whole = self._turn < self._shared
         stop = parent.steps[self._turn].stop if whole else self._prefix

@@ -109,7 +109,7 @@ class TemplateReader:
             end = mark.end()
         scaffold.append(text[end:])
         if [part.name for part in scaffold if isinstance(part, Slot)] != [name for _, name in messages]:
-            raise _unfit(f"does not write the texts of a conversation of {roles} as they are and in that order")
+            raise _unfit(f"does not write the texts of a conversation of {roles} unchanged and in order")
         return tuple(part for part in scaffold if part != "")
 
 

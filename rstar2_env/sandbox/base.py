@@ -198,8 +198,8 @@ class BaseSandbox(Sandbox, abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox belongs to the parent process of this fork. Create a new one here, or use "
-                "shared_sandbox, which does so automatically."
+                "This sandbox was created in the parent process of this fork. Create a new one here, or use "
+                "shared_sandbox, which creates one in each process."
             )
         self._refuse_if_closed()
         check_job(job)

@@ -117,13 +117,13 @@ class LocalOptions(ProviderOptions):
         super().__post_init__()
         for path in self.readable:
             if not os.path.exists(path):
-                raise ConfigurationError(f"readable contains {path!r}, which does not exist.")
+                raise ConfigurationError(f"`readable` contains {path!r}, which does not exist.")
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
-                    f"readable contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
+                    f"`readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
                 )
         if unknown := set(self.without) - set(LAYERS):
-            raise ConfigurationError(f"without accepts {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(f"`without` accepts only {', '.join(LAYERS)}; got {', '.join(sorted(unknown))}.")
 
     @property
     def slots(self) -> int:

@@ -122,7 +122,7 @@ class SharedSandbox(Sandbox):
     def _open(self) -> _Entry:
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This handle on the shared sandbox is closed; call shared_sandbox again.")
+                raise SandboxUnavailableError("This handle to the shared sandbox is closed; call shared_sandbox again.")
             if self._entry is None or self._pid != os.getpid():
                 self._entry, self._pid = _acquire(self._provider, self._options), os.getpid()
             return self._entry

@@ -302,7 +302,8 @@ def check_agent(
     elif hasattr(agent, "act"):
         if options:
             raise ConfigurationError(
-                f"{', '.join(options)}: options go with a name or a class, not with an agent that is already made."
+                f"The options {', '.join(options)} apply only to an agent that is given by name or class; this "
+                "agent already exists."
             )
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:

@@ -121,7 +121,8 @@ def harness_for(
         return env, Harness(lambda: gym.make(env, **options), seeds, actions)
     if options:
         raise ConfigurationError(
-            f"{', '.join(options)}: options go with an id; pass a function that makes the environment with them."
+            f"The options {', '.join(options)} apply only to an environment that is given by id; pass a function "
+            "that creates the environment with these options."
         )
     if isinstance(env, gym.Env):
         name = str(env)

@@ -68,7 +68,7 @@ def run_checks(
                     after()
     if broken:
         clauses = "\n".join(f"- {name}: {_describe(error)}" for name, error in broken)
-        raise ConformanceError(f"{what} breaks {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
+        raise ConformanceError(f"{what} fails {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
     return made
 
 

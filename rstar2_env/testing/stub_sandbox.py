@@ -100,7 +100,7 @@ class StubSandbox(Sandbox):
 
     def _answer(self, job: Job) -> Outcome:
         if self.closed:
-            raise SandboxUnavailableError("This stub sandbox is closed; make another one.")
+            raise SandboxUnavailableError("This stub sandbox is closed; create a new one.")
         check_job(job)
         self.jobs.append(job)
         outcome = self._plan.next(job)
@@ -130,8 +130,8 @@ def _outcome(answer: Any) -> Outcome:
     if isinstance(answer, ToolStatus):
         if answer not in _OUTCOMES:
             raise ConfigurationError(
-                f"No sandbox returns {answer.value!r}: it is found before a job is made. Sandboxes return "
-                f"{', '.join(_OUTCOMES)}."
+                f"A sandbox never returns {answer.value!r}, because this status is determined before a job is "
+                f"created. Sandboxes return {', '.join(_OUTCOMES)}."
             )
         return _OUTCOMES[answer]
     if isinstance(answer, str):

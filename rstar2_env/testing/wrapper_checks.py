@@ -219,7 +219,7 @@ def closing(harness: WrapperHarness) -> None:
         try:
             env.close()
         except Exception as error:
-            raise AssertionError(f"close around {name}, a second time: {type(error).__name__}: {error}") from error
+            raise AssertionError(f"a second close around {name} raises {type(error).__name__}: {error}") from error
 
 
 class _Closes(PlainWrapper):
@@ -309,7 +309,8 @@ def check_wrapper(
         )
     if isinstance(envs, str) or not envs or not seeds:
         raise ConfigurationError(
-            f"check_wrapper needs a list of at least one environment, and at least one seed, not {envs!r}, {seeds!r}."
+            f"check_wrapper needs a list of at least one environment, and at least one seed; got {envs!r} and "
+            f"{seeds!r}."
         )
     name = getattr(wrapper, "__qualname__", repr(wrapper))
     makers = {_name(env): partial(_stubbed, env) if isinstance(env, str) else env for env in envs}

@@ -76,13 +76,13 @@ class TraceFile:
             last = self.records[-1]["index"] if self.records else -1
             if not isinstance(record, dict) or not isinstance(record.get("index"), int) or record["index"] <= last:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not the next trace of a file that rstar2 traces wrote; it cannot be "
-                    "resumed."
+                    f"{self.path}:{number} is not the next trace of a file that `rstar2 traces` wrote, so the file "
+                    "cannot be resumed."
                 )
             if other := difference(record.pop("run", None), self._run):
                 raise ConfigurationError(
-                    f"{self.path}:{number} belongs to other traces: {other}. Resume with the same problems, options "
-                    "and seed, or choose another file."
+                    f"{self.path}:{number} was written with other settings: {other}. Resume with the same problems, "
+                    "options and seed, or choose another file."
                 )
             self.records.append(record)
             kept.append(line + "\n")

@@ -150,14 +150,14 @@ def generate_traces(
     chosen = call_with_options("writer of traces", TraceOptions, options)
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{source.name} never ends: give the number of traces to write.", option="episodes")
+        raise ConfigurationError(f"{source.name} is unlimited: give the number of traces to write.", option="episodes")
     tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     make: Callable[[], gym.Env[str, str]] | None
     if not isinstance(env, gym.Env):
         make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))
     elif env_options or wrappers:
-        raise ConfigurationError("env_options and wrappers do not apply to an environment that is made already.")
+        raise ConfigurationError("env_options and wrappers do not apply to an environment that already exists.")
     else:
         make = None if env.spec is None else partial(gym.make, env.spec)
     numbered = list(enumerate(tasks))[start:]

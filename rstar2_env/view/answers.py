@@ -226,5 +226,5 @@ def read_runs(
 def _run_parameter(params: Params, name: str) -> str:
     run = params.get(name)
     if not run:
-        raise ConfigurationError(f"The parameter {name} is missing: name both runs, a=RUN&b=RUN.")
+        raise ConfigurationError(f"The parameter {name} is missing: name both runs, as in a=RUN&b=RUN.")
     return run

@@ -98,7 +98,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             EpisodeOverError: The episode ended because a judge did not answer.
         """
         if self._unjudged:
-            raise EpisodeOverError("The episode is over: call reset() to start the next one.")
+            raise EpisodeOverError("The episode is over: call reset() to start a new episode.")
         text, reward, terminated, truncated, info = self.take(action)
         episode = self._episode
         over = episode.step(action, (text, reward, terminated, truncated, info))

@@ -57,7 +57,8 @@ class Push:
         token = get_token()
         if not token:
             raise ConfigurationError(
-                "Pushing needs a token that may write: put it into HF_TOKEN, or run `hf auth login`.", option="push"
+                "Pushing needs a token with write permission: put it into HF_TOKEN, or run `hf auth login`.",
+                option="push",
             )
         self._token = token
         self.url = f"{constants.ENDPOINT}/{name}"
@@ -87,7 +88,7 @@ class Push:
             others = sorted(set(held) - set(same))
             if others and not self._update:
                 raise ConfigurationError(
-                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace them.",
+                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace the files.",
                     option="update",
                 )
         return self._send(folder, list(own), message)
@@ -150,7 +151,9 @@ class Push:
             )
         access = record.get("auth", {}).get("accessToken") or {}
         if access.get("role") == "read":
-            raise ConfigurationError("The token may only read: put one that may write into HF_TOKEN.", option="push")
+            raise ConfigurationError(
+                "The token has no write permission: put a token with write permission into HF_TOKEN.", option="push"
+            )
         owner = self.name.partition("/")[0]
         members = [str(record.get("name", "")), *(str(one.get("name", "")) for one in record.get("orgs", []))]
         if owner not in members:
@@ -167,7 +170,8 @@ class Push:
             return None
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The hub answers {status} when asked for {self.name}: try again later.", cause="passing"
+                f"The hub answers {status} to the request for the files of {self.name}: try again later.",
+                cause="passing",
             )
         if self._private and not record.get("private", False):
             raise ConfigurationError(

@@ -92,11 +92,12 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):
-        raise ConfigurationError(f"which must be best, final or checkpoint-N; got {which!r}.", option="which")
+        raise ConfigurationError(f"The weights must be best, final or checkpoint-N; got {which!r}.", option="which")
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
             raise ConfigurationError(
-                f"The path {folder} already selects the weights {folder.name}: leave which out.", option="which"
+                f"The path {folder} already selects the weights {folder.name}: omit the other selection.",
+                option="which",
             )
         folder, which = folder.parent, folder.name
     if not (folder / RUN_FILE).is_file():

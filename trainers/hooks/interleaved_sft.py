@@ -50,7 +50,8 @@ class InterleavedSft(SavesState, RunHook):
         path = Path(os.path.expanduser(self.demonstrations))
         if not path.is_file():
             raise ConfigurationError(
-                f"There is no file with demonstrations {self.demonstrations!r}; `rstar2 traces` writes one.",
+                f"The file of demonstrations {self.demonstrations!r} does not exist; `rstar2 traces` writes such a "
+                "file.",
                 option="demonstrations",
             )
         self._shown = {

@@ -62,7 +62,7 @@ class PolicyRefresh(RunHook):
             train, held_out = openings["train"].splitlines(), openings["eval"].splitlines()
             differing = [line for line in difflib.ndiff(train, held_out) if line[:2] in ("- ", "+ ")]
             raise ConfigurationError(
-                "Evaluation uses another template than training (- training, + evaluation):\n"
+                "Evaluation and training use different templates (-: training, +: evaluation):\n"
                 + "\n".join(differing[:10])
                 + "\nGive both the same dialect and system message, or set same_template=false."
             )

@@ -55,8 +55,8 @@ class ReferenceReset(SavesState, RunHook):
         """
         if not run.has_reference:
             raise ConfigurationError(
-                "The hook 'reference_reset' needs a reference model, and no term of the loss has one: add a KL term "
-                "(loss.kl.coef=1e-4)."
+                "The hook 'reference_reset' needs a reference model, but no term of the loss uses one: add a KL "
+                "term (loss.kl.coef=1e-4)."
             )
         super().bind(run)
 

@@ -41,7 +41,10 @@ class Devices:
             ConfigurationError: The number of devices is not a multiple of ``size``.
         """
         if len(self) % size:
-            raise ConfigurationError(f"{len(self)} devices ({self}) do not make engines of {size} (--tensor-parallel).")
+            raise ConfigurationError(
+                f"{len(self)} devices ({self}) cannot be divided into engines with {size} devices each "
+                "(--tensor-parallel)."
+            )
         return [Devices(self.numbers[start : start + size], self.cores) for start in range(0, len(self), size)]
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:

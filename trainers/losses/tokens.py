@@ -105,8 +105,9 @@ class Tokens:
             return self.columns[name]
         if self.mask.any():
             raise ConfigurationError(
-                f"The loss needs the column {name!r}, but the rows have {', '.join(sorted(self.columns)) or 'none'}. A "
-                "term's own columns come from its prepare, which a backend calls for the whole optimizer batch."
+                f"The loss needs the column {name!r}, but the rows have "
+                f"{', '.join(sorted(self.columns)) or 'none'}. A term's own columns are returned by its method "
+                "`prepare`, which a backend must call for the whole optimizer batch."
             )
         return self.logp.detach() * 0
 

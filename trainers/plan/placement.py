@@ -80,7 +80,7 @@ def placements(
     if serve is not None and not 0 <= serve < gpus:
         raise ConfigurationError(
             f"The number of serving devices must be at least 0 and less than {gpus}, the number of all devices; got "
-            f"{serve}. With 0, all devices serve and train in turn.",
+            f"{serve}. With 0, every device alternates between serving and training.",
             option="serve",
         )
     counts = _splits(gpus) if serve is None else [serve]

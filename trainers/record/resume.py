@@ -72,12 +72,12 @@ def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
             raise ConfigurationError(_nothing_to_resume(folder), option="resume")
     elif newest is not None:
         raise ConfigurationError(
-            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
+            f"{folder} already holds a run: choose another folder, or continue the run.", option="resume"
         )
     elif (folder / RUN_FILE).exists():
         raise ConfigurationError(
-            f"{folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
-            "or remove this one.",
+            f"{folder} already holds a run, but the run has no checkpoint to continue from: choose another folder, "
+            "or remove this folder.",
             option="output_dir",
         )
 

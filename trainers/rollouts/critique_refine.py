@@ -48,7 +48,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
-                f"critique_refine needs groups of at least 2 episodes, since it samples all but one; got {size}."
+                "critique_refine needs groups of at least 2 episodes, since the last episode of a group is a "
+                f"refinement of another; got {size}."
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(

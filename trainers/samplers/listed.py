@@ -85,7 +85,7 @@ class Listed(SavedAttributes):
 def _chosen(problems: ProblemSource | None, pool: int, seed: int) -> list[str]:
     if problems is None:
         raise ConfigurationError(
-            "This sampler records the results of each problem, but the environment has no source of problems: it "
+            "This sampler records the results of each problem, but the environment has no source of problems and "
             "chooses its problems by the seed. Use an environment with problems, or the sampler uniform."
         )
     rng = np.random.default_rng(np.random.SeedSequence([seed, pool, 3]))

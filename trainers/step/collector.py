@@ -283,7 +283,7 @@ class Collector:
         if len(played) != len(starts):
             raise ConfigurationError(
                 f"The rollout part {type(self._rollout).__name__} returned {len(played)} groups for {len(starts)} "
-                "starts; it must return one for each, in their order."
+                "starts; it must return one group for each start, in the order of the starts."
             )
         play.name_parents(played)
         services.player.check([episode for group in played for episode in group])

@@ -162,14 +162,14 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """
         if self._over:
             state = "The episode is over" if self._begun else "There is no episode yet"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         check_action(action, self.action_space)
         action = encodable(action)
         self._played.append(action)
         try:
             reply = self.play(action)
             if not math.isfinite(reply.reward):
-                raise ValueError(f"the reward is {reply.reward}")
+                raise ValueError(f"the reward must be a finite number; got {reply.reward}")
         except Exception as error:
             # Assumed not to be the policy's fault; the record holds the error.
             reply = TurnReply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})

@@ -59,7 +59,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                     record = json.loads(line)
                 except ValueError as error:
                     raise ConfigurationError(
-                        f"{path}:{number} is not {what} ({error!r}); it cannot be resumed."
+                        f"{path}:{number} is not {what} ({error!r}), so the file cannot be resumed."
                     ) from error
                 yield number, line.rstrip("\n"), record
     except OSError as error:

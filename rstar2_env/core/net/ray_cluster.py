@@ -73,8 +73,8 @@ def join(address: str | None, needed_for: str) -> Any:
     global _members, _ours
     if address is not None and "://" in address:
         raise ConfigurationError(
-            f"Ray's client protocol ({address!r}) is not supported: give the address of the cluster itself, from a "
-            "machine that belongs to it."
+            f"Ray's client protocol ({address!r}) is not supported: run on a machine of the cluster, and give the "
+            "address of the cluster itself."
         )
     where = None if address in (None, "auto", "local") else _host_and_port(address)
     ray = import_ray(needed_for)
@@ -83,8 +83,8 @@ def join(address: str | None, needed_for: str) -> Any:
             there = str(ray.get_runtime_context().gcs_address)
             if where is not None and address != there:
                 raise ConfigurationError(
-                    f"This process is connected to the Ray cluster at {there}, and address= names {address!r}: leave "
-                    "it out, or call ray.shutdown() first."
+                    f"This process is already connected to the Ray cluster at {there}, but address= names another "
+                    f"one, {address!r}: omit address=, or call ray.shutdown() first."
                 )
             if _members == 0:
                 _ours = False

@@ -204,7 +204,9 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
         for part in path[:-1]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
-                raise ConfigurationError(f"The option {part!r} is given twice: alone, and as {name.strip()!r}.")
+                raise ConfigurationError(
+                    f"The option {part!r} is given twice: as a whole, and in part as {name.strip()!r}."
+                )
         if path[-1] in holder:
             raise ConfigurationError(f"The option {name.strip()!r} is given twice.")
         holder[path[-1]] = Written(value)
@@ -245,7 +247,9 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
         except UnreadableError:
             found = None
     if not isinstance(found, Mapping):
-        raise ConfigurationError(f"{name} must be a dict, not {value!r}. In text: {name}.OPTION=VALUE, or JSON.")
+        raise ConfigurationError(
+            f"{name} must be a dict, not {value!r}. Written as text, it is {name}.OPTION=VALUE, or JSON."
+        )
     return dict(found)
 
 

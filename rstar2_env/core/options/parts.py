@@ -149,7 +149,7 @@ def _parsed(options: Sequence[str], written: str, kind: str) -> dict[str, Any]:
 def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, Any]:
     for name in options:
         if not isinstance(name, str):
-            raise ConfigurationError(f"The {kind} {written!r}: the name of an option is text, not {name!r}.")
+            raise ConfigurationError(f"The {kind} {written!r}: the name of an option must be a string, not {name!r}.")
     return options
 
 
@@ -191,7 +191,7 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
         return make_part(registry, part)
     if part.options:
         raise ConfigurationError(
-            f"The {registry.kind} {part.name!r} is not a class, and does not take options such as "
+            f"The {registry.kind} {part.name!r} is not a class, so it does not accept options such as "
             f"{', '.join(part.options)}."
         )
     return found

@@ -227,7 +227,7 @@ def _identity(folder: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
     identity = _object(file)
     if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
-        raise ConfigurationError(f"{file} is not the start of a run: expected the format {FORMAT!r} and its version.")
+        raise ConfigurationError(f"{file} does not describe a run: expected the format {FORMAT!r} and its version.")
     if identity["version"] > VERSION:
         raise ConfigurationError(
             f"{folder} was written in version {identity['version']} of the format; this version of rstar2-env reads "

@@ -204,8 +204,8 @@ class RunWriter:
         others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
         if others and not (self.folder / RUN_FILE).exists():
             raise ConfigurationError(
-                f"{self.folder} contains a {others[0]} that no run wrote, since there is no {RUN_FILE} next to it: "
-                "choose another folder for the run."
+                f"{self.folder} contains {others[0]} but no {RUN_FILE}, so it is not a run folder: choose another "
+                "folder for the run."
             )
 
     def _cut(self, last: int) -> None:

@@ -298,7 +298,8 @@ def _check_ks(ks: Sequence[int], most: int) -> list[int]:
     for k in ks:
         if not 1 <= k <= most:
             raise ConfigurationError(
-                f"k must be between 1 and the {most} samples that the runs have of their problems, not {k}.", option="k"
+                f"k must be between 1 and {most}, the number of samples that the runs have of each problem; got {k}.",
+                option="k",
             )
     return sorted(set(ks))
 

@@ -120,7 +120,8 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
     ids = list(problem_ids)
     if None not in ids and not any(problem in baseline.problems for problem in ids):
         raise ConfigurationError(
-            f"The baseline {name} has none of the problems of this evaluation: give one of the same problems.",
+            f"The baseline {name} has none of the problems of this evaluation: give an evaluation of the same "
+            "problems.",
             option="baseline",
         )
 

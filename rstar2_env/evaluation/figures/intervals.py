@@ -120,8 +120,7 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
     chosen = sorted({1, samples} if ks is None else set(ks))
     if wrong := [k for k in chosen if not 1 <= k <= samples]:
         raise ConfigurationError(
-            f"k must be at least 1 and at most n, the samples of each start: there are {samples}, and k = {wrong[0]} "
-            "was asked for.",
+            f"k must be between 1 and n, the number of samples of each start; got k = {wrong[0]} and n = {samples}.",
             option="n",
             value=str(max(wrong)),
         )

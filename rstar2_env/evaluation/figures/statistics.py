@@ -98,7 +98,7 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
     """
     n = len(answers)
     if len(correct) != n:
-        raise ConfigurationError(f"Expected one verdict an answer; got {n} answers and {len(correct)} verdicts.")
+        raise ConfigurationError(f"Expected one verdict per answer; got {n} answers and {len(correct)} verdicts.")
     right = sum(1 for answer, good in zip(answers, correct, strict=True) if good and answer is not None)
     _check(n, right, k)
     wrong = Counter(answer for answer, good in zip(answers, correct, strict=True) if not good and answer is not None)
@@ -140,7 +140,7 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        raise ConfigurationError(f"Expected one number a problem, of shape (problems,); got shape {values.shape}.")
+        raise ConfigurationError(f"Expected one number per problem, of shape (problems,); got shape {values.shape}.")
     has: FloatArray = np.isfinite(values).astype(np.float64)
     over = np.where(has > 0, values, 0.0)
     return bootstrap_shares(over[:, None], has[:, None], seed=seed, resamples=resamples, level=level)[0]
@@ -169,7 +169,7 @@ def bootstrap_shares(
     over, under = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
     if over.ndim != 2 or over.shape != under.shape:
         raise ConfigurationError(
-            f"Expected one number a problem, in arrays of equal shape; got shapes {over.shape} and {under.shape}."
+            f"Expected one number per problem, in arrays of equal shape; got shapes {over.shape} and {under.shape}."
         )
     _check_draws(resamples, level)
     problems, figures = over.shape
@@ -211,7 +211,9 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
     """
     _check_draws(1, level)
     if value not in (0.0, 1.0) or problems < 1:
-        raise ConfigurationError(f"Expected a share of 0 or 1 of one or more problems; got {value} of {problems}.")
+        raise ConfigurationError(
+            f"Expected a share of 0 or 1, and at least one problem; got the share {value} and {problems} problems."
+        )
     reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / problems)
     return Interval(value, max(0.0, value - reach), min(1.0, value + reach), level)
 
@@ -244,7 +246,8 @@ def paired(
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise ConfigurationError(
-            f"Expected one number for each of the same problems from both runs; got shapes {a.shape} and {b.shape}."
+            f"Expected one number per problem from both runs, for the same problems; got shapes {a.shape} and "
+            f"{b.shape}."
         )
     difference: FloatArray = b - a
     interval = bootstrap(difference, seed=seed, resamples=resamples, level=level)
@@ -269,14 +272,14 @@ def _check(n: int, correct: int, k: int) -> None:
     if not 1 <= k <= n:
         raise ConfigurationError(f"Expected k between 1 and the {n} samples of a problem; got k = {k}.")
     if not 0 <= correct <= n:
-        raise ConfigurationError(f"Expected between 0 and {n} right samples of {n}; got {correct}.")
+        raise ConfigurationError(f"Expected between 0 and {n} correct samples; got {correct}.")
 
 
 def _check_draws(resamples: int, level: float) -> None:
     if resamples < 1:
         raise ConfigurationError(f"Expected at least one resample; got {resamples}.", option="resamples")
     if not 0.0 < level < 1.0:
-        raise ConfigurationError(f"Expected a level between 0 and 1; got {level}.", option="level")
+        raise ConfigurationError(f"Expected a confidence level between 0 and 1; got {level}.", option="level")
 
 
 def _binomial(n: int, chance: float, most: int) -> FloatArray:

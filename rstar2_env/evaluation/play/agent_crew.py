@@ -162,7 +162,9 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
     """
     if not isinstance(agent, str):
         if options:
-            raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
+            raise ConfigurationError(
+                "agent_options apply only to an agent that is given by name; this agent is a function."
+            )
         return {}
     part = read_part(agent, "agent")
     agents = importlib.import_module("rstar2_env.agents").AGENTS

@@ -158,7 +158,7 @@ class EvalLog(Closing):
                 episode = episode_of(record)
             except ValueError as error:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
+                    f"{self.path}:{number} is not an episode of an evaluation ({error}), so the file cannot be resumed."
                 ) from error
             index = episode.group
             task = plan[index] if 0 <= index < len(plan) else None
@@ -226,7 +226,8 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
         refuse_existing(path, resume=resume, overwrite=overwrite)
         if (kind := read_run(path).kind) != "evaluation":
             raise ConfigurationError(
-                f"{path} is the folder of a run of {kind}: choose another one for the evaluation.", option="out"
+                f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
+                option="out",
             )
     return RunWriter(path, kind="evaluation", episodes=False)
 

@@ -134,12 +134,14 @@ def _begin(
         if not began[-1][1]:
             return again, []
     if not began:
-        raise ConfigurationError(f"The environment cannot be reset as it was: {failure}", option="problems")
+        raise ConfigurationError(
+            f"The environment cannot be reset to the start of the recorded episode: {failure}", option="problems"
+        )
     way, found = began[0]
     if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
         raise ConfigurationError(
-            f"The problem {episode.problem_id!r} cannot be found: the run records its problems only as "
-            f"{lost!r}. Name their source.",
+            f"The problem {episode.problem_id!r} cannot be found: the run describes its problems only as {lost!r}. "
+            "Give the source of the problems.",
             option="problems",
         )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found

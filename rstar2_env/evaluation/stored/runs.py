@@ -76,14 +76,16 @@ def find_stored(written: str) -> Stored:
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(
-            f"{path} is a run of {run.kind} without held-out episodes: expected one that evaluates "
-            "(rstar2 eval, or a training run with eval.every)."
+            f"{path}, a run of the kind {run.kind}, has no held-out episodes: expected an evaluation (rstar2 eval), "
+            "or a training run with eval.every."
         )
     if step is None:
         step = steps[-1]
     if step not in steps:
         known = ", ".join(map(str, steps))
-        raise ConfigurationError(f"{path} has no held-out episodes of step {step}; it has those of the steps {known}.")
+        raise ConfigurationError(
+            f"{path} has no held-out episodes of step {step}; it has held-out episodes of the steps {known}."
+        )
     return Stored(written, run, step)
 
 
@@ -135,7 +137,7 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"Expected the number of an episode, or STEP/GROUP/MEMBER for one played for training; got {place!r}."
+            f"Expected the number of a held-out episode, or STEP/GROUP/MEMBER for a training episode; got {place!r}."
         )
     if match[2] is None:
         stored = find_stored(written)

@@ -106,7 +106,9 @@ def _in_process(
     try:
         made = pickle.dumps(bench.make)
     except Exception as error:
-        raise UntriedError(f"it cannot be pickled by name ({type(error).__name__})") from error
+        raise UntriedError(
+            f"the function that makes the environment cannot be pickled ({type(error).__name__})"
+        ) from error
     asked = {"path": sys.path, "make": made.hex(), "plays": [[played.seed, played.actions] for played in episodes]}
     done = subprocess.run(
         [sys.executable, *arguments, "-m", _MODULE],
@@ -119,7 +121,9 @@ def _in_process(
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     if done.returncode != 0 or not lines:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise RuntimeError(f"the other process ended with {done.returncode}: {said[-1] if said else 'no word'}")
+        raise RuntimeError(
+            f"the other process ended with exit code {done.returncode}: {said[-1] if said else 'no output'}"
+        )
     told = json.loads(lines[-1])
     if "untried" in told:
         raise UntriedError(told["untried"])

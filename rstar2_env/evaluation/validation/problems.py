@@ -282,8 +282,8 @@ class Checker:
     def _write(self, answer: str) -> str:
         if self._dialect is None:
             raise ConfigurationError(
-                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(); check "
-                "its contract alone with rstar2_env.testing.check_text_env."
+                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(). Only "
+                "its contract can be checked: use rstar2_env.testing.check_text_env."
             )
         return str(self._dialect.format_answer(answer))
 

@@ -158,7 +158,7 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
     try:
         env = make(split="test")
     except TypeError as error:
-        raise NotApplicableError("it does not have an option split") from error
+        raise NotApplicableError("the environment does not have an option `split`") from error
     try:
         own = source_of(env)
         if own is None or own.split != "test":

@@ -142,7 +142,7 @@ def collect(
             first = places.setdefault(problem.id, number)
             if first != number:
                 raise ProblemFormatError(
-                    f"{place}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
+                    f"{place}: field 'id': line {first} already has the id {problem.id!r}; ids must be unique."
                 )
         except ProblemFormatError as error:
             faults.append(error)
@@ -238,7 +238,7 @@ def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedR
         raise ProblemFormatError(f"{path}: expected UTF-8, got other bytes: {error.reason}.") from error
     except csv.Error as error:
         raise ProblemFormatError(
-            f"{path}:{rows.line_num}: cannot be read as {delimiter!r}-separated: {error}."
+            f"{path}:{rows.line_num}: cannot be read as columns separated by {delimiter!r}: {error}."
         ) from error
 
 

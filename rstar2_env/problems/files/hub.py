@@ -70,7 +70,7 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
     """
     if not is_saved_dataset(path):
         raise ConfigurationError(
-            f"Expected a file, or a folder written by datasets.save_to_disk; {path} is another folder."
+            f"{path} is not a folder written by datasets.save_to_disk: name such a folder, or a file."
         )
     datasets = _datasets(f"Reading the data set {path}")
     try:
@@ -133,8 +133,9 @@ def hub_rows(
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ConfigurationError(
             f"The data set {repository} (configuration {config or 'default'}, split {split}) cannot be loaded: "
-            f"{why or f'{type(error).__name__}: {reason}'}. Without a network, load it on a machine that has "
-            "one, write it with save_to_disk, copy the folder here and pass its path (a named set's with like=NAME)."
+            f"{why or f'{type(error).__name__}: {reason}'}. Without a network: load the data set on a machine that "
+            "has a network, write it with save_to_disk, copy the folder here, and pass the path of the folder (for "
+            "a named set, with like=NAME)."
         ) from error
 
 

@@ -114,10 +114,10 @@ class Shelf:
         if expected.known_checksum not in (None, actual):
             raise ConfigurationError(
                 f"The source {name!r} ({pin.source}) is not what the lock file {self.lock.path} expects: its "
-                f"{len(found)} records have the checksum {actual}, expected {expected.checksum} of "
-                f"{expected.records} records at revision {expected.revision}. Fetch that revision; or, to "
-                "continue with "
-                f"this content, put {UNKNOWN!r} in the place of both in the lock file."
+                f"{len(found)} records have the checksum {actual}, but the lock file has the checksum "
+                f"{expected.checksum} of {expected.records} records at revision {expected.revision}. Fetch that "
+                "revision. To continue with this content instead, set both the checksum and the revision to "
+                f"{UNKNOWN!r} in the lock file."
             )
         for said in self.lock.fill(name, replace(pin, checksum=actual, records=len(found))):
             self.say(said)
@@ -150,10 +150,11 @@ class Shelf:
             expected = self._expected(name, pin)
             at = f" --revision {expected.revision}" if expected.known_revision else ""
             raise ConfigurationError(
-                f"The source {name!r} ({pin.source}) cannot be loaded. {error} To fetch it, run again with "
-                f"download=true on a machine with a network; or there: hf download {repository} --repo-type dataset"
-                f"{at} --local-dir FOLDER/{repository}, copy FOLDER here and pass hub_folder=FOLDER. Expected "
-                f"revision: {expected.revision}. Expected checksum: {expected.checksum}."
+                f"The source {name!r} ({pin.source}) cannot be loaded. {error} To fetch it on a machine with a "
+                "network, run again with download=true. To copy it from such a machine, run there: hf download "
+                f"{repository} --repo-type dataset{at} --local-dir FOLDER/{repository}. Then copy FOLDER here and "
+                f"pass hub_folder=FOLDER. Expected revision: {expected.revision}. Expected checksum: "
+                f"{expected.checksum}."
             ) from error
         return self.checked(name, pin, found)
 

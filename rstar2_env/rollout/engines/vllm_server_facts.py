@@ -53,9 +53,9 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     cards = {str(card["id"]): card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
     name = next(iter(cards), "") if model is None else model
     if name not in cards:
-        raise ConfigurationError(f"{base} serves {', '.join(cards) or 'nothing'}, and not {model!r}.")
+        raise ConfigurationError(f"{base} does not serve {model!r}; it serves {', '.join(cards) or 'nothing'}.")
     if "max_model_len" not in cards[name]:
-        raise ServiceError(f"{base} does not report max_model_len: it is not a `vllm serve`.")
+        raise ServiceError(f"{base} does not report max_model_len, so it is not a `vllm serve` server.")
     plain = await _probe(http, base, name, temperature=1.0)
     # Temperature and top-k have the largest effect at the prompt where the model is least certain.
     at = plain.index(min(plain))

@@ -83,8 +83,8 @@ def check_image(engine: APIClient, image: str) -> None:
     if label != fingerprint():
         what = "was not built by `rstar2 sandbox image`" if label is None else "was built by another version"
         raise SandboxUnavailableError(
-            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, and this package's warden is "
-            f"{fingerprint()!r}. Build it again: rstar2 sandbox image --tag {image}."
+            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, but this package expects "
+            f"{fingerprint()!r}. Build the image again: rstar2 sandbox image --tag {image}."
         )
 
 

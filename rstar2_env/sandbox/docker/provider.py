@@ -58,8 +58,8 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires layers that neither a call nor the containers of this engine have: "
-                    f"{'; '.join(gaps)}."
+                    "isolation='strict' requires layers that are missing both around a call and around the "
+                    f"containers of this engine: {'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
@@ -81,8 +81,9 @@ class DockerSandbox(BaseSandbox):
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
-                f"The job has a limit of {job.limits.memory_mb} MiB, but a container of this sandbox has {room}: "
-                "set memory_mb of the sandbox, or set its limits to those of its jobs."
+                f"The job has a memory limit of {job.limits.memory_mb} MiB, but a container of this sandbox has "
+                f"only {room} MiB: raise memory_mb of the sandbox, or set `limits` of the sandbox to the limits of "
+                "its jobs."
             )
         if self._single is not None:
             return self._single.submit(job)

@@ -89,5 +89,5 @@ def _checked(url: Any) -> str:
     if not fits:
         raise ConfigurationError(f'The address of a sandbox server looks like "http://127.0.0.1:8700", not {url!r}.')
     if parts.username or parts.password:
-        raise ConfigurationError("Pass the token as token=, not in the address, which appears in messages.")
+        raise ConfigurationError("Pass the token as token=, not in the address, because messages contain the address.")
     return str(url).rstrip("/")

@@ -564,7 +564,7 @@ class Reader(Cursor):
         if accent in ("overset", "underset"):
             mark, under = self.argument(), self.argument()
             if isinstance(under, Num) or any(isinstance(part, Num) for part in walk(mark)):
-                raise ReadError("a number is above or below another")
+                raise ReadError("a number is written above or below another")
             return under
         if self.is_next("open"):
             name = self.raw_script()

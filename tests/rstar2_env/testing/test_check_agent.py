@@ -166,7 +166,7 @@ def test_every_check_has_a_mutant():
 
 
 def test_every_broken_clause_is_reported_at_once():
-    words = r"^The agent .*Both breaks 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*\ndocs: .*$"
+    words = r"^The agent .*Both fails 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*\ndocs: .*$"
     with pytest.raises(ConformanceError, match=words):
         check_agent(Both)
 
@@ -187,7 +187,7 @@ def test_another_environment_is_played(env):
 def test_arguments_that_do_not_fit_together_are_refused():
     with pytest.raises(ConfigurationError, match="at least two different seeds"):
         check_agent(Sound, seeds=[1, 1])
-    with pytest.raises(ConfigurationError, match="options go with a name"):
+    with pytest.raises(ConfigurationError, match="given by name or class"):
         check_agent(Sound(), answer="7")
     with pytest.raises(ConfigurationError, match="takes a name, an agent"):
         check_agent(7)

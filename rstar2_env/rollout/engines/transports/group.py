@@ -125,7 +125,7 @@ class GroupTransport(Transport):
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:
-            raise ServiceError(f"{', '.join(missing)} was lost.", cause="lost")
+            raise ServiceError(f"A server was lost during the weight sync: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
         """Create a group of these members unless it exists; first ends sessions that an aborted sync left open."""

@@ -142,7 +142,7 @@ def try_process_limit(plan: IsolationPlan) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (_TRIED_LIMIT, _TRIED_LIMIT))
     made = _fork_many(2 * _TRIED_LIMIT)
     if made >= _TRIED_LIMIT:
-        raise OSError(1, "the kernel does not enforce a limit on processes for the user of programs")
+        raise OSError(1, "the kernel does not enforce a limit on processes for the user that runs programs")
     if made < _TRIED_LIMIT - 1:
         raise OSError(1, "the kernel counts programs together with other processes of the user")
 

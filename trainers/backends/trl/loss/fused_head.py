@@ -32,8 +32,8 @@ class _WithMeanLogp(ChunkedLogProbFunction):
         logps, entropy, squares, mean, top = ChunkedLogProbFunction.forward(ctx, *args)
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
-                "The fused head of this TRL version saves other values for its backward pass than that of TRL 1.16, so "
-                "the mean of the log-probabilities cannot be computed: install trl 1.16."
+                "The fused head of this TRL version saves other values for its backward pass than the fused head "
+                "of TRL 1.16, so the mean of the log-probabilities cannot be computed: install trl 1.16."
             )
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
         ctx.mark_non_differentiable(*(one for one in (squares, mean, top) if one is not None))

@@ -60,8 +60,8 @@ class PolicyMeasurer:
         needs: frozenset[str] = frozenset(getattr(part, "needs", ()))
         if unknown := needs - {"sum_squares", "answer"}:
             raise ConfigurationError(
-                f"The advantage {type(part).__name__} needs {', '.join(sorted(map(repr, unknown)))}; an advantage may "
-                "need 'sum_squares' or 'answer'."
+                f"The advantage {type(part).__name__} has the unknown need {', '.join(sorted(map(repr, unknown)))}; "
+                "known needs: 'sum_squares', 'answer'."
             )
         episodes = [episode for group in groups for episode in group]
         self._prepare()

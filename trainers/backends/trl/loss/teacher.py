@@ -189,8 +189,8 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
     differ = [token for token in ours | theirs if theirs.get(token) != ours.get(token)]
     if differ:
         raise ConfigurationError(
-            f"The teacher {name!r} has another tokenizer than the policy: {len(differ)} of {len(ours | theirs)} tokens "
-            f"differ, such as {differ[0]!r}. The teacher scores the policy's token ids, so choose a teacher of the "
-            "same family with the same vocabulary.",
+            f"The teacher {name!r} has a different tokenizer from the policy: {len(differ)} of {len(ours | theirs)} "
+            f"tokens differ, such as {differ[0]!r}. The teacher scores the policy's token ids, so choose a teacher "
+            "of the same family with the same vocabulary.",
             option="model.teacher",
         )

@@ -198,18 +198,18 @@ def check_ahead(config: TrainConfig) -> None:
     ahead = f"rollout.max_staleness={rollout.max_staleness}"
     if rollout.max_staleness and ENGINES.get(rollout.engine).shares_weights:
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but engine={rollout.engine!r} computes with the weights "
-            "that are being trained: use an engine with its own copy of the weights, such as engine='vllm-server', or "
-            "rollout.max_staleness=0."
+            f"With {ahead}, episodes are played while the policy is trained, but engine={rollout.engine!r} computes "
+            "with the weights that are being trained. Use an engine with its own copy of the weights, such as "
+            "engine='vllm-server', or set rollout.max_staleness=0."
         )
     if rollout.max_staleness and rollout.engine_options.get("sleep"):
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but engine.sleep=true puts the engine to sleep during "
-            "training: set engine.sleep=false or rollout.max_staleness=0."
+            f"With {ahead}, episodes are played while the policy is trained, but engine.sleep=true puts the engine "
+            "to sleep during training. Set engine.sleep=false or rollout.max_staleness=0."
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
-            f"rollout.handover='carry' has no episode to carry over with {ahead}, since every rollout then begins "
-            "after one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
+            f"With {ahead}, rollout.handover='carry' has no episode to carry over, since every rollout begins after "
+            "one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
             "rollout.handover='drain'."
         )

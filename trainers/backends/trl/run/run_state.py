@@ -231,7 +231,8 @@ class TrlRunState:
         having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
         if term not in having:
             raise ConfigurationError(
-                f"The loss has no term {term!r} with an option coef. Terms with one: {', '.join(having) or 'none'}."
+                f"The loss has no term {term!r} with an option coef. Terms with this option: "
+                f"{', '.join(having) or 'none'}."
             )
         return self._terms.index(term)
 

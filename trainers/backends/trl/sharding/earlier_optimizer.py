@@ -70,8 +70,8 @@ def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
     found = checkpoint_at(Path(folder))
     if found is None:
         raise ConfigurationError(
-            f"{folder}, from which to load the optimizer state, has no complete checkpoint: set the folder of a run of "
-            "reinforcement learning, or of one of its checkpoints.",
+            f"{folder} has no complete checkpoint from which to load the optimizer state: name the folder of a run "
+            "of reinforcement learning, or of one of its checkpoints.",
             option=_OPTION,
         )
     if not ((found / _FILE).exists() and (has_shards(found) or (found / OPTIMIZER_NAME).exists())):

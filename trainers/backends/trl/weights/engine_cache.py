@@ -133,7 +133,7 @@ def cache_for_vllm(
     if size < _needed(1, longest) * each:
         raise ConfigurationError(
             f"The cache of vLLM would have {max(0, size) / GIB:.2f} GiB ({because}), but one conversation of {longest} "
-            f"tokens takes {_needed(1, longest) * each / GIB:.2f}: {sum_of_it}. Lower engine.max_model_len or "
+            f"tokens needs {_needed(1, longest) * each / GIB:.2f} GiB: {sum_of_it}. Lower engine.max_model_len or "
             "optim.tokens_per_device, "
             + ("" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, ")
             + "train adapters (model.lora_rank), divide the weights among more devices (run.sharding=fsdp2), or set "

@@ -90,11 +90,12 @@ class HandoverProbe:
             distance = float(np.abs(engine - trainer).mean())
             if not distance <= self._tolerance:
                 raise HandoverError(
-                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, the "
-                    f"{len(generation.ids)} tokens of its continuation of a fixed prompt have the mean log-probability "
-                    f"{engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. Their mean distance "
-                    f"is {distance:.4g}; the limit is {self._tolerance:g} (rollout.handover_tolerance). The engine's "
-                    "weights are corrupt, or the update did not reach it."
+                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, "
+                    f"the {len(generation.ids)} tokens of its continuation of a fixed prompt have the mean "
+                    f"log-probability {engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. "
+                    f"The mean absolute difference is {distance:.4g}; the limit is {self._tolerance:g} "
+                    "(rollout.handover_tolerance). The engine's weights are corrupt, or the update did not reach "
+                    "the engine."
                 )
             worst = max(worst, distance)
         return worst
