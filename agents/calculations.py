@@ -1,6 +1,6 @@
 """``calculations``: runs each worked calculation of a problem (as in GSM8K) in the tool, then answers.
 
-A reference player, which receives the problem with its gold answer. It tests whether an environment, its tool and its
+This reference player receives the problem with its gold answer. It tests whether an environment, its tool and its
 verifier agree with a data set. With ``corrupt``, it tests whether they reject wrong answers.
 """
 

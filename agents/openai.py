@@ -1,8 +1,8 @@
 """``openai``: plays with a model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
 Covered: native tool calls or the dialect's text, unusable replies, retries, rate limits, budgets of tokens and money, a
-cache on disk, an API key in an environment variable. Not covered: training, which needs token ids, which an endpoint
-does not return (use the engine ``vllm-server``); streaming.
+cache on disk, an API key in an environment variable. Not covered: streaming; training, because an endpoint does not
+return token ids (use the engine ``vllm-server``).
 """
 
 from __future__ import annotations

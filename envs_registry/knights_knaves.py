@@ -21,8 +21,9 @@ class KnightsKnaves(Puzzle):
     r"""Find out who is a knight (always truthful) and who is a knave (always lying) from their statements.
 
     ## Puzzle
-    Each of ``people`` makes one statement about who is a knight or a knave, joined by "not", "and", "or", "if" and "if
-    and only if" up to ``depth``. An exhaustive solver finds exactly one solution.
+    Each of ``people`` persons makes one statement. It combines claims that a person is a knight or a knave with "not",
+    "and", "or", "if" and "if and only if", up to the nesting depth ``depth``. An exhaustive solver finds exactly one
+    solution.
 
     ## Answer
     Each name once with its kind, in any order and any case: ``Ann: knight, Ben: knave`` or ``Ann is a knight and Ben is

@@ -16,12 +16,12 @@ class MathNotebookEnv(MathToolEnv):
     Everything except the tool is as in ``rstar2/MathTool-v0``.
 
     ## Action space
-    Any string: the policy's whole turn. A call runs one cell; several in one turn all run, in order. The answer is a
+    Any string: the policy's whole turn. A call runs one cell; all cells of a turn run, in order. The answer is a
     ``\boxed{}`` between ``<answer>`` and ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` one ``<tool_response>`` for each cell (its output and
-    the value of its last expression), or an empty string at the end.
+    Any string. ``reset`` returns the user's message; ``step`` returns one ``<tool_response>`` for each cell (its output
+    and the value of its last expression), or an empty string at the end.
 
     ## Reward
     1 at the end if the last answer of the policy's own text is right, else 0. A cell's output earns nothing.

@@ -23,11 +23,11 @@ class MathToolEnv(ToolEnv):
 
     ## Action space
     Any string: the policy's whole turn. With the ``rstar2`` dialect a call is a JSON object between ``<tool_call>`` and
-    ``</tool_call>``; several calls in one turn all run, in order. The answer is a ``\boxed{}`` between ``<answer>`` and
+    ``</tool_call>``; all calls of a turn run, in order. The answer is a ``\boxed{}`` between ``<answer>`` and
     ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` the text that the policy is shown next: one
+    Any string. ``reset`` returns the user's message; ``step`` returns the text that the policy is shown next: one
     ``<tool_response>`` for each call, or an empty string at the end.
 
     ## Reward

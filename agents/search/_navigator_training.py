@@ -1,8 +1,8 @@
 """Trains the navigator: Double DQN (arXiv 1509.06461) over a dueling network, epsilon-greedy, with a replay buffer.
 
-Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed every ``copy_every``
-updates. Covered: the learner, for any function that plays an episode with a given chooser, and ``train_navigator``,
-which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
+The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed
+every ``copy_every`` updates. Covered: the learner, for any function that plays an episode with a given chooser, and
+``train_navigator``, which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""InternBootcamp's protocol (arXiv 2508.08636): instances from a seed, a prompt, a verifier; and its problems.
+"""InternBootcamp's protocol (arXiv 2508.08636): instances from seeds, a prompt, a verifier; its instances as problems.
 
-Covered: the protocol, loading an object by name, its instances as problems. Not covered: the environment, which is
+Covered: the protocol, loading a bootcamp by name, its instances as problems. Not covered: the environment, which is
 ``rstar2/Bootcamp-v0``.
 """
 

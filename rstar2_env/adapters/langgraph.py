@@ -1,10 +1,10 @@
 """LangGraph (1.2): environment tools as LangChain tools, and graphs as players of episodes.
 
-Covered: any compiled graph whose state has ``messages``, such as those of ``create_agent`` and ``create_react_agent``,
-or a plain graph for an OpenAI-compatible endpoint; several messages in one episode; calls with invalid JSON arguments,
-which LangChain does not pass to its tools: they are played as malformed calls, and the graph runs again on the results.
-Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that no turn is played; token
-counts.
+Covered: any compiled graph whose state has ``messages``, such as the graphs of ``create_agent`` and
+``create_react_agent``, or a plain graph for an OpenAI-compatible endpoint; several messages in one episode; calls with
+invalid JSON arguments, which LangChain does not pass to its tools: they are played as malformed calls, and the graph
+runs again on the results. Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that
+no turn is played; token counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Serves a text environment as an OpenEnv server, and its typed client (``openenv`` 0.10).
+"""An OpenEnv server (``openenv`` 0.10) for a text environment, and a typed client for that server.
 
 Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
 observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: OpenEnv's

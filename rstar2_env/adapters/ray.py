@@ -5,7 +5,7 @@
         episodes = player.play(requests)
     envs.close()
 
-Covered: any Gymnasium environment of text that can be made on the nodes; many of them in the threads of one actor;
+Covered: any Gymnasium environment of text that can be made on the nodes; many environments in the threads of one actor;
 nodes that join and die. Not covered: any attribute of a remote environment except ``reset``, ``step``, ``render`` and
 ``close`` (such as ``problems``): a trainer then starts episodes by seed instead of iterating over the problems.
 """

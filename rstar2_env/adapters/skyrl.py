@@ -1,4 +1,4 @@
-"""skyrl-gym (0.4), in both directions: these environments as its ``BaseTextEnv``, and its environments here.
+"""skyrl-gym (0.4), in both directions: this package's environments for skyrl-gym, and skyrl-gym's environments here.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
 environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of skyrl-gym's interface:
@@ -124,9 +124,9 @@ def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) 
 class SkyRLEnv(ForeignEnv):
     """Environment that plays an environment of skyrl-gym.
 
-    When skyrl-gym reports ``done``, the episode ends as ``answered``. Its ``metadata`` is ``info["metadata"]``. It does
-    not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's trainer reads, is
-    in ``info`` too; the policy's own turn is unchanged.
+    When skyrl-gym reports ``done``, the episode ends as ``answered``. skyrl-gym's ``metadata`` is ``info["metadata"]``.
+    skyrl-gym does not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's
+    trainer reads, is in ``info`` too; the policy's own turn is unchanged.
 
     Args:
         env: Id of skyrl-gym ("gsm8k").

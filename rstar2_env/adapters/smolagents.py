@@ -3,9 +3,9 @@
 Covered: ``ToolCallingAgent`` and ``CodeAgent``, your own agents or a plain agent for an OpenAI-compatible endpoint;
 several messages in one episode. The argument of ``final_answer`` is a bare answer, and is marked as an answer for
 the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for which
-no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
-runs its program in smolagents' own interpreter, not in a sandbox of this package; the environment's tools are functions
-there.
+no turn is played and no status counted; the white space around a result, which smolagents strips. A ``CodeAgent``
+runs its program in smolagents' own interpreter, not in a sandbox of this package; in that interpreter, the
+environment's tools are functions.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ Opponent = Callable[[str], str]
 class TextArenaEnv(ForeignEnv):
     """Environment that plays a game of TextArena.
 
-    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in
-    a game of one player, the share that was reached). ``info`` has ``invalid_move`` at each turn and, at the end, the
-    game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns`` truncates,
-    because TextArena reports its own limit of turns as an outcome.
+    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
+    game of one player, the share of the goal that was reached). ``info`` has ``invalid_move`` at each turn and, at the
+    end, the game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns``
+    truncates, because TextArena reports its own limit of turns as an outcome.
 
     Args:
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").

@@ -1,9 +1,9 @@
 """``MachineState``: the input of all checks, as one record that can be written as JSON and read back.
 
 Checks depend on this record alone, so the state of another machine can be checked anywhere: ``rstar2 doctor --json``
-writes it, ``rstar2 doctor --machine FILE`` reads it, and tests contain several. Covered: the record. Not covered:
-recording the state of this machine (``record``), and the checks. Unknown values are empty, 0, -1 (no limit) or
-``None``.
+writes it, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several such records. Covered: the record.
+Not covered: recording the state of this machine (``record``), and the checks. Unknown values are empty, 0, -1 (no
+limit) or ``None``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``GameEnv``: a game over several turns against a scripted opponent, and ``register``, which names it.
+"""``GameEnv``: a game over several turns against a scripted opponent. ``register`` gives a game its Gymnasium id.
 
 An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and calls ``register`` once.
 Covered: the turn loop, illegal and unparsable moves, the F1 of the intermediate answers, the reward. Not covered: games

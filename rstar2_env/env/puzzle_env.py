@@ -1,4 +1,4 @@
-"""``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register``, which names it.
+"""``PuzzleEnv``: a single-turn environment over a family of puzzles. ``register`` gives a puzzle its Gymnasium id.
 
 An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and calls
 ``register`` once; this module exports all names that this needs. Not covered: worlds with an opponent (``game_env``) or

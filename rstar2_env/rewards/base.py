@@ -1,9 +1,10 @@
 """The protocol of reward components: each scores one episode and declares its needs beyond the episode.
 
 A component without needs works inside an environment's wrapper, in an evaluation and in a trainer. A component that
-needs a judge works if one is named; one that needs the problem works if the environment has a source of problems. A
-component that needs the other episodes of the group works in an evaluation and in a trainer; one that needs tokens, the
-policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES`` has this as a table.
+needs a judge works if a judge is configured. A component that needs the problem works if the environment has a source
+of problems. A component that needs the other episodes of the group works in an evaluation and in a trainer. A component
+that needs tokens, the policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES``
+has this as a table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
--1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise the mean, over all files that either patch
-changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines with ``context`` lines
-around them; 0 for a file that only one patch changes. The policy writes, for each file, its path after ``###`` and then
+The score is -1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise it is the mean, over all
+files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines
+with ``context`` lines around them; 0 for a file that only one patch changes. The policy writes, for each file, its path
+after ``###`` and then
 
     <<<<<<< SEARCH
     lines as they are

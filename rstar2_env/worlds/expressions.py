@@ -147,7 +147,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
     """An expression that uses every number once and has the target's value; ``None`` if there is none.
 
     The solver tabulates the values of every proper subset of the numbers. For the whole set, it looks up whether the
-    rest of the numbers can make the value that is missing to the target. Meant for up to five numbers.
+    remaining numbers can make the value that completes the target. Meant for up to five numbers.
     """
     everything = (1 << len(numbers)) - 1
     made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}

@@ -33,7 +33,8 @@ def knob(default: T, least: float | None = None, most: float | None = None, *, c
 class Family(CheckedOptions):
     """A kind of puzzle or game at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
 
-    Its docstring is the specification of its environment, without the sections that all environments of its kind share.
+    The docstring of a subclass is the specification of its environment, without the sections that all puzzles or all
+    games share.
 
     Attributes:
         name: The family's name for ``load_problems``; every problem's id begins with it.

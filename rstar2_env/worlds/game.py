@@ -1,6 +1,6 @@
 """Games: rules with knobs, a match against a scripted opponent, graded intermediate answers.
 
-The intermediate answers are those of GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
+The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
 intermediate answers, the opponent's random numbers. Not covered: the turn loop and the reward
 (``rstar2_env.env.game_env``), and the rules of each game, which are in its own file.
 """

@@ -139,7 +139,7 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that is equal for puzzles that differ only in names or in the order of ``and``, ``or`` and ``same``.
 
     Each person gets a colour from their statement and the people in it, refined in a few rounds; the sorted colours are
-    the signature. Two different puzzles may share one, which does no harm here.
+    the signature. Two different puzzles may have the same signature, which does no harm here.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

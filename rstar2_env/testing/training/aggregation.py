@@ -1,4 +1,4 @@
-"""``check_aggregation``: checks that the loss does not depend on the split of its rows."""
+"""``check_aggregation``: checks that the weights of rows do not depend on how the rows are split over processes."""
 
 from __future__ import annotations
 

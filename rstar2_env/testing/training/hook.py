@@ -1,4 +1,4 @@
-"""``check_hook``: checks that a hook can be called, and acts the same on every process and after a resume."""
+"""``check_hook``: checks that a hook can be called, and acts in the same way on every process and after a resume."""
 
 from __future__ import annotations
 
