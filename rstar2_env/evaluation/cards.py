@@ -26,7 +26,7 @@ from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 
 OPTIONAL = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
-"""Ids that need an extra, with the extra's name; the gallery shows no episode, which would depend on its version."""
+"""Ids that need an extra, by name; the gallery omits their episodes, which depend on the extra's version."""
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
@@ -37,7 +37,7 @@ _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
-"""Messages that the gallery shows of a longer episode."""
+"""Number of messages that the gallery shows from the beginning and from the end of a longer episode."""
 
 _INTRODUCTION = """\
 # Environments

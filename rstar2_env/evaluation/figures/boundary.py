@@ -20,7 +20,7 @@ from rstar2_env.evaluation.figures.statistics import bootstrap
 from rstar2_env.evaluation.figures.tally import EpisodeTally
 
 SETS = ("expansion", "shrinkage", "preservation", "unsolved")
-"""The sets that divide the problems."""
+"""Names of the sets into which the problems are divided."""
 
 _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)), SETS, strict=True))
 """The set of a problem, by whether the baseline and the new evaluation solved it."""

@@ -22,7 +22,7 @@ RESAMPLES = 2000
 """Default number of draws of a bootstrap or a permutation test."""
 
 _CELLS = 1 << 21
-"""Cells of the largest array that a bootstrap makes: it bounds memory, whatever the number of problems."""
+"""Maximum number of cells of an array in a bootstrap; it bounds memory for any number of problems."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _play(
 
 
 _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_text", "cut", "refused"})
-"""Ends that a player may have caused itself, after a step at which the environment was not over."""
+"""Ends that the player may have set itself, after a step that did not end the environment's episode."""
 
 
 def _begin(

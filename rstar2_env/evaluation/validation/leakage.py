@@ -22,13 +22,13 @@ from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
-"""A rule, the number of episodes in which it applies, and which."""
+"""A rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Characters before an answer that make a rule."""
+"""Number of characters before an answer that form a rule."""
 _LEAST = 3
 """Minimum number of episodes in which a rule must apply."""
 _SURE = 0.9
-"""Share of its episodes in which a rule gives the gold answer."""
+"""Minimum share of a rule's episodes in which the rule gives the gold answer."""
 
 
 @check(

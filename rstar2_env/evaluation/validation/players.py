@@ -21,7 +21,7 @@ from rstar2_env.testing.harness import typical_call
 
 NO_ANSWER = "I do not know."
 SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of turns by the reference player; the remaining turns are random."""
+"""Shares of turns that the reference player chooses; the remaining turns are random."""
 
 _CANARY = "canary 5f1c"
 _NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")

@@ -23,7 +23,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""Handles or threads by which a process may grow over all episodes: a worker that was started, a log."""
+"""Minimum growth in handles or threads that counts as a leak; a started worker or an opened log may cause less."""
 
 
 @check(

@@ -28,7 +28,7 @@ from rstar2_env.problems.spec import located, split_spec
 T = TypeVar("T")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FIRST = ", the first "
-"""Precedes the number of problems in a pin's source, because another number has another checksum."""
+"""Text before the number of problems in a pin's source; a different number has a different checksum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from rstar2_env.problems.problem import Problem
 EXAMPLES = 5
 """Number of removed problems per filter that a report shows."""
 _MARK = "/"
-"""Between a source's name and the rest of a problem's id."""
+"""Text between a source's name and the rest of a problem's id."""
 _Filter = Callable[[list[Problem]], tuple[list[Problem], list[Removed]]]
 
 

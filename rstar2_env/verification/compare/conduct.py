@@ -256,7 +256,7 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _rational(node: Node) -> bool:
-    """Return whether a constant is rational, or cannot be told apart from a fraction with a small denominator."""
+    """Return whether a constant is rational, or cannot be distinguished from a fraction with a small denominator."""
     try:
         value = Evaluator({}, _BITS, Notation(_is_imaginary(node))).value(node)
     except TooLargeError:
