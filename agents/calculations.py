@@ -60,7 +60,7 @@ class Calculations:
         self._turns = [self._dialect.format_answer(answer), *reversed(turns)]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the next calculations, or the answer."""
+        """Return the turn with the next calculations, or with the answer."""
         return self._turns.pop()
 
 

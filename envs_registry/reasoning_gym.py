@@ -34,7 +34,7 @@ class _Draw:
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
 
     def item(self, seed: int) -> tuple[Any, dict[str, Any]]:
-        """Return the data set of one item, and the item."""
+        """Return a data set that contains one item, and the item."""
         create = _package().create_dataset
         try:
             dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))

@@ -119,7 +119,7 @@ class ChainWorld:
         return 0.0
 
     def useful(self, state: ThoughtChain, action: str) -> float:
-        """Return the share of Yes replies to whether a step is useful; cached for each step."""
+        """Return the share of Yes replies to the question whether a step is useful; cached for each step."""
         if (state, action) not in self._looks:
             prompt = state.prompt(USEFUL.format(step=action))
             self._looks[state, action] = share_of_yes(self._thinker.asked, prompt, self.votes)

@@ -26,11 +26,11 @@ class RapWorld(ChainWorld):
     """RAP's world: the reward of a step depends on its usefulness and the confidence in its outcome."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
-        """Return the square root of r0."""
+        """Return the square root of r0, the share of Yes replies to the question whether the step is useful."""
         return float(self.useful(state, action) ** 0.5)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the square root of r0 r1."""
+        """Return the square root of r0 r1, where r1 is the confidence in the outcome of the step."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 
 

@@ -29,7 +29,7 @@ class JudgedWorld(ChainWorld):
         return self.useful(state, action)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the same reward, without another request."""
+        """Return the reward that ``fast_reward`` returned for this step, without another request."""
         return self.useful(state, action)
 
 

@@ -55,7 +55,7 @@ def play(
     wrappers: str | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return a task that plays episodes of an environment; the arguments are those of ``rstar2_env.evaluate``.
+    """Return a task that plays episodes of an environment, with the same arguments as ``rstar2_env.evaluate``.
 
     Args:
         env: A Gymnasium id, or your own code.

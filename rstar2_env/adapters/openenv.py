@@ -54,7 +54,7 @@ class TextObservation(Observation):
         text: The next observation of the policy.
         terminated: Whether the episode reached its end.
         truncated: Whether a budget ended it, or it is ``unavailable``.
-        info: The environment's ``info``, with values that JSON cannot hold as text.
+        info: The environment's ``info``; values that JSON cannot hold are converted to text.
     """
 
     text: str = ""

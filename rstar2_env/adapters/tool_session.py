@@ -44,7 +44,7 @@ class Toolbox(Protocol):
         ...
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """Run a tool without waiting."""
+        """Start to run a tool, and return a future for the text of its result."""
         ...
 
 
@@ -125,7 +125,7 @@ class ToolSession:
             return shown or f"The episode is over ({self.episode.end})."
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """Run a call as a turn without waiting, in a thread; calls are run in order."""
+        """Start to run a call as a turn in a thread, and return a future for its result; calls run in order."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="tool session")
         return self._thread.submit(self.call, name, arguments)

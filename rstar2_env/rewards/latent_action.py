@@ -40,7 +40,7 @@ class TokenScorer(Protocol):
 
 @dataclass(frozen=True)
 class LatentAction(CheckedOptions):
-    """Increase of the likelihood of the expert's next line by a thought, minus its cost (RA3, arXiv 2509.25810).
+    """Increase of the likelihood of the expert's next line by a thought, minus a cost (RA3, arXiv 2509.25810).
 
     Attributes:
         cost: Cost of a thought, in nats.

@@ -25,7 +25,7 @@ _LONGEST = 4
 
 
 def word_f1(answer: str, gold: str) -> float:
-    """Return twice the number of common words over all words, ignoring order and case; 1 for two empty texts."""
+    """Return 2 * common words / words of both texts, ignoring order and case; 1 for two empty texts."""
     own, other = Counter(pieces(answer.lower())), Counter(pieces(gold.lower()))
     total = own.total() + other.total()
     return 2 * (own & other).total() / total if total else 1.0

@@ -21,7 +21,7 @@ class WrongByTurns:
     """
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return a number from -1 to -0.6 for a wrong answer, and 0 for a correct one."""
+        """Return a number from -1 to -0.6 for a wrong answer, and 0 for a correct answer."""
         if episode.correct:
             return 0.0
         turns = max(2, 2 * episode.turns)

@@ -134,7 +134,7 @@ def turns(harness: AgentHarness) -> None:
 
 
 def determinism(harness: AgentHarness) -> None:
-    """The same seed gives the same turns, in this agent and in another."""
+    """The same seed gives the same turns, in this agent and in another instance of it."""
     env = harness.env()
     for seed in harness.seeds:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
@@ -145,7 +145,7 @@ def determinism(harness: AgentHarness) -> None:
 
 
 def forgetting(harness: AgentHarness) -> None:
-    """``reset`` clears the previous episode, even one that was abandoned midway or before its first turn."""
+    """``reset`` clears the previous episode, even if it was abandoned midway or before its first turn."""
     env, agent = harness.env(), harness.make()
     first, second = harness.seeds[0], harness.seeds[1]
     expected = harness.play(agent, env, first)

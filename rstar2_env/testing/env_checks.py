@@ -62,7 +62,7 @@ def returns(harness: Harness) -> None:
 
 
 def determinism(harness: Harness) -> None:
-    """The same seed and actions give the same texts, rewards and ``info``, in one instance and in another."""
+    """The same seed and actions give the same texts, rewards and ``info``, in every instance."""
     first, second = harness.env(), harness.env()
     for script in harness.scripts(first):
         for seed in harness.seeds:

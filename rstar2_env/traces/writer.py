@@ -327,7 +327,7 @@ def _calculations(problem: Problem) -> Sequence[str]:
 
 
 def _reasons(problem: Problem, programs: int) -> list[str]:
-    """Return the text of the worked solution before each calculation and after the last; empty if it does not fit."""
+    """Return the solution's text before each calculation and after the last; empty texts if the calculations differ."""
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
     if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:
         return [""] * (programs + 1)

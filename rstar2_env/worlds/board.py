@@ -15,7 +15,7 @@ MINE, THEIRS, FREE = "X", "O", "."
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The geometry; a position is a string of ``rows * columns`` marks, row by row from the top.
+    """Geometry of a board; a position is a string of ``rows * columns`` marks, row by row from the top.
 
     Attributes:
         rows: Number of rows.
@@ -63,7 +63,7 @@ class Board:
         return after, any(all(after[place] == mark for place in line) for line in lines)
 
     def winning(self, board: str, mark: str) -> list[int]:
-        """The moves with which ``mark`` would win in one move."""
+        """The moves with which ``mark`` would win immediately."""
         return [move for move in self.moves(board) if self.place(board, move, mark)[1]]
 
     def show(self, board: str) -> str:

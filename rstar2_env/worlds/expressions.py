@@ -188,7 +188,7 @@ def _parts(whole: int) -> list[int]:
 
 
 def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
-    """A random expression over all the numbers: two terms are joined by a random operator until one is left."""
+    """A random expression over all the numbers: random operators join two terms until one term is left."""
     left = list(map(str, numbers))
     while len(left) > 1:
         a, b = _take_two(left, rng)
@@ -197,7 +197,7 @@ def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
 
 
 def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
-    """A random expression and its value; ``None`` if a step leaves the positive whole numbers."""
+    """A random expression and its value; ``None`` if a value on the way is not a positive whole number."""
     left = [(str(number), number) for number in numbers]
     while len(left) > 1:
         (a, x), (b, y) = _take_two(left, rng)

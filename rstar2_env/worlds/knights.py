@@ -31,7 +31,7 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """Draw a statement. A simple statement is about another person: about oneself it would be empty or a paradox.
+    """Draw a statement. A simple statement is about another person: about the speaker, it would be empty or a paradox.
 
     Args:
         speaker: Number of the person who makes it.

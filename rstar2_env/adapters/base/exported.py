@@ -29,7 +29,7 @@ class Exported:
 
     @property
     def distribution(self) -> str:
-        """The package's name on an index."""
+        """Name of the package on a package index such as PyPI."""
         return self.name.replace("_", "-")
 
     @property

@@ -48,7 +48,7 @@ class Loop(Protocol):
 
 
 class AbandonedError(BaseException):
-    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show those to the model and continue."""
+    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show an ``Exception`` to the model."""
 
 
 class LoopAgent:

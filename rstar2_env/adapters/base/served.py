@@ -66,7 +66,7 @@ class ServedEnv:
         return returned
 
     def step(self, turn: str) -> StepReturn:
-        """Play one turn, as ``play`` does.
+        """Play one turn as ``play`` does, and raise an error if the environment is not available.
 
         Raises:
             ServiceError: The environment was not available.

@@ -107,7 +107,7 @@ def order(harness: AdvantageHarness) -> None:
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
-    """If two episodes differ only in their rewards, the better one has the higher advantage."""
+    """If two episodes differ only in their rewards, the better episode has the higher advantage."""
     (worse,) = group_of((0.0,))
     better = copy.deepcopy(worse)
     better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0

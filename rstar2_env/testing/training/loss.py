@@ -151,7 +151,7 @@ def rows_apart(harness: LossHarness) -> None:
 
 
 def trains(harness: LossHarness) -> None:
-    """The term has a gradient; a policy gradient is 0 for advantage 0, and raises log-probs of positive advantage."""
+    """The term has a gradient; a policy gradient is 0 at advantage 0, and raises log-probs at a positive advantage."""
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
     if not term.policy_gradient:

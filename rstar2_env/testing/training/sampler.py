@@ -157,7 +157,7 @@ def figures(harness: SamplerHarness) -> None:
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """A pickle made midway in a run continues in the same way."""
+    """A copy that is pickled midway in a run continues in the same way."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))
