@@ -150,7 +150,7 @@ def export_env(
             folder is not empty.
     """
     if to not in TARGETS:
-        raise UnknownNameError("framework to export to", to, TARGETS)
+        raise UnknownNameError("export framework", to, TARGETS)
     own = user_code_name(env)
     if own is not None and own.file is not None:
         raise ConfigurationError(

@@ -35,7 +35,7 @@ try:
     from inspect_ai.solver import Generate, Solver, TaskState, solver
     from inspect_ai.tool import ToolInfo
 except ImportError as error:
-    raise MissingExtraError("inspect", "A task of Inspect") from error
+    raise MissingExtraError("inspect", "The adapter 'inspect_task'") from error
 
 KEPT = "rstar2"
 """Metadata key of a sample for the record of its episode."""

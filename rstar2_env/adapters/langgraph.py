@@ -26,7 +26,7 @@ try:
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.prebuilt import ToolNode, tools_condition
 except ImportError as error:
-    raise MissingExtraError("langgraph", "Playing with LangGraph graphs") from error
+    raise MissingExtraError("langgraph", "The adapter 'langgraph'") from error
 
 _MOST_STEPS = 200
 """Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls

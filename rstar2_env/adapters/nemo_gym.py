@@ -111,7 +111,7 @@ def make_app(
         from starlette.responses import JSONResponse
         from starlette.routing import Route
     except ImportError as error:
-        raise MissingExtraError("serve", "Serving an environment to NeMo Gym") from error
+        raise MissingExtraError("serve", "The adapter 'nemo_gym'") from error
     given = {**(options or {}), "wrappers": wrappers}
     make_env(env, **given).close()  # so that wrong options raise now, and not in every episode
     running: dict[str, _Session] = {}

@@ -24,7 +24,7 @@ try:
 
     import agents as sdk
 except ImportError as error:
-    raise MissingExtraError("openai-agents", "Playing with agents of the OpenAI Agents SDK") from error
+    raise MissingExtraError("openai-agents", "The adapter 'openai_agents'") from error
 
 T = TypeVar("T")
 _MOST_TURNS = 100

@@ -35,7 +35,7 @@ try:
     from pydantic import Field
     from starlette.websockets import WebSocketDisconnect
 except ImportError as error:
-    raise MissingExtraError("openenv", "Serving an environment to OpenEnv's clients") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv'") from error
 
 _LARGEST_MESSAGE = 64 << 20
 _LOG = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from rstar2_env.core.options.declare import Count, Seconds, checked
 try:
     from openenv.core.generic_client import GenericEnvClient
 except ImportError as error:
-    raise MissingExtraError("openenv", "Playing OpenEnv's environments") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv_client'") from error
 
 _OURS = frozenset({"text", "terminated", "truncated", "info"})
 """Fields of an observation that identify a server of this package."""

@@ -18,7 +18,7 @@ from rstar2_env.core.turn import Turn
 try:
     from openenv.core.harness.training import TrainingTrace, TrainingTurn
 except ImportError as error:
-    raise MissingExtraError("openenv", "Writing OpenEnv's training traces") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv_trace'") from error
 
 _END = ("seed", "problem_id", "reward", "end", "answer", "correct", "answer_tags", "rewards", "task", "source")
 """Fields of an episode that are stored in the metadata of its last turn."""

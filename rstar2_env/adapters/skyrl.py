@@ -27,7 +27,7 @@ try:
     import skyrl_gym
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 except ImportError as error:
-    raise MissingExtraError("skyrl", "Playing with skyrl-gym") from error
+    raise MissingExtraError("skyrl", "The adapter 'skyrl'") from error
 
 
 class SkyRLServed(BaseTextEnv):

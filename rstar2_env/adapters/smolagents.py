@@ -21,7 +21,7 @@ from rstar2_env.core.errors import MissingExtraError
 try:
     import smolagents
 except ImportError as error:
-    raise MissingExtraError("smolagents", "Playing with agents of smolagents") from error
+    raise MissingExtraError("smolagents", "The adapter 'smolagents'") from error
 
 _MOST_STEPS = 100
 """Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls outside it."""

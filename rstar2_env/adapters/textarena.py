@@ -26,7 +26,7 @@ try:
     import textarena as ta
     from textarena.envs.registration import ENV_REGISTRY
 except ImportError as error:
-    raise MissingExtraError("textarena", "Playing TextArena's games") from error
+    raise MissingExtraError("textarena", "The adapter 'textarena'") from error
 
 Opponent = Callable[[str], str]
 """TextArena's own agent protocol: a function from the seat's observation to its move."""

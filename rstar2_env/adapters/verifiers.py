@@ -31,7 +31,7 @@ try:
     import verifiers.v1 as vf
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as error:
-    raise MissingExtraError("verifiers", "Serving an environment to verifiers") from error
+    raise MissingExtraError("verifiers", "The adapter 'verifiers'") from error
 
 T = TypeVar("T")
 

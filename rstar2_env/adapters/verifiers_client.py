@@ -29,7 +29,7 @@ try:
     from aiohttp import web
     from verifiers.v1.configs.agent import agent_config_fields
 except ImportError as error:
-    raise MissingExtraError("verifiers", "Playing verifiers' environments") from error
+    raise MissingExtraError("verifiers", "The adapter 'verifiers_client'") from error
 
 T = TypeVar("T")
 

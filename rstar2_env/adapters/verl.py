@@ -29,7 +29,7 @@ try:
     from verl.tools.base_tool import BaseTool
     from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
 except ImportError as error:
-    raise MissingExtraError("verl", "Playing with verl") from error
+    raise MissingExtraError("verl", "The adapter 'verl'") from error
 try:
     from verl.interactions.base import BaseInteraction
 except ImportError:

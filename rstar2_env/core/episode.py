@@ -310,7 +310,7 @@ class Episode:
         except (TypeError, ValueError, KeyError) as error:
             if isinstance(error, RecordFormatError):
                 raise
-            raise RecordFormatError(f"The record of an episode: the value of {name!r} {error}") from error
+            raise RecordFormatError(f"The record of an episode, key {name!r}: {error}") from error
         return cls(**fields)
 
 
@@ -329,15 +329,13 @@ def _shown(messages: Sequence[Message]) -> Iterator[str]:
 
 def _message(value: Any) -> Message:
     if not isinstance(value, Mapping) or set(value) != {"role", "content"}:
-        raise TypeError(
-            f"has an invalid message: expected a mapping with the keys 'role' and 'content', got {str(value)[:100]!r}."
-        )
+        raise TypeError(f"expected a message, a mapping with the keys 'role' and 'content', got {str(value)[:100]!r}.")
     return Message(read.text(value["role"]), read.text(value["content"]))
 
 
 def _source(value: Any) -> EpisodeSource:
     if value not in get_args(EpisodeSource):
-        raise ValueError(f"must be one of {', '.join(get_args(EpisodeSource))}, not {str(value)[:100]!r}.")
+        raise ValueError(f"expected one of {', '.join(get_args(EpisodeSource))}, got {str(value)[:100]!r}.")
     source: EpisodeSource = value
     return source
 
@@ -345,7 +343,9 @@ def _source(value: Any) -> EpisodeSource:
 def _parent(value: Any) -> tuple[int, int]:
     numbers = read.list_of(read.number)(value)
     if len(numbers) != 2:
-        raise ValueError(f"must be two numbers, that of an episode and that of a token, not {str(value)[:100]!r}.")
+        raise ValueError(
+            f"expected two numbers, the number of an episode and the number of a token, got {str(value)[:100]!r}."
+        )
     return numbers[0], numbers[1]
 
 

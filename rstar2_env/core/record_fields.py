@@ -16,7 +16,7 @@ def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {what}, not {str(value)[:100]!r}.")
+            raise TypeError(f"expected {what}, got {str(value)[:100]!r}.")
         return value
 
     return read
@@ -40,7 +40,7 @@ def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
 def mapping(value: Any) -> dict[str, Any]:
     """Read an object."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"must be an object, not {str(value)[:100]!r}.")
+        raise TypeError(f"expected an object, got {str(value)[:100]!r}.")
     return dict(value)
 
 
@@ -54,7 +54,7 @@ def status(value: Any) -> ToolStatus:
     try:
         return ToolStatus(value)
     except ValueError:
-        raise ValueError(f"has the unknown status {value!r}; expected one of {', '.join(ToolStatus)}.") from None
+        raise ValueError(f"expected one of the statuses {', '.join(ToolStatus)}, got {value!r}.") from None
 
 
 text = instance_of(str, "a text")

@@ -98,7 +98,7 @@ def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -
     if name in NAMED_SETS and not Path(name).exists():
         return _named(named_set(name), common, together)
     if not _looks_like_a_file(name):
-        raise UnknownNameError("problem family, set or file", name, [*FAMILIES, *NAMED_SETS])
+        raise UnknownNameError("problem source", name, [*FAMILIES, *NAMED_SETS])
     return _file(Path(name), common, together)
 
 

@@ -155,10 +155,10 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
         ConfigurationError: The context has no problem, or the problem has no gold answer.
     """
     if ctx.problem is None or not ctx.problem.answer.strip():
+        lacking = "this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none"
         raise ConfigurationError(
-            f"The reward component {name!r} needs the gold answer of each problem, but "
-            + ("this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none")
-            + ": choose an environment whose problems have one."
+            f"The reward component {name!r} needs the gold answer of each problem, but {lacking}: choose an "
+            "environment whose problems have gold answers."
         )
     return ctx.problem
 

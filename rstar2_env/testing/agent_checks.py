@@ -111,7 +111,7 @@ def protocol(harness: AgentHarness) -> None:
         try:
             inspect.signature(function).bind("text", {}, **dict.fromkeys(named))
         except TypeError as error:
-            raise AssertionError(f"it must accept the call {written}: {error}") from error
+            raise AssertionError(f"the agent must accept the call {written}: {error}") from error
     line = (inspect.getdoc(type(agent)) or "").partition("\n")[0]
     require(
         len(line) > 20, "the first line of its class's docstring must describe it, because `rstar2 agents` prints it"
@@ -168,8 +168,8 @@ def other_environments(harness: AgentHarness) -> None:
             harness.play(agent, env, seed)
         except Exception as error:
             raise AssertionError(
-                f"in an environment whose info is empty, it raises {type(error).__name__}: {error}. Any key, such as "
-                "'system' or 'tools', may be missing: use info.get"
+                f"in an environment whose info is empty, the agent raises {type(error).__name__}: {error}. Any key, "
+                "such as 'system' or 'tools', may be missing: use info.get"
             ) from error
 
 
@@ -182,7 +182,7 @@ def hostile_observations(harness: AgentHarness) -> None:
             turn: Any = agent.act(text, info)
         except Exception as error:
             raise AssertionError(
-                f"given {what} as the observation, it raises {type(error).__name__}: {str(error)[:300]}"
+                f"given {what} as the observation, the agent raises {type(error).__name__}: {str(error)[:300]}"
             ) from error
         require(isinstance(turn, str), f"given {what} as the observation, act returned {type(turn).__name__}, not str")
 
@@ -227,8 +227,8 @@ def pickling(harness: AgentHarness) -> None:
             make: Callable[[], AnyAgent] = pickle.loads(pickle.dumps(harness.make))
         except (pickle.PicklingError, TypeError, AttributeError):
             raise AssertionError(
-                f"neither it nor the function that makes it can be pickled ({error}); either keep no lambda, lock or "
-                "open file in it, or make it with a class or function of a module"
+                f"neither the agent nor the function that makes it can be pickled ({error}); either keep no lambda, "
+                "lock or open file in the agent, or make it with a class or function of a module"
             ) from error
         one, other = harness.play(make(), env, seed), harness.play(harness.make(), env, seed)
         require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")

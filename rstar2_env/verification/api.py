@@ -169,7 +169,7 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
         MissingExtraError: math-verify is not installed.
     """
     if importlib.util.find_spec("math_verify") is None:
-        raise MissingExtraError("math-verify", "A comparison with math-verify")
+        raise MissingExtraError("math-verify", "Comparing with math-verify")
     start = time.perf_counter()
     if answer is None or not answer.strip():
         return _verdict(_NO_ANSWER, 0.0)

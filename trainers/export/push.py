@@ -45,7 +45,7 @@ class Push:
         try:
             from huggingface_hub import constants, get_token
         except ImportError as error:
-            raise MissingExtraError("train", "Pushing to a hub") from error
+            raise MissingExtraError("train", "Uploading weights") from error
         self.name, self._private, self._update = name, private, update
         if not _NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith(".git"):
             raise ConfigurationError(

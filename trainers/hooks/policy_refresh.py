@@ -61,10 +61,10 @@ class PolicyRefresh(RunHook):
         if len(set(openings.values())) > 1:
             train, held_out = openings["train"].splitlines(), openings["eval"].splitlines()
             differing = [line for line in difflib.ndiff(train, held_out) if line[:2] in ("- ", "+ ")]
+            shown = "\n".join(differing[:10])
             raise ConfigurationError(
-                "Evaluation and training use different templates (-: training, +: evaluation):\n"
-                + "\n".join(differing[:10])
-                + "\nGive both the same dialect and system message, or set same_template=false."
+                f"Evaluation and training use different templates (-: training, +: evaluation):\n{shown}\nGive both "
+                "the same dialect and system message, or set same_template=false."
             )
         super().bind(run)
         each = self.steps if len(self.steps) > 1 else self.steps * max(1, -(-run.steps // self.steps[0]))

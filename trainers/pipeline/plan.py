@@ -209,9 +209,9 @@ class PipelinePlan:
             if before:
                 return self._output(before[-1].id, output, kind, where)
         last = alternatives[-1].partition(".")[0]
+        first = ", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT" if step.round else ""
         raise ConfigurationError(
-            f"{where}: the stage {last!r} does not run before this stage. Move it before this stage"
-            + (", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
+            f"{where}: the stage {last!r} does not run before this stage. Move {last!r} before this stage{first}."
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:

@@ -72,7 +72,7 @@ def _yaml(file: IO[bytes]) -> Any:
     try:
         import yaml
     except ModuleNotFoundError as error:
-        raise MissingExtraError("yaml", "A configuration in YAML") from error
+        raise MissingExtraError("yaml", "A YAML configuration") from error
     loader: Any = type("_Loader", (yaml.SafeLoader,), {"compose_mapping_node": _composed_once})
     # YAML 1.1 reads 1e-6 as text, since it has no decimal point; the other formats read a number.
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))

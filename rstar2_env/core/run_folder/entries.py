@@ -163,7 +163,7 @@ def _read(record: Mapping[str, Any], readers: Mapping[str, Any], what: str) -> d
         try:
             values[name] = take(record[name])
         except (TypeError, ValueError) as error:
-            raise RecordFormatError(f"The line of the {what}: the value of {name!r} {error}") from error
+            raise RecordFormatError(f"The line of the {what}, key {name!r}: {error}") from error
     return values
 
 

@@ -27,7 +27,7 @@ def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("train", "A picture of a comparison") from error
+        raise MissingExtraError("train", "Plotting a comparison") from error
     # Without pyplot, which would choose a window system.
     figure = Figure(figsize=(10, 3.9), dpi=130)
     curves, problems = figure.subplots(1, 2)

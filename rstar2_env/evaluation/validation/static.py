@@ -139,7 +139,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     """Whether training and test problems are disjoint. Not in RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
-        raise NotApplicableError("its problems are those of the split test")
+        raise NotApplicableError("the problems of the environment are those of the split test")
     bench.env.reset(seed=bench.seed)
     # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None
@@ -147,7 +147,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     try:
         test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
-        raise NotApplicableError(f"it does not have a split test: {str(error)[:200]}") from error
+        raise NotApplicableError(f"the environment does not have a split test: {str(error)[:200]}") from error
     both = train & test
     said = f"{len(both)} of {len(test)} problems of test are in train" if both else "no problem is in both"
     return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
@@ -162,7 +162,7 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
     try:
         own = source_of(env)
         if own is None or own.split != "test":
-            raise NotApplicableError("its problems are not divided into splits")
+            raise NotApplicableError("the problems of the environment are not divided into splits")
         return _contents(bench, env, game)
     finally:
         env.close()

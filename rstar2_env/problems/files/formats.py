@@ -248,7 +248,7 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
         import pyarrow  # type: ignore[import-untyped]  # pyarrow has no stubs
         from pyarrow import parquet
     except ImportError as error:
-        raise MissingExtraError("train", f"Reading the Parquet file {path}") from error
+        raise MissingExtraError("train", f"Reading {path}") from error
     try:
         with readable(path), parquet.ParquetFile(path) as file:
             names = None

@@ -73,8 +73,8 @@ def binding(harness: HookHarness) -> None:
         bare.events(hook, range(STEPS))
     except (ConfigurationError, AssertionError) as error:
         raise AssertionError(
-            f"in a run without a reference model and KL term, it fails after the start ({error}); "
-            "check for them in bind"
+            f"in a run without a reference model and KL term, the hook fails after the start ({error}); check in "
+            "bind whether the run has them"
         ) from error
 
 
@@ -93,7 +93,7 @@ def processes(harness: HookHarness) -> None:
         run.events(hook, range(STEPS))
         done.append(run.done)
     if done[0] != done[1]:
-        raise AssertionError(f"on two processes, it acts differently: {_difference(*done)}")
+        raise AssertionError(f"on two processes, the hook acts differently: {_difference(*done)}")
 
 
 def resuming(harness: HookHarness) -> None:
@@ -114,8 +114,8 @@ def resuming(harness: HookHarness) -> None:
         again = run.done + later.done
         if again != expected.done:
             raise AssertionError(
-                f"resumed after {stop} steps, it acts differently: {_difference(again, expected.done)}; keep what it "
-                "counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
+                f"resumed after {stop} steps, the hook acts differently: {_difference(again, expected.done)}; keep "
+                "what it counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
             )
 
 

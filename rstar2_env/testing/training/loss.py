@@ -108,9 +108,8 @@ def needs_suffice(harness: LossHarness) -> None:
         loss = term(harness.batch(term))
     except Exception as error:
         raise AssertionError(
-            f"given only what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised "
-            f"{type(error).__name__}: "
-            f"{error}"
+            f"given only what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), the term raised "
+            f"{type(error).__name__}: {error}"
         ) from error
     finite = bool(loss[harness.counted(term, harness.batch(term))].isfinite().all())
     require(finite, 'it reads tokens.old, but "old" is not in its needs, so the trainer does not compute it')

@@ -96,7 +96,7 @@ def scores(harness: RewardHarness) -> None:
         except Exception as error:
             declared = ", ".join(sorted(getattr(harness.make(), "needs", ()))) or "nothing"
             raise AssertionError(
-                f"given only what it declares ({declared}), it raised {type(error).__name__}: {error}"
+                f"given only what it declares ({declared}), the component raised {type(error).__name__}: {error}"
             ) from error
         for episode, value in zip(group_of(rewards), found, strict=True):
             each = [value] if isinstance(value, (int, float)) else list(value or ())

@@ -63,7 +63,7 @@ def read(text: str, *, tight_division: bool = False, letters: bool = False) -> N
     """
     tokens = lex(text, letters=letters)
     if len(tokens) > MAX_TOKENS:
-        raise ReadError(f"it has more than {MAX_TOKENS} tokens")
+        raise ReadError(f"the answer has more than {MAX_TOKENS} tokens")
     reader = Reader(tokens, tight_division=tight_division)
     node = reader.items(None)
     if reader.peek() is not END:
@@ -111,7 +111,7 @@ class Reader(Cursor):
                 raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]
         if not groups:
-            raise ReadError("it has no value")
+            raise ReadError("the answer has no value")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
         return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]

@@ -206,7 +206,7 @@ class Filler:
         for line, (place, data) in enumerate(piece.lines, first):
             try:
                 if data is None:
-                    raise RecordFormatError(f"it is longer than {MOST_LINE >> 20} MiB")
+                    raise RecordFormatError(f"the line is longer than {MOST_LINE >> 20} MiB")
                 if not data.strip():
                     continue
                 if source.what == "tokens":

@@ -137,7 +137,7 @@ MUTANTS = [
     (CountsOn, "forgetting", "played twice by one agent, an episode differs"),
     (KeepsTurnsOfAnEpisodeGivenUp, "forgetting", "after an abandoned episode"),
     (WantsTools, "other_environments", "use info.get"),
-    (DiesOfNul, "hostile_observations", "given NUL as the observation, it raises ValueError"),
+    (DiesOfNul, "hostile_observations", "given NUL as the observation, the agent raises ValueError"),
     (TakesTheTools, "untouched_info", "its reset changed info; copy"),
     (TicksOffCalls, "untouched_info", "its act changed info; copy"),
     (DrawsFromTheGlobalGenerator, "global_random_state", "numpy.random.default_rng(seed)"),

@@ -143,7 +143,7 @@ class SeedsTheGlobalGenerator(Sound):
 
 MUTANTS = [
     (BothFlags, "returns", "both true"),
-    (StatusOfItsOwn, "returns", "the unknown status 'failed'"),
+    (StatusOfItsOwn, "returns", "got 'failed'"),
     (EndOfItsOwn, "returns", "end='won'"),
     (InfoThatIsNoJson, "returns", "JSON"),
     (NoSystemMessage, "returns", "'system'"),

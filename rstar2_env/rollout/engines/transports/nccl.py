@@ -32,7 +32,7 @@ class NcclGroup:
         try:
             from vllm.distributed.weight_transfer.nccl_common import trainer_init
         except ModuleNotFoundError as error:
-            raise MissingExtraError("vllm", "The transport 'group' over NCCL or RCCL") from error
+            raise MissingExtraError("vllm", "transport='group' with NCCL/RCCL") from error
         self._own = trainer_init({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:

@@ -137,7 +137,7 @@ MUTANTS = [
     (OneForARow, "shape", "it returned (4,); return one loss per token, (4, 9)"),
     (Overflows, "shape", "is not finite; clamp"),
     (ReadsOldUndeclared, "needs_suffice", "it reads tokens.old"),
-    (ReadsAReferenceUndeclared, "needs_suffice", "given only what it declares (old), it raised TypeError"),
+    (ReadsAReferenceUndeclared, "needs_suffice", "given only what it declares (old), the term raised TypeError"),
     (ReadsPadding, "masking", "a token off the mask has a gradient"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has another loss"),
     (Detached, "trains", "its loss has no gradient"),

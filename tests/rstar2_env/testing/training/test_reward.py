@@ -114,7 +114,11 @@ MUTANTS = [
     (NeedsAString, "needs", "needs is 'group'; declare a frozenset"),
     (NeedsWhatNobodyGives, "needs", "it needs ['critic']"),
     (WaitsForNothing, "needs", "needs neither lm, judge nor play"),
-    (ReadsTheGroupUndeclared, "scores", "given only what it declares (nothing), it raised ZeroDivisionError"),
+    (
+        ReadsTheGroupUndeclared,
+        "scores",
+        "given only what it declares (nothing), the component raised ZeroDivisionError",
+    ),
     (NotANumber, "scores", "it scored an episode with nan"),
     (AText, "scores", "it scored an episode with 'good'"),
     (Pays, "purity", "it changed an episode"),

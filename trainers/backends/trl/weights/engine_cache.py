@@ -131,13 +131,12 @@ def cache_for_vllm(
         f"{what}, and {spare / GIB:.2f} in reserve"
     )
     if size < _needed(1, longest) * each:
+        sleep = "" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, "
         raise ConfigurationError(
             f"The cache of vLLM would have {max(0, size) / GIB:.2f} GiB ({because}), but one conversation of {longest} "
             f"tokens needs {_needed(1, longest) * each / GIB:.2f} GiB: {sum_of_it}. Lower engine.max_model_len or "
-            "optim.tokens_per_device, "
-            + ("" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, ")
-            + "train adapters (model.lora_rank), divide the weights among more devices (run.sharding=fsdp2), or set "
-            "engine.kv_cache_gib yourself.",
+            f"optim.tokens_per_device, {sleep}train adapters (model.lora_rank), divide the weights among more devices "
+            "(run.sharding=fsdp2), or set engine.kv_cache_gib yourself.",
             option="rollout.engine_options",
         )
     return CacheSize(
