@@ -29,8 +29,8 @@ data of each quarter of the first {steps} steps, over all seeds. An advantage is
 with a failing call is kept *because of the quota* if its group has fewer correct episodes without a failing call than
 the quota requires."""
 TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
-{forced:.0%} of them because of the quota. The other ones are kept because `{paper}` samples by weight instead of rank.
-Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However,
+{forced:.0%} of them because of the quota. The remaining ones are kept because `{paper}` samples by weight instead of
+rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However,
 {idle:.0%} of the groups are then not trained on. The number of failing calls in the training data is
 {calls_last:.1f} per step instead of {calls:.1f}, because the policy makes fewer of them. The smaller the share of
 failing calls is, the slower it falls. At the end of the run this share is still falling: {falling}."""

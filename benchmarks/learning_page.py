@@ -233,7 +233,7 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
     text += [
-        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice as many.",
+        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice this number.",
         f"Evaluations use {settings['problems']} held-out problems. The column of a seed has three figures: success,",
         "failing calls, and tokens of a correct episode. The last four columns compare the arm with",
         f"`{BASE}`: the mean over the seeds of the paired differences, with its 95 % interval (Student's t),",
@@ -308,7 +308,7 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     better = {line["arm"] for line in lines if mean(one["success"] for one in own[line["arm"]]) < _mean_of(own, BASE)}
     if BASE in arms:
         worse = ", ".join(f"`{arm}`" for arm in sorted(better)) or "none"
-        text += ["", f"Recipes with less success than plain `{BASE}` after as many episodes: {worse}."]
+        text += ["", f"Recipes with less success than plain `{BASE}` after the same number of episodes: {worse}."]
     if left := [f"`{arm}`" for arm in CURVES if arm not in arms]:
         text += ["", f"Recipes without a run in this world: {', '.join(left)}."]
     return [*text, ""]
