@@ -59,8 +59,8 @@ class TheirAgent(LoopAgent):
         if factory is not None:
             if base_url is not None or model is not None:
                 raise ConfigurationError(
-                    "factory cannot be combined with base_url and model, which are for the plain agent: give "
-                    "either factory, or base_url and model."
+                    "`factory` cannot be combined with `base_url` and `model`, which are for the plain agent: give "
+                    "either `factory`, or `base_url` and `model`."
                 )
             make = self._own(factory)
         elif base_url is None or model is None:
@@ -80,6 +80,7 @@ class TheirAgent(LoopAgent):
         )
         if not callable(found):
             raise ConfigurationError(
-                f"factory must be a function, or name one as ./file.py:function or module:function; got {factory!r}."
+                "`factory` must be a function, or the name of a function (./file.py:function or module:function); "
+                f"got {factory!r}."
             )
         return found

@@ -105,7 +105,7 @@ class MixtureEnv(gym.Env[str, str]):
         written = DEFAULT if sources is None else sources
         example = "{'math': {'id': 'rstar2/MathTool-v0', 'weight': 2}}"
         if not isinstance(written, Mapping):
-            raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
+            raise ConfigurationError(f"`sources` must map names to environments, such as {example}, not {written!r}.")
         if not written:
             raise ConfigurationError("`sources` must name at least one environment.")
         for name, spec in written.items():

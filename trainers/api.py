@@ -123,7 +123,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     if config is None:
         if name is None:
             raise ConfigurationError(
-                "No trainer was named: `rstar2 trainers` lists them; a file of options may also name one."
+                "No trainer was named: `rstar2 trainers` lists the trainers; a file of options may also name a trainer."
             )
         return name, []
     if name is None:

@@ -74,7 +74,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
         part, dot, rest = each.partition(".")
         if not dot or part not in given or "=" in part:
             example = " or ".join(f"--set {known}.NAME=VALUE" for known in parts)
-            raise ConfigurationError(f"--set {each} must start with a part that has options: write {example}.")
+            raise ConfigurationError(f"--set {each} must begin with the name of a part: write {example}.")
         given[part].append(rest)
     return {part: parse_options(options) for part, options in given.items()}
 

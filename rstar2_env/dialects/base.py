@@ -81,7 +81,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     if isinstance(dialect, str):
         return make_part(DIALECTS, dialect, **options)
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
-        raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect object, not {dialect!r}.")
+        raise ConfigurationError(f"`dialect` must be the name of a dialect or a Dialect object, not {dialect!r}.")
     if options:
         raise ConfigurationError(
             f"The options {', '.join(options)} cannot be combined with a Dialect object, only with a name."

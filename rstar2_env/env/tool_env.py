@@ -257,7 +257,7 @@ class ToolEnv(gym.Env[str, str]):
         unknown = set(options) - {"problem_id", "problem"}
         if unknown or len(options) > 1:
             raise ConfigurationError(
-                f'reset(options=) takes either "problem_id" or "problem", not {sorted(map(str, options))}.'
+                f'reset(options=) accepts only "problem_id" or "problem", not {sorted(map(str, options))}.'
             )
         if "problem_id" in options:
             check_option("problem_id", options["problem_id"], str)

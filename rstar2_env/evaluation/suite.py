@@ -237,7 +237,7 @@ class _Models:
 
 def _checked_sets(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"sets must map at least one name to the options of an evaluation; got {given!r}.")
+        raise ConfigurationError(f"`sets` must map at least one name to the options of an evaluation; got {given!r}.")
     for name, own in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigurationError(

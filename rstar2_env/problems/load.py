@@ -77,7 +77,7 @@ def load_problems(
         return _by_mapping(spec, common, options)
     if isinstance(spec, Mapping) or not isinstance(spec, Iterable):
         raise ConfigurationError(
-            "problems must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
+            "`problems` must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
             f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
         )
     return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
@@ -286,7 +286,7 @@ def _reading(what: str, options: Mapping[str, Any]) -> Reading:
 def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
     if not 0 <= common["holdout"] < 1:
         raise ConfigurationError(
-            f"holdout is a fraction of the problems, at least 0 and less than 1, not {common['holdout']}."
+            f"`holdout` must be a fraction of the problems, at least 0 and less than 1; got {common['holdout']!r}."
         )
     if common["holdout"] and common["split"] not in ("train", "test"):
         raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {common['split']!r}.")

@@ -128,7 +128,9 @@ class Component:
         except (TypeError, ValueError):
             value = math.nan
         if not math.isfinite(value):
-            raise ConfigurationError(f"The reward component {self.name!r} gave {score!r}; expected a finite number.")
+            raise ConfigurationError(
+                f"The reward component {self.name!r} returned {score!r}; expected a finite number."
+            )
         return self.weight * clipped(value, self.clip)
 
 
@@ -211,7 +213,7 @@ def check_bounds(bounds: Any) -> None:
         return
     pair = isinstance(bounds, Sequence) and len(bounds) == 2
     if not (pair and all(isinstance(bound, (int, float)) for bound in bounds) and bounds[0] <= bounds[1]):
-        raise ConfigurationError(f"clip must be a pair of numbers (lowest, highest), not {bounds!r}.")
+        raise ConfigurationError(f"`clip` must be a pair of numbers (lowest, highest), not {bounds!r}.")
 
 
 def clipped(value: float, bounds: tuple[float, float] | None) -> float:

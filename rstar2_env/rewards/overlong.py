@@ -42,7 +42,7 @@ class Overlong:
         if self.buffer is not None and self.buffer > self.limit:
             raise ConfigurationError(
                 f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens). If "
-                "buffer is not set, it is a fifth of the limit."
+                "`buffer` is not set, the buffer is a fifth of the limit."
             )
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -255,8 +255,8 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
         return budget
     if prompt >= longest:
         raise ConfigurationError(
-            f"The prompt has {prompt} tokens, but the engine accepts conversations of at most {longest}: raise its "
-            "max_model_len, or shorten the prompt."
+            f"The prompt has {prompt} tokens, but the engine accepts conversations of at most {longest}: raise "
+            "max_model_len of the engine, or shorten the prompt."
         )
     return min(budget, longest - prompt)
 

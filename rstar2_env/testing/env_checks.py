@@ -102,8 +102,13 @@ def hostile_turns(harness: Harness) -> None:
         try:
             check_step(env, env.step(turn))
         except Exception as error:
-            raise AssertionError(f"on {what}: {type(error).__name__}: {str(error)[:300]}") from error
-        require(time.process_time() - start < _PATIENCE_S, f"on {what}: it took over {_PATIENCE_S:g} s of CPU time")
+            raise AssertionError(
+                f"on {what}, the environment raised {type(error).__name__}: {str(error)[:300]}"
+            ) from error
+        require(
+            time.process_time() - start < _PATIENCE_S,
+            f"on {what}, the environment took over {_PATIENCE_S:g} s of CPU time",
+        )
 
 
 def linear_time(harness: Harness) -> None:

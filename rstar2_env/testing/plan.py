@@ -33,7 +33,7 @@ class StubPlan(Generic[A]):
             self._function = plan
         elif isinstance(plan, Sequence) and not isinstance(plan, str):
             if not plan:
-                raise ConfigurationError("A stub's plan must hold at least one answer; the last one repeats.")
+                raise ConfigurationError("A stub's plan must hold at least one answer; the last answer is repeated.")
             self._answers = [read(answer) for answer in plan]
         else:
             self._answers = [read(plan)]

@@ -61,7 +61,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         written = split_parts(components) if isinstance(components, str) else components
         if not isinstance(written, Sequence):
             raise ConfigurationError(
-                "components must be a list of reward components (names, functions, or Component(name, score)), not "
+                "`components` must be a list of reward components (names, functions, or Component(name, score)), not "
                 f"{components!r}. Pass a single component in a list: RewardShaping(env, [component])."
             )
         made = [make_component(one) for one in written]

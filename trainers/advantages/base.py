@@ -98,7 +98,7 @@ def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
     if need not in episode.measured:
         raise ConfigurationError(
             f"The measurement {need!r} of an episode is missing. The trainer computes it if the class of the advantage "
-            "contains it in `needs`."
+            "lists it in `needs`."
         )
     return np.asarray(episode.measured[need], dtype=np.float64)
 

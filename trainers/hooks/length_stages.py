@@ -69,7 +69,7 @@ class LengthStages(SavesState, RunHook):
                 raise ConfigurationError(f"{name} must be positive numbers, not {list(numbers)}.", option=name)
         if len(self.steps) not in (0, 1, self._stages - 1):
             raise ConfigurationError(
-                f"steps must be one number, or one for each of the {self._stages - 1} stages before the last, not "
+                f"`steps` must be one number, or one for each of the {self._stages - 1} stages before the last, not "
                 f"{list(self.steps)}.",
                 option="steps",
             )
@@ -79,7 +79,9 @@ class LengthStages(SavesState, RunHook):
             )
         self._stage, self._begun = 1, False
         if any(not 1 <= stage <= self._stages for stage in self.reset):
-            raise ConfigurationError(f"reset must contain stages from 1 to {self._stages}; got {list(self.reset)}.")
+            raise ConfigurationError(
+                f"`reset` must contain numbers of stages from 1 to {self._stages}; got {list(self.reset)}."
+            )
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``."""

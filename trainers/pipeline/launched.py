@@ -42,7 +42,7 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     """
     given = given_words(shlex.split(launch), configs)
     if not given:
-        raise ConfigurationError("launch must be a command: accelerate launch --config_file FILE.", option="launch")
+        raise ConfigurationError("`launch` must be a command: accelerate launch --config_file FILE.", option="launch")
     if given[0] == "rstar2":
         given = [sys.executable, *RSTAR2, *given[1:]]
     elif given[0] == "python":

@@ -256,8 +256,8 @@ def check_manner(rollout: Rollout, player: object) -> None:
     if check is None:
         raise ConfigurationError(
             f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or samples from older "
-            f"weights, which requires a player with `check_manner`; {type(player).__name__} does not have it. Use "
-            "rstar2_env.rollout.Player, for example."
+            f"weights. This requires a player with the method `check_manner`, which {type(player).__name__} does "
+            "not have. Use rstar2_env.rollout.Player, for example."
         )
     check(rollout.manner)
 

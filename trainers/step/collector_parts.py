@@ -113,7 +113,7 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
     if options.group_size < (least := getattr(parts.advantage, "least", 1)):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
-            f"{least}, not {options.group_size}.",
+            f"{least} episodes per group, not {options.group_size}.",
             option="group_size",
         )
     if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):

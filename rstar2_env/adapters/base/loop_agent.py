@@ -100,7 +100,7 @@ class LoopAgent:
             return self._talk.add_reply(as_reply("", native_call(self._run.calls, name, arguments)))
         text = str(arguments)
         if not text.strip():
-            raise UnusableReplyError("no_text", "The agent ended its run without a text.")
+            raise UnusableReplyError("no_text", "The agent ended its run without a final text.")
         return self._talk.add_reply(as_reply(marked(self._dialect, text) if self._run.bare else text))
 
     def close(self) -> None:

@@ -105,7 +105,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigurationError(
-            f'address must be that of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
+            f'address must be the address of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
         )
     return host, int(port)
 

@@ -72,13 +72,15 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
     if isinstance(written, Sequence):
         more: Any = {} if len(written) == 1 else written[1] if len(written) == 2 else None
         if not isinstance(more, Mapping):
-            raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
+            raise ConfigurationError(
+                f"A {kind} that is given as a list must have the form [name, options]; got {written!r}."
+            )
         inner = read_part(written[0], kind)
         return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
     if callable(written):
         return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
     raise ConfigurationError(
-        f"A {kind} is written as name:option=value,..., as a table with its name, or as [name, options], not "
+        f"A {kind} must be given as name:option=value,..., as a table with a name, or as [name, options]; got "
         f"{written!r}."
     )
 

@@ -54,7 +54,7 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
     """
     listed = split_parts(written) if isinstance(written, str) else written
     if not isinstance(listed, Sequence):
-        raise ConfigurationError(f"scores must be a list of reward components, not {written!r}.", option="scores")
+        raise ConfigurationError(f"`scores` must be a list of reward components, not {written!r}.", option="scores")
     given = {} if limit is None else {"limit": limit}
     made = [make_component(one, **given) for one in listed]
     without: dict[Need, str] = {"judge": f"and an evaluation has none of itself: {OWN_JUDGE}"}

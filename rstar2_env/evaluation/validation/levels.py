@@ -140,7 +140,7 @@ def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
     """
     if level not in LEVELS:
         said = ", ".join(f"{number} ({name})" for number, name in LEVELS.items())
-        raise ConfigurationError(f"level must be one of {said}, not {level!r}.", option="level")
+        raise ConfigurationError(f"`level` must be one of {said}, not {level!r}.", option="level")
     for name in names:
         if name not in CHECKS:
             raise UnknownNameError("check", name, CHECKS)

@@ -141,7 +141,7 @@ def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | 
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ConfigurationError(
-            f'columns must map fields to columns, such as {{"question": "problem"}}; got {columns!r}.'
+            f'`columns` must map fields to columns, such as {{"question": "problem"}}; got {columns!r}.'
         )
     if isinstance(keep, str):
         keep = [name.strip() for name in keep.split(";") if name.strip()]

@@ -187,7 +187,7 @@ def json_rows(path: Path, columns: Columns) -> NumberedRecords:
         with readable(path):
             text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got another byte at position {error.start}.") from error
+        raise ProblemFormatError(f"{path}: expected UTF-8, got an invalid byte at position {error.start}.") from error
     records = _array(parse_json(text, str(path), "a JSON array"), path)
     exact: list[Any] | None = None
     for number, record in enumerate(records, 1):
@@ -235,7 +235,7 @@ def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedR
                 cells = {name: value for name, value in row.items() if value}
                 yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got other bytes: {error.reason}.") from error
+        raise ProblemFormatError(f"{path}: expected UTF-8, got invalid bytes: {error.reason}.") from error
     except csv.Error as error:
         raise ProblemFormatError(
             f"{path}:{rows.line_num}: cannot be read as columns separated by {delimiter!r}: {error}."

@@ -116,7 +116,7 @@ def unpack_text(written: Any) -> str:
 
 def _limits(written: Any) -> Limits:
     if not isinstance(written, dict):
-        raise TypeError(f"limits must be an object, not {type(written).__name__}")
+        raise TypeError(f"`limits` must be an object, not {type(written).__name__}")
     if unknown := set(written) - set(_LIMITS):
         raise ConfigurationError(f"Unknown limit {', '.join(sorted(unknown))}; the limits are {', '.join(_LIMITS)}.")
     return Limits(**written)

@@ -78,7 +78,7 @@ def line_at(path: Path, place: LinePosition) -> bytes:
         file.seek(place.start)
         found = _inside(file, place) if path.suffix == ".gz" else file.read(place.length)
     if len(found) != place.length:
-        raise EOFError(f"{path} ends before the line.")
+        raise EOFError(f"{path} ends before the requested line.")
     return found
 
 

@@ -164,7 +164,9 @@ def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
             folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
         )
     if newest_checkpoint(folder) is not None:
-        raise ConfigurationError(f"{folder} holds a run already: choose another folder, or resume it.", option="resume")
+        raise ConfigurationError(
+            f"{folder} already holds a run: choose another folder, or resume the run.", option="resume"
+        )
     return None
 
 

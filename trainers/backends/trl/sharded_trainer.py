@@ -77,7 +77,8 @@ class ShardedTrainer(GRPOTrainer):
         if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
                 "The reference model or the teacher of this run is the policy with its initial adapter values, which "
-                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs it.",
+                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs "
+                "this model.",
                 option="run.sharding",
             )
         if self._divides:

@@ -424,4 +424,4 @@ def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:
 
 def _no_reward(**columns: Any) -> list[float]:
     """Never called: TRL's constructor requires a reward function."""
-    raise AssertionError("Rewards come from the collector.")
+    raise AssertionError("TRL must not compute rewards: the collector computes them.")

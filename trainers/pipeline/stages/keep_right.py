@@ -99,7 +99,7 @@ class KeepRight(EngineStage):
         if not records:
             raise ConfigurationError(
                 f"None of the episodes in {self.episodes} is correct, and there are no earlier traces, so there is "
-                "nothing to train on. Start with a model that solves some of the problems, or use easier ones."
+                "nothing to train on. Start with a model that solves some of the problems, or use easier problems."
             )
         write_traces(work.folder / FILE, records.values())
         turns = [one for own in perplexities.values() for one in own]

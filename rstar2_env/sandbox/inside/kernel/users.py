@@ -45,7 +45,7 @@ def free_users() -> int:
                 return _USERS_FROM + USERS_EACH * os.getpid()
             if count > _SMALL_BLOCK + USERS_EACH:  # smaller range of a container: use ids near its end
                 return first + count - USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
-    raise OSError(22, "the user namespace maps too few users to give each slot its own")
+    raise OSError(22, "the user namespace maps too few users to give each slot its own user")
 
 
 def enter_user_namespace(users_from: int = 0) -> None:

@@ -160,4 +160,4 @@ def test_a_branch_off_what_was_not_played_is_an_error():
             long = next(one for one in episodes if 0 in one.mask)
             return [*episodes, *await play.branch(long, long.mask.index(0), 1)]
 
-    assert "where the policy has no turn" in broken(check_rollout, BranchesATool)["groups"]
+    assert "not in a turn of the policy" in broken(check_rollout, BranchesATool)["groups"]

@@ -159,7 +159,7 @@ class TrlRunState:
         if not tokens:
             raise ConfigurationError("An SFT step needs at least one conversation with a turn of the policy.")
         if any(parameter.grad is not None for parameter in trainer.model.parameters()):
-            raise ConfigurationError("A hook may take an SFT step between optimizer steps only: in on_step_end.")
+            raise ConfigurationError("A hook may take an SFT step only between optimizer steps, in on_step_end.")
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
         trainer.use_head(1.0)

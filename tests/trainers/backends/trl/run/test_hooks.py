@@ -234,7 +234,7 @@ def test_an_sft_step_is_refused_without_a_turn_and_in_the_middle_of_a_step(make_
             self.run.sft_step([SAYS])
 
     run = make_run(InTheMiddle(), terms=[PpoClip()])
-    with pytest.raises(ConfigurationError, match="between optimizer steps only"):
+    with pytest.raises(ConfigurationError, match="only between optimizer steps"):
         run.trainer.train()
     with pytest.raises(ConfigurationError, match="at least one conversation"):
         run.state.sft_step([])
