@@ -32,7 +32,7 @@ class Game24(Puzzle):
     ``numbers=4`` (2 to 5; the solver takes tens of milliseconds for 5 numbers), ``largest=13``, ``target=24``.
 
     ## Random baseline
-    0.008: a random expression over all the numbers.
+    0.008: the player writes a random expression over all the numbers.
     """
 
     name = "game24"

@@ -41,7 +41,7 @@ class MathFenceEnv(MathToolEnv):
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which contains no box.
+    0: the player writes random text, which contains no box.
 
     ## Version history
     v0: first version.

@@ -40,7 +40,7 @@ class MathNotebookEnv(MathToolEnv):
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which contains no box.
+    0: the player writes random text, which contains no box.
 
     ## Version history
     v0: first version.

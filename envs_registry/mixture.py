@@ -74,7 +74,7 @@ class MixtureEnv(gym.Env[str, str]):
     ``rstar2/Bootcamp-v0``, ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
 
     ## Random baseline
-    0.13: the weighted mean of the default sources' baselines.
+    0.13: this is the weighted mean of the baselines of the default sources.
 
     ## Version history
     v0: first version.

@@ -35,8 +35,9 @@ class Saturn(Puzzle):
     1.5B parameters, (3, 5, 13) to (3, 5, 15) for 7B. Without a box the reward is 0, not SATURN's -1.
 
     ## Random baseline
-    0.077: a random assignment. Small instances are easy to guess: 0.51 at (3, 5, 5), 0.13 at (3, 5, 15), 0.0135 at
-    (3, 7, 40), 0.52 at (6, 7, 40). Compare every score with this baseline.
+    0.077: the player draws a random assignment. Small instances are easy to guess: at (n, k, l) = (3, 5, 5) the player
+    earns 0.51, at (3, 5, 15) 0.13, at (3, 7, 40) 0.0135, and at (6, 7, 40) 0.52. Compare every score with this
+    baseline.
     """
 
     name = "saturn"

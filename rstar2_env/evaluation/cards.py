@@ -63,10 +63,10 @@ their-worlds = "their_package.worlds"
 _EXPLOITS = """
 ## Rewards of exploits
 
-Mean rewards over 64 episodes of each of three players: the environment's random player; the best exploit, among about
-thirty players that try to earn reward without solving the problem ([validation.md](validation.md) lists them); and the
-reference player, which knows the answer. The best exploit is often a guess: compare it with the random player. Measure
-again with `python -m rstar2_env.evaluation.validation.exploit_table`.
+The table has mean rewards over 64 episodes, for three players: the environment's random player, the best exploit, and
+the reference player, which knows the answer. The best exploit is the best of about thirty players that try to earn
+reward without solving the problem ([validation.md](validation.md) lists them). Often, it is a guess: compare it with
+the random player. `python -m rstar2_env.evaluation.validation.exploit_table` measures the table again.
 
 """
 
@@ -216,8 +216,10 @@ class _Reference:
 
 def _chapter(each: Card) -> str:
     facts = [f"Knobs: `{each.knobs_text}`."] if each.knobs else []
-    facts += [each.sections["Difficulty"]] if "Difficulty" in each.sections else []
-    facts += [f"Random baseline: {each.baseline}"] if each.baseline else []
+    difficulty = each.sections.get("Difficulty", "")
+    facts += [f"Difficulty: {difficulty}" if difficulty.startswith("`") else difficulty] if difficulty else []
+    if each.baseline:
+        facts += [re.sub(r"^([0-9.]+)(?=:|$)", r"A random player earns \1 on average", each.baseline)]
     extra = OPTIONAL.get(each.env_id)
     facts += [f"Needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
     said = "\n\n".join(facts).replace("``", "`")
