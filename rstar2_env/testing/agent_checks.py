@@ -220,7 +220,7 @@ def pickling(harness: AgentHarness) -> None:
         twin: AnyAgent = pickle.loads(pickle.dumps(agent))
         require(
             twin.act(text, info) == agent.act(text, info),
-            "its pickle from the middle of an episode continues differently; include its whole state in the pickle",
+            "its copy, pickled in the middle of an episode, continues differently; pickle its whole state",
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         try:

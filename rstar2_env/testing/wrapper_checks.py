@@ -203,7 +203,7 @@ def remaking(harness: WrapperHarness) -> None:
                 "wrapper from gymnasium.utils.RecordConstructorArgs too, and call its __init__ with the options"
             ) from error
         inner, outer = _layers(again), _layers(env)
-        require(inner == outer, f"around {name}, gym.make(env.spec) makes {inner} and not {outer}")
+        require(inner == outer, f"around {name}, gym.make(env.spec) makes {inner}, not {outer}")
         same = again.reset(seed=harness.seeds[0]) == env.reset(seed=harness.seeds[0])
         require(same, f"around {name}, the environment of gym.make(env.spec) starts differently; record every option")
 

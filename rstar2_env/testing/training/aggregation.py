@@ -70,7 +70,9 @@ def order(harness: AggregationHarness) -> None:
     """The order of the rows, and the numbers of the groups, do not matter."""
     expected = harness.weights()
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
-    require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order, a row has another weight")
+    require(
+        np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order of the rows, a row has another weight"
+    )
     renamed = harness.weights(groups=100 - 3 * GROUPS)
     require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other group numbers, a row has another weight")
 
@@ -101,7 +103,7 @@ def pickling(harness: AggregationHarness) -> None:
     """A pickled copy of the aggregation returns the same weights."""
     require(
         np.array_equal(harness.weights(part=pickled(harness.make())), harness.weights()),
-        "its pickle returns other weights",
+        "its unpickled copy returns other weights",
     )
 
 

@@ -85,7 +85,7 @@ def pickling(make: Make) -> None:
     """A pickled copy of the correction returns the same weights."""
     tokens, part = declared_batch(make()), make()
     same = torch.equal(part(tokens)[tokens.mask], pickled(part)(tokens)[tokens.mask])
-    require(same, "its pickle returns other weights")
+    require(same, "its unpickled copy returns other weights")
 
 
 CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantages, rows_apart, pickling)

@@ -90,7 +90,7 @@ def shape(harness: LossHarness) -> None:
         loss: Any = term(tokens)
         check_shape(loss, tokens, "loss")
         finite = bool(loss[harness.counted(term, tokens)].isfinite().all())
-        require(finite, "the loss of a token on the mask is not finite")
+        require(finite, "the loss of a token inside the mask is not finite")
     for shift in (-30.0, 30.0):
         term = harness.make()
         tokens = harness.batch(term)
@@ -127,7 +127,7 @@ def masking(harness: LossHarness) -> None:
         found = torch.autograd.grad(loss, leaves(each), allow_unused=True)
         for slope in found:
             off = slope is None or slope.shape != counted.shape or not slope[~counted].any()
-            require(off, "a token off the mask has a gradient: it reaches the loss through other tokens")
+            require(off, "a token outside the mask has a gradient: it reaches the loss through other tokens")
         slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
     for one, other in zip(*slopes, strict=True):
         require(
@@ -252,7 +252,9 @@ def pickling(harness: LossHarness) -> None:
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
-    require(torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its pickle returns other losses")
+    require(
+        torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its unpickled copy returns other losses"
+    )
 
 
 LOSS_CHECKS = by_name(

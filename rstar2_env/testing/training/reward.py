@@ -122,7 +122,7 @@ def order(harness: RewardHarness) -> None:
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
     close = all(_close(one, other) for one, other in zip(forth, back, strict=True))
-    require(close, f"in another order the scores are {back}, not {forth}")
+    require(close, f"for the same episodes in another order, the scores are {back}, not {forth}")
 
 
 def _close(one: float | Sequence[float] | None, other: float | Sequence[float] | None) -> bool:
@@ -145,7 +145,7 @@ def learning(harness: RewardHarness) -> None:
     resumed(part, twin)
     group = group_of(REWARDS)
     same = harness.scores(group, twin) == harness.scores(group, part)
-    require(same, "with its state, another component scores differently")
+    require(same, "another component that loaded its state scores differently")
 
 
 def pickling(harness: RewardHarness) -> None:

@@ -105,14 +105,23 @@ def cancelling(harness: RolloutHarness) -> None:
         await asyncio.sleep(0)
         playing.cancel()
         ended = await asyncio.gather(playing, return_exceptions=True)
-        require(isinstance(ended[0], asyncio.CancelledError), "cancelled, it continues; let CancelledError through")
+        require(
+            isinstance(ended[0], asyncio.CancelledError),
+            "after it was cancelled, it continues; do not catch CancelledError",
+        )
         for _ in range(20):
             await asyncio.sleep(0)
         return play
 
     play = asyncio.run(asyncio.wait_for(cancelled(), _PATIENCE_S))
-    require(not play.in_flight, f"cancelled, it leaves {play.in_flight} episodes playing; use asyncio.gather")
-    require(not play.played, f"cancelled, {len(play.played)} episodes continued to their end; use asyncio.gather")
+    require(
+        not play.in_flight,
+        f"after it was cancelled, {play.in_flight} of its episodes are still played; use asyncio.gather",
+    )
+    require(
+        not play.played,
+        f"after it was cancelled, {len(play.played)} episodes were played to their end; use asyncio.gather",
+    )
 
 
 def rows(harness: RolloutHarness) -> None:
@@ -139,7 +148,7 @@ def rows(harness: RolloutHarness) -> None:
 def pickling(harness: RolloutHarness) -> None:
     """A pickled copy of the part plays the same episodes."""
     one = asyncio.run(pickled(harness.make())(harness.starts(), _SIZE, PlainPlay(seed=2)))
-    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its pickle plays other episodes")
+    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its unpickled copy plays other episodes")
 
 
 ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)

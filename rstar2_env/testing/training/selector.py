@@ -154,7 +154,7 @@ def pickling(harness: SelectorHarness) -> None:
     """A pickled copy of the selector makes the same choice."""
     for case, group, keep in harness.cases():
         same = harness.choose(group, keep, pickled(harness.make())) == harness.choose(group, keep)
-        require(same, f"{case}, its pickle chooses differently")
+        require(same, f"{case}, its unpickled copy chooses differently")
 
 
 def state(harness: SelectorHarness) -> None:

@@ -142,7 +142,7 @@ MUTANTS = [
     (TicksOffCalls, "untouched_info", "its act changed info; copy"),
     (DrawsFromTheGlobalGenerator, "global_random_state", "numpy.random.default_rng(seed)"),
     (SeedsTheGlobalGenerator, "global_random_state", "numpy.random"),
-    (LosesItsStateOnTheWay, "pickling", "from the middle of an episode"),
+    (LosesItsStateOnTheWay, "pickling", "in the middle of an episode"),
     (held_by_a_lambda(), "pickling", "can be pickled"),
 ]
 

@@ -138,7 +138,7 @@ MUTANTS = [
     (Overflows, "shape", "is not finite; clamp"),
     (ReadsOldUndeclared, "needs_suffice", "it reads tokens.old"),
     (ReadsAReferenceUndeclared, "needs_suffice", "given only what it declares (old), the term raised TypeError"),
-    (ReadsPadding, "masking", "a token off the mask has a gradient"),
+    (ReadsPadding, "masking", "a token outside the mask has a gradient"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has another loss"),
     (Detached, "trains", "its loss has no gradient"),
     (UpsideDown, "trains", "a higher log-prob does not lower the loss"),

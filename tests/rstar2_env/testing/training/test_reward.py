@@ -124,9 +124,9 @@ MUTANTS = [
     (Pays, "purity", "it changed an episode"),
     (Dice, "purity", "global state of random"),
     (Tires, "purity", "a second call"),
-    (PrefersTheFirst, "order", "in another order the scores are"),
+    (PrefersTheFirst, "order", "in another order, the scores are"),
     (OneTurnTooMany, "scores", "OnTurns has one number for each"),
-    (Grows, "learning", "with its state"),
+    (Grows, "learning", "another component that loaded its state"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {

@@ -129,7 +129,7 @@ MUTANTS = [
     (Unseeded, "repeats", "it returns other episodes"),
     (DropsFailures, "failures", "episodes are missing"),
     (LeavesThemPlaying, "cancelling", "use asyncio.gather"),
-    (SwallowsTheEnd, "cancelling", "let CancelledError through"),
+    (SwallowsTheEnd, "cancelling", "do not catch CancelledError"),
     (RowsOfUnequalLists, "rows", "of different lengths"),
     (RowsTwice, "rows", "the rows of an episode of"),
     (HoldsALambda, "pickling", "pickle"),
