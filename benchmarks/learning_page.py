@@ -92,7 +92,7 @@ TRIED = """## Settings that were tried
 The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
 call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
 tried, with results on held-out problems. The last three columns are the share of correct answers by the result of the
-first call. The tokens of model A are characters; those of model B are words and pairs of digits.
+first call. The tokens of model A are characters; the tokens of model B are words and pairs of digits.
 
 | # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
 |---|---|---|---|---|---|---|---|---|

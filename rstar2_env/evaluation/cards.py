@@ -42,10 +42,10 @@ _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 _INTRODUCTION = """\
 # Environments
 
-All environments of this package, each with one real episode of a player that knows the answer. This page is generated
-from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card of one
-environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept `problems=` and
-`split=`. A baseline is the mean reward of a random player with the default knobs.
+This page lists all environments of this package, each with one real episode of a player that knows the answer. This
+page is generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card
+of one environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept
+`problems=` and `split=`. A baseline is the mean reward of a random player with the default knobs.
 
 An installed package adds its own environments through the entry-point group `rstar2_env.envs`, with a module (or a
 function) that registers its ids with Gymnasium; they are available after `import rstar2_env`:
@@ -216,8 +216,9 @@ class _Reference:
 
 def _chapter(each: Card) -> str:
     facts = [f"Knobs: `{each.knobs_text}`."] if each.knobs else []
-    difficulty = each.sections.get("Difficulty", "")
-    facts += [f"Difficulty: {difficulty}" if difficulty.startswith("`") else difficulty] if difficulty else []
+    if difficulty := each.sections.get("Difficulty"):
+        lists_knobs = difficulty.startswith("`")
+        facts += [f"Knobs that set the difficulty, with default and range: {difficulty}" if lists_knobs else difficulty]
     if each.baseline:
         facts += [re.sub(r"^([0-9.]+)(?=:|$)", r"A random player earns \1 on average", each.baseline)]
     extra = OPTIONAL.get(each.env_id)
