@@ -23,11 +23,11 @@ COUNTS = (
 """Names of the counts: groups, episodes (``failing``: with a failed call), and turns that are trained on."""
 BASE, PAPER, CLEAN = "grpo", "grpo_roc", "grpo_roc_clean"
 WIDTH = 120
-WHY = """`{paper}` acts against failing calls in two ways. First, it prefers correct episodes without a failing call.
-Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count the training
-data of each quarter of the first {steps} steps, over all seeds. An advantage in a table is a mean over calls. A correct
-episode with a failing call is kept *because of the quota* if its group has fewer correct episodes without a failing
-call than the quota requires."""
+WHY = """`{paper}` acts against failing calls in two ways. First, this recipe prefers correct episodes without a
+failing call. Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count
+the training data of each quarter of the first {steps} steps, over all seeds. An advantage in a table is a mean over
+calls. A correct episode with a failing call is kept *because of the quota* if its group has fewer correct episodes
+without a failing call than the quota requires."""
 TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
 {forced:.0%} of them because of the quota. The remaining ones are kept because `{paper}` samples by weight instead of
 rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However,

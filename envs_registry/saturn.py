@@ -31,8 +31,8 @@ class Saturn(Puzzle):
 
     ## Difficulty
     ``clause_size=3`` (n), ``variables=5`` (k), ``clauses=20`` (l). ``meta["difficulty"]`` is D(n, k, l) = log2 k + 2
-    log2 l - n + k/n: 9.632 for the defaults. The curricula of SATURN (arXiv 2505.16368): (3, 5, 5) to (3, 5, 6) for
-    1.5B parameters, (3, 5, 13) to (3, 5, 15) for 7B. Without a box the reward is 0, not SATURN's -1.
+    log2 l - n + k/n: 9.632 for the defaults. SATURN (arXiv 2505.16368) trains models of 1.5B parameters with (3, 5,
+    5) to (3, 5, 6), and models of 7B with (3, 5, 13) to (3, 5, 15). Without a box the reward is 0, not SATURN's -1.
 
     ## Random baseline
     0.077: the player draws a random assignment. Small instances are easy to guess: at (n, k, l) = (3, 5, 5) the player

@@ -65,8 +65,8 @@ _EXPLOITS = """
 
 The table has mean rewards over 64 episodes, for three players: the environment's random player, the best exploit, and
 the reference player, which knows the answer. The best exploit is the best of about thirty players that try to earn
-reward without solving the problem ([validation.md](validation.md) lists them). Often, it is a guess: compare it with
-the random player. `python -m rstar2_env.evaluation.validation.exploit_table` measures the table again.
+reward without solving the problem ([validation.md](validation.md) lists them). Often, the best exploit is a guess:
+compare it with the random player. `python -m rstar2_env.evaluation.validation.exploit_table` measures the table again.
 
 """
 
@@ -222,7 +222,7 @@ def _chapter(each: Card) -> str:
     if each.baseline:
         facts += [re.sub(r"^([0-9.]+)(?=:|$)", r"A random player earns \1 on average", each.baseline)]
     extra = OPTIONAL.get(each.env_id)
-    facts += [f"Needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
+    facts += [f"This environment needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
     said = "\n\n".join(facts).replace("``", "`")
     head = f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) if said else ''}"
     return head if extra else f"{head}{chr(10) if said else ''}{_played(sample_episode(each.env_id))}"
