@@ -1,8 +1,8 @@
 """Merge layers of options: a recipe's defaults, a file, the command line.
 
 Mappings are merged key by key, at any depth. If a layer keeps the part of a slot, its options are merged over the
-part's options. If it names another part, the options of the earlier part are dropped, and a new engine drops engine
-options. Not covered: valid values (``config``, ``parts``).
+part's options. If it names another part or another engine, the options of the earlier one are dropped. Not covered:
+valid values (``config``, ``parts``).
 """
 
 from __future__ import annotations
