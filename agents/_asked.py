@@ -1,4 +1,4 @@
-"""Inner agents: an outer agent requests candidate turns, or answers to its own prompts; all tokens are counted.
+"""Inner agents, which write candidate turns or answer prompts at the request of an outer agent; all tokens are counted.
 
 Every text that an inner agent writes (discarded turns, votes, values, judgements) passes through ``Asked``, which
 counts its tokens. The counts come from the inner agent's ``usage``. If it does not count tokens, the number of words is
@@ -32,8 +32,8 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     """Create the inner agent of another agent.
 
     Args:
-        written: A name with options, in round brackets or not; a class or function that creates an agent; or an agent,
-            which is copied.
+        written: A name with options, optionally in round brackets; a class or function that creates an agent; or an
+            agent, which is copied.
         dialect: The environment's dialect, for an agent that accepts a dialect.
 
     Raises:
@@ -65,7 +65,7 @@ class Try:
     """A candidate turn.
 
     Attributes:
-        turn: Its text.
+        turn: Text of the turn.
         agent: The agent in its state after the turn.
     """
 
@@ -121,10 +121,10 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return an inner agent that shares this one's episodes and token count; this one if ``agent`` is ``None``.
+        """Return an ``Asked`` for another agent, with the same episodes and token count; ``self`` for ``None``.
 
         Args:
-            agent: The agent, as in ``inner_agent``, or ``None``.
+            agent: The other agent, as in ``inner_agent``, or ``None``.
             dialect: The environment's dialect.
         """
         if agent is None:

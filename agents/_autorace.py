@@ -69,7 +69,7 @@ def write_criteria(
         seed: Seed of the requests.
 
     Returns:
-        The criteria; the general criteria if the model lists none.
+        The criteria that the model lists; if it lists none, ``CRITERIA``.
     """
     asked = Asked(agent, dialect)
     asked.reset("", {}, seed=seed)

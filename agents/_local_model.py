@@ -2,7 +2,7 @@
 
 The conversation is kept as token ids, as in training: generated text is never tokenized again. A model is loaded once
 for all agents of the process that name it; torch and transformers are imported when it is loaded. Not covered: many
-episodes at once, for which an engine is faster (``rstar2 eval --model``).
+concurrent episodes, for which an engine is faster (``rstar2 eval --model``).
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class LocalModel:
         return dict(self.chat.tokenizer.get_vocab())
 
     def generate(self, ids: Sequence[int], *, seed: int, processor: Any = None, **sampling: Any) -> list[int]:
-        """Generate the ids that follow, including the end token.
+        """Generate the token ids of the next turn, including the end token.
 
         Args:
-            ids: The conversation.
+            ids: Token ids of the conversation so far.
             seed: Seed of sampling; the state of torch's global generator is unchanged.
-            processor: A ``LogitsProcessor``, applied before temperature and nucleus.
+            processor: A ``LogitsProcessor``, applied before temperature and nucleus sampling.
             **sampling: ``max_tokens``, ``temperature`` and ``top_p``.
         """
         import torch
@@ -186,7 +186,9 @@ class LocalTurns:
         most = getattr(self._model.model.config, "max_position_embeddings", None)
         if most is not None and len(asked) + 1 > most:
             raise UnusableReplyError(
-                "cut", f"The conversation has {len(asked)} tokens; the model's context has {most}."
+                "cut",
+                f"The conversation has {len(asked)} tokens, which leaves no room for a reply: the context of the "
+                f"model has {most} tokens.",
             )
         # Every turn of an episode has its own seed.
         seed = (self._seed + 7919 * self._spoken) % (1 << 31)

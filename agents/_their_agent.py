@@ -27,7 +27,7 @@ class TheirAgent(LoopAgent):
             function itself. Its argument is the episode, from which the adapter's ``env_tools`` and ``system`` read the
             agent's tools and system message. Without a factory, a plain agent uses the endpoint of the next options.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
-        model: The name under which it serves the model.
+        model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: it
             receives no tools, and its final output is played unchanged, with calls in the environment's dialect.
@@ -59,13 +59,14 @@ class TheirAgent(LoopAgent):
         if factory is not None:
             if base_url is not None or model is not None:
                 raise ConfigurationError(
-                    "base_url and model belong to the plain agent. Give either these two options, or factory."
+                    "`factory` cannot be combined with `base_url` and `model`, which are for the plain agent: give "
+                    "either `factory`, or `base_url` and `model`."
                 )
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs either factory=./file.py:function, which creates your agent, or "
-                "base_url and model of an endpoint for a plain agent."
+                f"The agent {self.framework!r} needs either factory=./file.py:function, a function that creates "
+                "your agent, or base_url and model, an endpoint and its model for a plain agent."
             )
         else:
             key = os.environ.get(api_key_env)
@@ -79,6 +80,7 @@ class TheirAgent(LoopAgent):
         )
         if not callable(found):
             raise ConfigurationError(
-                f"factory must name a function, as ./file.py:function or module:function, not {factory!r}."
+                "`factory` must be a function, or the name of a function (./file.py:function or module:function); "
+                f"got {factory!r}."
             )
         return found

@@ -20,8 +20,9 @@ class BestOfK(Asking):
     Args:
         agent: The agent that is asked: its name with options, or your own.
         k: Maximum number of requests.
-        scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` several times), ``autorace``
-            grades it by criteria; or your own: ``./file.py:Name``, called with an ``Asked``, the question and the turn.
+        scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` asks three times); ``autorace``
+            grades the solution by criteria; ``./file.py:Name`` is your own scorer, called with an ``Asked``, the
+            question and the turn.
         enough: A score at which no further request is made.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
@@ -46,7 +47,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the turn with the highest score; the first of equal turns."""
+        """Return the turn with the highest score; the first such turn if several have that score."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:

@@ -1,7 +1,7 @@
-"""``calculations``: runs each worked calculation of a problem (such as GSM8K's) in the tool, then answers.
+"""``calculations``: runs each worked calculation of a problem (as in GSM8K) in the tool, then answers.
 
-A reference player, which receives the problem with its gold answer. It tests whether an environment, its tool and its
-verifier agree with a data set, and with ``corrupt`` whether they reject wrong answers.
+This reference player receives the problem with its gold answer. It tests whether an environment, its tool and its
+verifier agree with a data set. With ``corrupt``, it tests whether they reject wrong answers.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    It answers at once if the problem has no calculations or the environment has no tools. The tool's results are not
-    compared with those in the data set.
+    If the problem has no calculations or the environment has no tools, the first turn is the answer. The tool's results
+    are not compared with those in the data set.
 
     Args:
-        corrupt: Give a wrong answer instead of the right one.
+        corrupt: Give a wrong answer instead of the right answer.
         calls_per_turn: Number of calls in one turn; a problem takes as many turns as its calculations need.
         dialect: The dialect of calls and answers.
 
@@ -60,7 +60,7 @@ class Calculations:
         self._turns = [self._dialect.format_answer(answer), *reversed(turns)]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the next calculations, or the answer."""
+        """Return the turn with the next calculations, or with the answer."""
         return self._turns.pop()
 
 

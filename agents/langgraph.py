@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class LangGraphAgent(TheirAgent):
-    """Plays with a graph of LangGraph: your own, or a plain one for an endpoint."""
+    """Plays with a graph of LangGraph: your own, or a plain graph for an endpoint."""
 
     framework = "langgraph"
 

@@ -2,7 +2,7 @@
 
 ``z = z_large + lambda (z_small_trained - z_small_base)`` at every token, lambda = 1, over one vocabulary; temperature
 and nucleus sampling are applied after it. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the
-output equals that of the large model, token for token. ``usage`` counts the sampled tokens; each of them takes a
+output equals the large model's output, token for token. ``usage`` counts the sampled tokens; each of them takes a
 forward pass of all three models.
 """
 
@@ -60,13 +60,13 @@ class LogitTransfer(LocalTurns):
     Args:
         model: Folder or hub name of the large model.
         trained: Folder or hub name of the small model after reinforcement learning.
-        base: Folder or hub name of the small model before it.
+        base: Folder or hub name of the small model before reinforcement learning.
         strength: lambda, the factor of the added difference; 0 uses only the large model.
         max_tokens: Maximum number of tokens of one turn.
         temperature: Sampling temperature; 0 is greedy.
         top_p: Probability mass of nucleus sampling.
-        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the large model's own; the small ones read the
-            same ids.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the large model's own; the small models receive
+            the same ids.
 
     Raises:
         ConfigurationError: There is no such model, the vocabularies differ, or an option is out of its range.

@@ -1,8 +1,8 @@
 """``openai``: plays with a model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
 Covered: native tool calls or the dialect's text, unusable replies, retries, rate limits, budgets of tokens and money, a
-cache on disk, an API key in an environment variable. Not covered: training, which needs token ids, which an endpoint
-does not return (use the engine ``vllm-server``); streaming.
+cache on disk, an API key in an environment variable. Not covered: streaming; training, because an endpoint does not
+return token ids (use the engine ``vllm-server``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OpenAIChat:
 
     Args:
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
-        model: The name under which it serves the model.
+        model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: calls are written in the environment's dialect, as in training. ``"native"``: the
             environment's tools are sent as the endpoint's own, and its calls and their results are translated.
@@ -114,7 +114,7 @@ class OpenAIChat:
 
         Raises:
             UnusableReplyError: The reply has no text, was cut or is a refusal.
-            EndpointBudgetError: The tokens or the money are used up.
+            EndpointBudgetError: The token or money budget is used up.
             ServiceError: The endpoint did not answer or refused the request; the message quotes its response.
         """
         self._talk.add_observation(observation, str(info.get("role", "user")) if self._spoken else "user")

@@ -1,4 +1,4 @@
-"""``oracle``: plays the gold answer or the environment's reference player, which measures a perfect policy."""
+"""``oracle``: plays the gold answer or the environment's reference player, to measure the score of a perfect policy."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ _GOES_ON = "\0"
 class SelfConsistency(Asking):
     """Requests k turns from an agent at every turn and plays the most frequent answer.
 
-    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. Of equally
-    frequent answers the first one wins. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
+    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. If several answers
+    are equally frequent, the first of these answers wins. For votes over whole episodes see maj@k of ``rstar2 eval
+    --n``.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.

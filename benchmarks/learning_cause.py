@@ -23,17 +23,17 @@ COUNTS = (
 """Names of the counts: groups, episodes (``failing``: with a failed call), and turns that are trained on."""
 BASE, PAPER, CLEAN = "grpo", "grpo_roc", "grpo_roc_clean"
 WIDTH = 120
-WHY = """`{paper}` acts against failing calls in two ways. First, it prefers correct episodes without a failing call.
-Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count the training
-data of each quarter of the first {steps} steps, over all seeds. An advantage is a mean over calls. A correct episode
-with a failing call is kept *because of the quota* if its group has fewer correct episodes without a failing call than
-the quota requires."""
+WHY = """`{paper}` acts against failing calls in two ways. First, this recipe prefers correct episodes without a
+failing call. Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count
+the training data of each quarter of the first {steps} steps, over all seeds. An advantage in a table is a mean over
+calls. A correct episode with a failing call is kept *because of the quota* if its group has fewer correct episodes
+without a failing call than the quota requires."""
 TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
-{forced:.0%} of them because of the quota. The rest is kept because `{paper}` samples by weight instead of rank. Failing
-calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However, {idle:.0%} of
-the groups are then not trained on. The number of failing calls in the training data is {calls_last:.1f} per step
-instead of {calls:.1f}, because the policy makes fewer of them. The smaller the share is, the slower it falls. At the
-end of the run it is still falling: {falling}."""
+{forced:.0%} of them because of the quota. The remaining ones are kept because `{paper}` samples by weight instead of
+rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} have a failing call. However,
+{idle:.0%} of the groups are then not trained on. The number of failing calls in the training data is
+{calls_last:.1f} per step instead of {calls:.1f}, because the policy makes fewer of them. The smaller the share of
+failing calls is, the slower it falls. At the end of the run this share is still falling: {falling}."""
 CLEANER = """`{clean}` adds -1 to the advantage of every failing call that is trained on, also in correct episodes. The
 advantage of a failing call is {clean_first:+.2f} instead of {first:+.2f} in the first quarter, and {clean_last:+.2f}
 instead of {last:+.2f} in the last quarter."""

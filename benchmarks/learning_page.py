@@ -92,7 +92,7 @@ TRIED = """## Settings that were tried
 The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
 call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
 tried, with results on held-out problems. The last three columns are the share of correct answers by the result of the
-first call. The tokens of model A are characters; those of model B are words and pairs of digits.
+first call. The tokens of model A are characters; the tokens of model B are words and pairs of digits.
 
 | # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
 |---|---|---|---|---|---|---|---|---|
@@ -233,7 +233,7 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
     text += [
-        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice as many.",
+        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice this number.",
         f"Evaluations use {settings['problems']} held-out problems. The column of a seed has three figures: success,",
         "failing calls, and tokens of a correct episode. The last four columns compare the arm with",
         f"`{BASE}`: the mean over the seeds of the paired differences, with its 95 % interval (Student's t),",
@@ -267,11 +267,11 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         text += ["fifth of their steps, after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"reached by {', '.join(passed) or 'no arm'}"
+    told = f"This aim is reached by {', '.join(passed) or 'no arm'}."
     text += [
         "",
         f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",
-        f"fifth of its failing calls, and shorter correct answers. It is {told}.",
+        f"fifth of its failing calls, and shorter correct answers. {told}",
         "",
     ]
     return text
@@ -282,10 +282,11 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"Every recipe plays {settings['curve_budget']} episodes in its groups; refills and episodes outside them are",
-        f"not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8 problems a",
-        "step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode, even if the",
-        "recipe prescribes other values. The teacher of `opsd` is the policy itself with the answer in its prompt.",
+        f"Every recipe plays {settings['curve_budget']} episodes in its groups. Refills, and episodes outside the",
+        f"groups, are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8",
+        "problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode,",
+        "even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in its",
+        "prompt.",
         "",
         "The table has the mean over the seeds, ± their standard deviation. In the figure, a line is the mean, a band",
         f"is the range over the seeds, and the grey curve in each plot is `{BASE}`.",
@@ -307,7 +308,7 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     better = {line["arm"] for line in lines if mean(one["success"] for one in own[line["arm"]]) < _mean_of(own, BASE)}
     if BASE in arms:
         worse = ", ".join(f"`{arm}`" for arm in sorted(better)) or "none"
-        text += ["", f"Recipes with less success than plain `{BASE}` after as many episodes: {worse}."]
+        text += ["", f"Recipes with less success than plain `{BASE}` after the same number of episodes: {worse}."]
     if left := [f"`{arm}`" for arm in CURVES if arm not in arms]:
         text += ["", f"Recipes without a run in this world: {', '.join(left)}."]
     return [*text, ""]

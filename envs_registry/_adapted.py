@@ -22,7 +22,7 @@ class Grade:
     Attributes:
         answer: The answer as the other project read it, or ``None``.
         score: The reward.
-        correct: Whether it counts as solved.
+        correct: Whether the problem counts as solved.
     """
 
     answer: str | None
@@ -52,7 +52,7 @@ class AdaptedEnv(ToolEnv):
         try:
             grade = self.grade(turn)
             if not math.isfinite(grade.score):
-                raise ValueError(f"the score is {grade.score}")
+                raise ValueError(f"the score must be a finite number; got {grade.score}")
         except Exception as error:
             # A verifier that fails on the policy's text has not found a right answer in it. The exception is reported,
             # since a verifier that always fails is a bug.

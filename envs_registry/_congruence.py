@@ -20,7 +20,7 @@ class Congruence:
 
     def __init__(self, largest: int = 100) -> None:
         if largest < 2:
-            raise ValueError(f"largest must be at least 2, not {largest}.")
+            raise ValueError(f"`largest` must be at least 2, not {largest}.")
         self._largest = largest
 
     def case_generator(self, seed: int) -> dict[str, int]:

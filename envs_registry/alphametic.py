@@ -20,9 +20,9 @@ class Alphametic(Puzzle):
     r"""Find the digit of each letter in a sum of words, such as SEND + MORE = MONEY.
 
     ## Puzzle
-    ``addends`` numbers of ``length`` digits, which together with their sum have ``letters`` different digits, are
-    written in random letters. A solver finds exactly one solution. Different letters are different digits, and no word
-    begins with 0.
+    ``addends`` numbers of ``length`` digits are drawn, which together with their sum contain ``letters`` different
+    digits. A random letter replaces each digit. A solver finds exactly one solution. Different letters stand for
+    different digits, and no number begins with 0.
 
     ## Answer
     Every letter once with its digit, in any order: ``A=1, B=2`` or ``A: 1; B: 2`` or one pair per line. Letters are
@@ -34,7 +34,7 @@ class Alphametic(Puzzle):
     instance is slow if few sums have a unique solution: use a length of 6 for 8 letters, and of 7 for 10.
 
     ## Random baseline
-    0.0: random different digits without a leading zero; about 8 in a million are right.
+    0.0: the player draws different digits without a leading zero; about 8 in a million draws are right.
     """
 
     name = "alphametic"

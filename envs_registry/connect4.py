@@ -27,7 +27,7 @@ class Connect4(Game):
 
     ## Game
     A move is a column from 1 to 7. The intermediate questions (as in GAMEBoT, arXiv 2412.13602) ask for the columns
-    with which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a
+    with which the policy, and the opponent, would win in one move. The outcome is 1 for a win, 0.5 for a draw, 0 for a
     loss.
 
     ## Difficulty
@@ -36,7 +36,8 @@ class Connect4(Game):
     the last column wins 0.38 of the matches at strength 0.5, and 0.18 at 0.8.
 
     ## Random baseline
-    0.06: random legal moves, no intermediate answers; 0.07 of the matches are won. Measured over 300 matches.
+    0.06: the player makes random legal moves, gives no intermediate answers, and wins 0.07 of the matches. Measured
+    over 300 matches.
     """
 
     name = "connect4"

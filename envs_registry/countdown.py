@@ -32,7 +32,7 @@ class Countdown(Puzzle):
     ``numbers=4`` (2 to 8), ``largest=50``, ``least_target=10``, ``largest_target=100``.
 
     ## Random baseline
-    0.006: a random expression over a random choice of two or more of the numbers.
+    0.006: the player writes a random expression over a random choice of two or more of the numbers.
     """
 
     name = "countdown"

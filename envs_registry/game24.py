@@ -19,9 +19,9 @@ class Game24(Puzzle):
     r"""Make 24 from four numbers with + - * / and parentheses, each used exactly once.
 
     ## Puzzle
-    ``numbers`` numbers from 1 to ``largest`` for which an exhaustive solver over exact rationals finds a solution. At
-    the defaults, 1,362 of the 1,820 sets of four numbers are solvable, so sets are soon repeated, with their numbers in
-    another order; all orders of a set belong to the same split.
+    ``numbers`` numbers from 1 to ``largest`` are drawn until an exhaustive solver over exact rationals finds a
+    solution. At the defaults, 1,362 of the 1,820 sets of four numbers are solvable, so sets are soon repeated, with
+    their numbers in another order; all orders of a set belong to the same split.
 
     ## Answer
     An expression: whole numbers, ``+ - * /``, parentheses; also ``×``, ``÷``, ``\times``, ``\cdot``, ``\div``,
@@ -32,7 +32,7 @@ class Game24(Puzzle):
     ``numbers=4`` (2 to 5; the solver takes tens of milliseconds for 5 numbers), ``largest=13``, ``target=24``.
 
     ## Random baseline
-    0.008: a random expression over all the numbers.
+    0.008: the player writes a random expression over all the numbers.
     """
 
     name = "game24"

@@ -21,8 +21,9 @@ class KnightsKnaves(Puzzle):
     r"""Find out who is a knight (always truthful) and who is a knave (always lying) from their statements.
 
     ## Puzzle
-    Each of ``people`` makes one statement about who is a knight or a knave, joined by "not", "and", "or", "if" and "if
-    and only if" up to ``depth``. An exhaustive solver finds exactly one solution.
+    Each of ``people`` persons makes one statement. It combines claims that a person is a knight or a knave with "not",
+    "and", "or", "if" and "if and only if", up to the nesting depth ``depth``. An exhaustive solver finds exactly one
+    solution.
 
     ## Answer
     Each name once with its kind, in any order and any case: ``Ann: knight, Ben: knave`` or ``Ann is a knight and Ben is
@@ -33,7 +34,7 @@ class KnightsKnaves(Puzzle):
     ``people=3`` (2 to 8), ``depth=2`` (2 to 4; at depth 1, the opposite of every solution would be a solution too).
 
     ## Random baseline
-    0.125: a random kind for each of three; 2^-people in general.
+    0.125: the player draws a random kind for each of three people. In general, the mean reward is 1 / 2^``people``.
     """
 
     name = "knights_knaves"

@@ -18,12 +18,12 @@ class MathFenceEnv(MathToolEnv):
 
     ## Action space
     Any string: the policy's whole turn. A program between ```` ```python ```` and a line of three backticks is a call;
-    several in one turn all run, in order. The answer is the last ``\boxed{}`` outside such fences. An engine should
-    stop at ``env.unwrapped.dialect.stop``.
+    all programs of a turn run, in order. The answer is the last ``\boxed{}`` outside such fences. An engine should stop
+    at ``env.unwrapped.dialect.stop``.
 
     ## Observation space
-    Any string. ``reset`` returns the problem; ``step`` the text that the policy is shown next: one ```` ```output ````
-    fence for each program, as a user message, or an empty string at the end.
+    Any string. ``reset`` returns the problem; ``step`` returns the text that the policy is shown next: one ````
+    ```output ```` fence for each program, as a user message, or an empty string at the end.
 
     ## Reward
     1 at the end if the last answer of the policy's own text is right, else 0. A program's output earns nothing.
@@ -41,7 +41,7 @@ class MathFenceEnv(MathToolEnv):
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which contains no box.
+    0: the player writes random text, which contains no box.
 
     ## Version history
     v0: first version.

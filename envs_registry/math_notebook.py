@@ -16,12 +16,12 @@ class MathNotebookEnv(MathToolEnv):
     Everything except the tool is as in ``rstar2/MathTool-v0``.
 
     ## Action space
-    Any string: the policy's whole turn. A call runs one cell; several in one turn all run, in order. The answer is a
+    Any string: the policy's whole turn. A call runs one cell; all cells of a turn run, in order. The answer is a
     ``\boxed{}`` between ``<answer>`` and ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` one ``<tool_response>`` for each cell (its output and
-    the value of its last expression), or an empty string at the end.
+    Any string. ``reset`` returns the user's message; ``step`` returns one ``<tool_response>`` for each cell (its output
+    and the value of its last expression), or an empty string at the end.
 
     ## Reward
     1 at the end if the last answer of the policy's own text is right, else 0. A cell's output earns nothing.
@@ -32,15 +32,15 @@ class MathNotebookEnv(MathToolEnv):
     ## Information
     As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has ``session``:
     ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or ``ended`` (the
-    cell ended the session: too much memory, an exit; the next one starts in a fresh session). The policy is shown the
-    last two. A session that was lost through no fault of the policy is rebuilt from its cells; if that fails, the call
-    is ``unavailable``.
+    cell ended the session: too much memory, an exit; the next one starts in a fresh session). Only ``interrupted`` and
+    ``ended`` are shown to the policy. A session that was lost through no fault of the policy is rebuilt from its cells;
+    if that fails, the call is ``unavailable``.
 
     ## Difficulty
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which contains no box.
+    0: the player writes random text, which contains no box.
 
     ## Version history
     v0: first version.

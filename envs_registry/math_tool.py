@@ -23,11 +23,11 @@ class MathToolEnv(ToolEnv):
 
     ## Action space
     Any string: the policy's whole turn. With the ``rstar2`` dialect a call is a JSON object between ``<tool_call>`` and
-    ``</tool_call>``; several calls in one turn all run, in order. The answer is a ``\boxed{}`` between ``<answer>`` and
+    ``</tool_call>``; all calls of a turn run, in order. The answer is a ``\boxed{}`` between ``<answer>`` and
     ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` the text that the policy is shown next: one
+    Any string. ``reset`` returns the user's message; ``step`` returns the text that the policy is shown next: one
     ``<tool_response>`` for each call, or an empty string at the end.
 
     ## Reward
@@ -37,7 +37,8 @@ class MathToolEnv(ToolEnv):
     The episode continues after a turn that contains a call, well-formed or not, even with an answer. A turn without a
     call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
     (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the environment's own
-    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). Never both.
+    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). An episode is
+    never both.
 
     ## Information
     Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``
@@ -58,8 +59,8 @@ class MathToolEnv(ToolEnv):
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with
-            ``output_tokenizer``; more is cut in the middle.
-        output_tokenizer: Count ``max_output`` in its tokens; a tokenizer, or the folder or hub name of one.
+            ``output_tokenizer``; longer output is cut in the middle.
+        output_tokenizer: Tokenizer that counts ``max_output`` in tokens, or its folder or hub name.
         traceback: Whether to show the whole traceback of an exception, or only its last line.
         verifier: Decides whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
             ``"model:url=...,model=..."``, your own code, or a ``Verifier``; see docs/verification.md.

@@ -34,9 +34,9 @@ class Source:
     """One environment of a mixture.
 
     Attributes:
-        id: Its registered id.
-        weight: Relative frequency of its episodes.
-        scale: Factor on its reward.
+        id: Registered id of the environment.
+        weight: Relative frequency of the environment's episodes.
+        scale: Factor on the environment's reward.
         options: Options of ``gym.make``.
     """
 
@@ -74,7 +74,7 @@ class MixtureEnv(gym.Env[str, str]):
     ``rstar2/Bootcamp-v0``, ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
 
     ## Random baseline
-    0.13: the weighted mean of the default sources' baselines.
+    0.13: this is the weighted mean of the baselines of the default sources.
 
     ## Version history
     v0: first version.
@@ -105,7 +105,7 @@ class MixtureEnv(gym.Env[str, str]):
         written = DEFAULT if sources is None else sources
         example = "{'math': {'id': 'rstar2/MathTool-v0', 'weight': 2}}"
         if not isinstance(written, Mapping):
-            raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
+            raise ConfigurationError(f"`sources` must map names to environments, such as {example}, not {written!r}.")
         if not written:
             raise ConfigurationError("`sources` must name at least one environment.")
         for name, spec in written.items():
@@ -192,7 +192,7 @@ class MixtureEnv(gym.Env[str, str]):
         """
         if self._over:
             state = "The episode is over" if self._started else "There is no episode yet"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         text, reward, terminated, truncated, info = self._env.step(action)
         self._over = terminated or truncated
         info |= {"source": self._name, "source_reward": float(reward)}
@@ -235,7 +235,9 @@ class MixtureEnv(gym.Env[str, str]):
                     f'The problem_id of a mixture must be "<source>:<id>", not {options["problem_id"]!r}.'
                 )
             if name not in (None, written):
-                raise ConfigurationError(f"`options` must name one source; got {name!r} and {written!r}.")
+                raise ConfigurationError(
+                    f"`options` names two sources, {name!r} in 'source' and {written!r} in 'problem_id': name only one."
+                )
             name, options["problem_id"] = written, inner
         elif "problem" in options:
             problem = options["problem"]

@@ -34,7 +34,7 @@ class _Draw:
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
 
     def item(self, seed: int) -> tuple[Any, dict[str, Any]]:
-        """Return the data set of one item, and the item."""
+        """Return a data set that contains one item, and the item."""
         create = _package().create_dataset
         try:
             dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))
@@ -49,8 +49,8 @@ class ReasoningGymEnv(AdaptedEnv):
     r"""One instance of a reasoning-gym data set, answered in a turn without a call.
 
     ## Action space
-    Any string: the policy's whole turn. The answer is the dialect's (``\boxed{}`` in ``<answer>``), or the whole
-    content of the last ``<answer>`` if it has no box, as an answer of several lines may have none.
+    Any string: the policy's whole turn. The dialect reads the answer (``\boxed{}`` in ``<answer>``). If the last
+    ``<answer>`` has no box, as is common for answers of several lines, its whole content is the answer.
 
     ## Observation space
     Any string: the question.
@@ -58,7 +58,7 @@ class ReasoningGymEnv(AdaptedEnv):
     ## Reward
     1 if reasoning-gym's ``score_answer`` gives the full score (``correct`` is then true), else 0. With
     ``partial_scores=True`` the score itself, from 0 to 1; many generators give a partial score to any text that
-    contains the right answer, even among wrong ones. If the scorer raises an exception the reward is 0, and
+    contains the right answer, even among wrong answers. If the scorer raises an exception the reward is 0, and
     ``verifier_error`` names the exception.
 
     ## Episode end
@@ -77,7 +77,7 @@ class ReasoningGymEnv(AdaptedEnv):
 
     Args:
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
-        config: Its options, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
+        config: Options of the generator, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
         partial_scores: Use reasoning-gym's partial scores as the reward.
         split: "train", "validation" or "test"; a hash of the question decides.
         tools: Tools that the policy may call before it answers.

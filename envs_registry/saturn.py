@@ -22,21 +22,22 @@ class Saturn(Puzzle):
     r"""Satisfy a formula in conjunctive normal form.
 
     ## Puzzle
-    ``AB!C & !BCD``: each group of letters is a clause, ``!`` negates. A random assignment is drawn, then distinct
-    clauses of ``clause_size`` variables that it satisfies, uniformly among all such.
+    ``AB!C & !BCD``: each group of letters is a clause, ``!`` negates. First a random assignment is drawn, then distinct
+    clauses of ``clause_size`` variables, uniformly among all clauses that the assignment satisfies.
 
     ## Answer
     One 0 or 1 for each variable, in alphabetical order; white space and commas between them are ignored. Any satisfying
     assignment counts.
 
     ## Difficulty
-    ``clause_size=3``, ``variables=5``, ``clauses=20``. ``meta["difficulty"]`` is D(n, k, l) = log2 k + 2 log2 l - n +
-    k/n, 9.632 here. The curricula of SATURN (arXiv 2505.16368): (3, 5, 5) to (3, 5, 6) for 1.5B parameters, (3, 5, 13)
-    to (3, 5, 15) for 7B. Without a box the reward is 0, not SATURN's -1.
+    ``clause_size=3`` (n), ``variables=5`` (k), ``clauses=20`` (l). ``meta["difficulty"]`` is D(n, k, l) = log2 k + 2
+    log2 l - n + k/n: 9.632 for the defaults. SATURN (arXiv 2505.16368) trains models of 1.5B parameters with (3, 5,
+    5) to (3, 5, 6), and models of 7B with (3, 5, 13) to (3, 5, 15). Without a box the reward is 0, not SATURN's -1.
 
     ## Random baseline
-    0.077: a random assignment. Small instances are easy to guess: 0.51 at (3, 5, 5), 0.13 at (3, 5, 15), 0.0135 at
-    (3, 7, 40), 0.52 at (6, 7, 40). Compare every score with it.
+    0.077: the player draws a random assignment. Small instances are easy to guess: at (n, k, l) = (3, 5, 5) the player
+    earns 0.51, at (3, 5, 15) 0.13, at (3, 7, 40) 0.0135, and at (6, 7, 40) 0.52. Compare every score with this
+    baseline.
     """
 
     name = "saturn"

@@ -26,8 +26,8 @@ class StringCompose(Puzzle):
 
     ## Puzzle
     ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. With probability 0.2 a node takes two
-    strings (``+`` or an interlacing function), otherwise one (1 in 50 is a method such as ``.upper()``; of the others,
-    half have a parameter). A leaf is the input (3 to 10 lower-case letters) or a literal of 3 to 6 letters. The
+    strings (``+`` or an interlacing function), otherwise one string (1 in 50 is a method such as ``.upper()``; of the
+    others, half have a parameter). A leaf is the input (3 to 10 lower-case letters) or a literal of 3 to 6 letters. The
     functions of the split train (``func_0`` to ``func_12``) and of the other splits (``func_13`` to ``func_24``) are
     disjoint.
 
@@ -41,7 +41,8 @@ class StringCompose(Puzzle):
     is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the unchanged input; 0.026 in the split test. At level 1 these are 0.10 and 0.14, at level 4 below 0.001.
+    0.017: the player answers the unchanged input. In the split test, it earns 0.026. At level 1, these two figures are
+    0.10 and 0.14; at level 4, they are below 0.001.
     """
 
     name = "string_compose"

@@ -25,8 +25,8 @@ class Sudoku(Puzzle):
 
     ## Puzzle
     A full grid is drawn by a random search. Then cells are emptied in random order, as long as a solver finds no second
-    solution, until ``holes`` cells are empty. The split of puzzles of size 6 and 9 depends on their solution, that of
-    size 4 (for which there are only 288 full grids) on their givens.
+    solution, until ``holes`` cells are empty. The split of a puzzle of size 6 or 9 depends on its solution. The split
+    of a puzzle of size 4 depends on its givens, because only 288 full grids exist.
 
     ## Answer
     The whole grid in reading order. Rows may be joined by ``/`` (as in the reference answer) or by line breaks, or form
@@ -38,8 +38,8 @@ class Sudoku(Puzzle):
     maximum is 11, 24 or 52.
 
     ## Random baseline
-    0.15: in every empty cell a random digit among those that the givens of its row, column and box allow; 0.0005 at
-    size 6, below 0.0001 at size 9.
+    0.15: the player fills every empty cell with a random digit that the givens of its row, column and box allow. It
+    earns 0.0005 at size 6, and less than 0.0001 at size 9.
     """
 
     name = "sudoku"

@@ -23,14 +23,15 @@ class TicTacToe(Game):
 
     ## Game
     A move is a cell from 1 to 9. The intermediate questions (as in GAMEBoT, arXiv 2412.13602) ask for the cells with
-    which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
+    which the policy, and the opponent, would win in one move. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
 
     ## Difficulty
     ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
     the opponent earns 1.0: matches that cannot be won are not used.
 
     ## Random baseline
-    0.24: random legal moves, no intermediate answers; 0.21 of the matches are won. Measured over 300 matches.
+    0.24: the player makes random legal moves, gives no intermediate answers, and wins 0.21 of the matches. Measured
+    over 300 matches.
     """
 
     name = "tictactoe"

@@ -7,7 +7,7 @@ Importing the package registers its environments with Gymnasium::
 
     env = gym.make("rstar2/MathTool-v0")
 
-This is the public face: the names of ``__all__`` are imported from here, and each is loaded when it is first used.
+This is the public interface: the names of ``__all__`` are imported from here, and each is loaded when it is first used.
 Further names are in the packages ``rstar2_env.agents``, ``.trainers``, ``.wrappers``, ``.tools``, ``.problems``,
 ``.sandbox``, ``.verification``, ``.rollout`` and ``.testing``. Nothing heavy is imported here: torch, TRL, vLLM, Ray
 and Docker are loaded only by the parts that use them. No module of this package imports from here.

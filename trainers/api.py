@@ -31,7 +31,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer
 
     Args:
         name: A name that ``rstar2 trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
-            options that names a recipe or is one (``recipe.toml``), or the folder of a run.
+            options that names or defines a recipe (``recipe.toml``), or the folder of a run.
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
@@ -61,14 +61,14 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
 
 
 def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
-    """Return the recipe with a name, and the options of its file if the name is a file's.
+    """Return the recipe that a name refers to, and the options of the file if the name refers to a file.
 
     Args:
         name: See ``make``.
 
     Raises:
         UnknownNameError: No trainer has this name; the message suggests the nearest.
-        ConfigurationError: The file cannot be read, or names no trainer.
+        ConfigurationError: The file cannot be read, or does not name a trainer.
     """
     if not is_file_name(name) and (name in TRAINERS or not is_run(name)):
         return TRAINERS.get(name), {}
@@ -76,15 +76,15 @@ def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
 
 
 def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
-    """Return the recipe and the options of a file of options; ``name`` is the file's name."""
+    """Return the recipe and the options in a file of options; ``name`` is the file's name."""
     if found.of_run:
         return Recipe(found.trainer or "run"), found.options
     if found.trainer:
         return TRAINERS.get(found.trainer), found.options
     if "parts" not in found.options:
         raise ConfigurationError(
-            f'{name} names no trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` '
-            "lists), or a table [parts] with parts of your own."
+            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` lists), '
+            "or a table [parts] with parts of your own."
         )
     about = {"name": Path(name).stem, **found.about}
     return Recipe(about["name"], about.get("summary", ""), about.get("paper", "")), found.options
@@ -111,19 +111,19 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
 
 
 def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:
-    """Return the trainer given by a name and a file of options, and the options of the file as layers.
+    """Return the name of the trainer to create, and the options of the file as layers.
 
     Args:
         name: A trainer, as for ``make``; it overrides the trainer that the file names.
         config: A file of options, or a run's folder.
 
     Raises:
-        ConfigurationError: The file cannot be read, or neither names a trainer.
+        ConfigurationError: The file cannot be read, or neither ``name`` nor the file names a trainer.
     """
     if config is None:
         if name is None:
             raise ConfigurationError(
-                "No trainer was named: `rstar2 trainers` lists them; a file of options may also name one."
+                "No trainer was named: `rstar2 trainers` lists the trainers; a file of options may also name a trainer."
             )
         return name, []
     if name is None:
@@ -132,8 +132,8 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     found = read_file(config)
     if found.of_run and found.trainer not in ("", name):
         raise ConfigurationError(
-            f"{config} is a run of {found.trainer!r}, with all of its parts: to train with {name!r}, write the options "
-            "that you want to keep into a separate file."
+            f"{config} is the configuration of a run of {found.trainer!r}, with all of its parts. To train with "
+            f"{name!r}, write the options that you want to keep into a separate file."
         )
     return name, [found.options]
 
@@ -148,7 +148,7 @@ def default_folder(name: str) -> Path:
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
-    """Merge the values that layers of options give to an option that is a mapping."""
+    """Return the merged value of an option that holds a mapping; later layers override earlier ones."""
     found: dict[str, Any] = {}
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))

@@ -77,15 +77,15 @@ class Recipe:
     "rank"}]``, a table, or the class or function itself. ``reward``, ``loss`` and ``hook`` are lists of parts.
 
     Attributes:
-        name: Its name in the registry.
+        name: The recipe's name in the registry.
         summary: One line for the list of trainers.
-        paper: Where it was published ("arXiv 2402.03300").
+        paper: Publication of the algorithm ("arXiv 2402.03300").
         rollout: Plays the groups.
         reward: Components of an episode's reward.
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode is.
         loss: Terms of the loss.
-        aggregation: The mean over the tokens of the optimizer's batch.
+        aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Weights that correct for differences between the engine's and the trainer's probabilities.
         sampler: Chooses the problems of a step.
         hook: Callbacks.
@@ -116,7 +116,7 @@ class Recipe:
 
         Raises:
             ConfigurationError: An option is unknown, missing or out of its range.
-            UnknownNameError: There is no part with one of the names.
+            UnknownNameError: A part with one of the given names does not exist.
         """
         parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
         groups: dict[str, Any] = {"parts": parts}
@@ -139,8 +139,9 @@ def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
     """Build the options of a run from their groups; the group ``parts`` is already read.
 
     Raises:
-        ConfigurationError: A value is out of its range (the message has the full name), or there is no model.
-        UnknownNameError: There is no part, environment or wrapper with one of the names.
+        ConfigurationError: A value is out of its range (the message has the option's full name), or ``model`` is
+            missing.
+        UnknownNameError: A part, environment or wrapper with one of the given names does not exist.
     """
     given = {group: dict(groups.get(group, {})) for group in GROUPS}
     if given["model"].get("path") is None:
@@ -180,7 +181,7 @@ def needs_training_stack(what: str) -> Iterator[None]:
     """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
     Raises:
-        MissingExtraError: One of them is not installed.
+        MissingExtraError: torch, transformers or TRL is not installed.
     """
     try:
         yield

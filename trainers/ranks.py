@@ -1,4 +1,4 @@
-"""The processes of a run: sums and lists of values over all of them; one process returns its own values.
+"""The processes of a run: sums and lists of values over all processes; with one process, its own values.
 
 Covered: collective calls that stay in step when a process fails, so that every process raises and none hangs
 (``Together``). Not covered: the exchange of data between processes, which each backend implements.

@@ -59,7 +59,7 @@ class ChainWorld:
         thinker: The agent that makes requests and parses answers.
         question: The question to answer.
         width: Number of proposals requested in each state; equal proposals are one action.
-        votes: Number of requests for each other question.
+        votes: Number of requests for each prediction and each judgement.
         predicts: Request the outcome of a step too (RAP's world model), and append the most frequent prediction to
             the step; ``False`` expects that the step itself contains its outcome.
         hint: Text added to each request for a step.
@@ -119,7 +119,7 @@ class ChainWorld:
         return 0.0
 
     def useful(self, state: ThoughtChain, action: str) -> float:
-        """Return the share of Yes replies to whether a step is useful; cached for each step."""
+        """Return the share of Yes replies to the question whether a step is useful; cached for each step."""
         if (state, action) not in self._looks:
             prompt = state.prompt(USEFUL.format(step=action))
             self._looks[state, action] = share_of_yes(self._thinker.asked, prompt, self.votes)
@@ -127,7 +127,7 @@ class ChainWorld:
 
 
 def promise(reply: str) -> float:
-    """Return the first number in a reply to ``PROMISE``, scaled to [0, 1]; 0 if there is none."""
+    """Return the first number in a reply to the prompt ``PROMISE``, scaled to [0, 1]; 0 if there is no number."""
     match = re.search(r"\d+(?:\.\d+)?", reply[:200])
     return 0.0 if match is None else min(1.0, float(match[0]) / 10)
 

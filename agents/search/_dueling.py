@@ -1,8 +1,9 @@
 """The navigator's network: 2,566 parameters, in NumPy; ``_navigator_training`` trains it.
 
 A dueling network of three layers: seven scores to 32 features, then a value (32, 1) and five advantages (32, 5):
-``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581). 7*32+32 = 256; 32*32+32 = 1,056 for each
-of the two; 33 and 165 for their outputs: 2,566, the number that RL of Thoughts gives.
+``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581). The parameters are 7*32+32 = 256 for the
+first layer, 32*32+32 = 1,056 for the hidden layer of each of the two heads, and 33 and 165 for the outputs of the
+heads: 2,566 in total, as RL of Thoughts states.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarra
     """Return the Q-value of each of the five blocks.
 
     Args:
-        weights: Named as in ``SHAPES``.
+        weights: Weights of the network, by the names in ``SHAPES``.
         scores: Seven numbers from 1 to 3 along the last dimension.
     """
     hidden = np.maximum(0.0, _linear(weights, "features", (np.asarray(scores, np.float32) - 2.0)))

@@ -1,8 +1,8 @@
 """Trains the navigator: Double DQN (arXiv 1509.06461) over a dueling network, epsilon-greedy, with a replay buffer.
 
-Target: ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed every ``copy_every``
-updates. Covered: the learner, for any function that plays an episode with a given chooser, and ``train_navigator``,
-which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
+The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed
+every ``copy_every`` updates. Covered: the learner, for any function that plays an episode with a given chooser, and
+``train_navigator``, which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0)
     """Train a network that chooses blocks.
 
     Args:
-        play: Plays an episode.
+        play: Function that plays one episode with a given chooser of blocks.
         learning: Training options.
         seed: Seed of weights, exploration and batches; episode seeds count up from it.
 
@@ -130,7 +130,7 @@ def train_navigator(
 
     Args:
         env: Any text environment; its episode seeds count up from ``seed``.
-        agent: The inner agent, as the navigator's option ``agent``.
+        agent: The inner agent, in any form that the navigator's option ``agent`` accepts.
         learning: Training options.
         seed: Seed of weights, exploration and episodes.
         **options: Options of the navigator, such as ``steps``.

@@ -3,8 +3,8 @@
 Score of a child with value q and n visits, whose parent has N visits: ``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))``,
 c1 = 1.25, c2 = 19652, discount .96. With q = 0, (N, n) = (10, 0) gives 3.7515, (10, 3) gives .9379, (100, 5) gives
 2.0813. The value of a new leaf is the value model's estimate. The process model checks each step: the reward of a step
-is minus its confidence that the step is wrong, so long chains have no advantage. The reward of an answer is its value.
-The paper leaves the choice of these rewards open.
+is minus the process model's confidence that the step is wrong, so long chains have no advantage. The reward of an
+answer is its value. The paper leaves the choice of these rewards open.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class MctsPuct(Thinker):
         value: The agent that rates states; ``None`` uses the same agent.
         process: The agent that checks steps; ``None`` uses the same agent, ``"none"`` disables the check.
         iterations: Number of descents from the root.
-        depth: Longest chain.
-        width: Proposals in each state.
+        depth: Maximum number of steps in a chain.
+        width: Number of proposals requested in each state.
         votes: Number of requests to rate a state and to check a step.
         discount: Discount factor per step.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.

@@ -64,8 +64,8 @@ class Navigator(Thinker):
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        weights: A trained policy, as ``train_navigator`` makes it, or its file; ``None`` plays ``block`` until there
-            is an answer.
+        weights: Weights of a trained policy, as ``train_navigator`` returns them, or their file; ``None`` plays
+            ``block`` until there is an answer.
         steps: Maximum number of blocks.
         block: The block to play without weights.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.

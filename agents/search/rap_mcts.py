@@ -2,9 +2,9 @@
 
 MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backup, best child. The reward of a step is
 ``r0^.5 r1^.5``: r0 is the share of Yes replies to the question whether the step is useful; r1 is the confidence, the
-share of the world model's predictions that agree on its outcome. The answer is that of the best path, or the winner of
-a vote of all paths weighted by reward (the paper's aggregation). The paper computes r0 from the logits of Yes; here it
-is a share of replies, since an agent returns only text.
+share of the world model's predictions that agree on its outcome. The result is the answer of the best path, or the
+winner of a vote of all paths weighted by reward (the paper's aggregation). The paper computes r0 from the logits of
+Yes; here it is a share of replies, since an agent returns only text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class RapWorld(ChainWorld):
     """RAP's world: the reward of a step depends on its usefulness and the confidence in its outcome."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
-        """Return the square root of r0."""
+        """Return the square root of r0, the share of Yes replies to the question whether the step is useful."""
         return float(self.useful(state, action) ** 0.5)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the square root of r0 r1."""
+        """Return the square root of r0 r1, where r1 is the confidence in the outcome of the step."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 
 
@@ -40,8 +40,8 @@ class RapMcts(Thinker):
     Args:
         agent: The agent that is asked: its name with options, or your own.
         iterations: Number of descents from the root.
-        depth: Longest chain.
-        width: Proposals in each state.
+        depth: Maximum number of steps in a chain.
+        width: Number of proposals requested in each state.
         votes: Number of requests to predict an outcome and to judge a step.
         weight: Exploration weight w.
         output: The answer of the best ``"path"``, or of a ``"vote"`` of all paths weighted by reward.

@@ -29,7 +29,7 @@ class JudgedWorld(ChainWorld):
         return self.useful(state, action)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the same reward, without another request."""
+        """Return the reward that ``fast_reward`` returned for this step, without another request."""
         return self.useful(state, action)
 
 
@@ -38,12 +38,12 @@ class Reasoner(Thinker):
 
     Args:
         agent: The agent that is asked: its name with options, or your own.
-        search: The algorithm.
-        depth: Longest chain.
-        width: Proposals in each state.
+        search: The algorithm: ``greedy``, ``beam``, ``dfs`` or ``mcts``.
+        depth: Maximum number of steps in a chain.
+        width: Number of proposals requested in each state.
         keep: Number of chains that beam search keeps.
         ends: Number of answers after which depth-first search ends; 0 searches the whole tree.
-        least: Smallest reward of a step that depth-first search follows.
+        least: Minimum reward of a step; depth-first search skips steps with a smaller reward.
         iterations: Number of descents of MCTS.
         votes: Number of requests to judge a step.
         grade: Grade all chains with an answer by AutoRace, and return the best.

@@ -36,8 +36,8 @@ class RetrievalMcts(RapMcts):
         templates: Maximum number of similar problems to show.
         steps: Maximum number of similar steps to show.
         iterations: Number of descents from the root.
-        depth: Longest chain.
-        width: Proposals in each state.
+        depth: Maximum number of steps in a chain.
+        width: Number of proposals requested in each state.
         votes: Number of requests to predict an outcome and to judge a step.
         weight: Exploration weight w.
         output: The answer of the best ``"path"``, or of a ``"vote"`` of all paths weighted by reward.

@@ -1,6 +1,6 @@
-"""InternBootcamp's protocol (arXiv 2508.08636): instances from a seed, a prompt, a verifier; and its problems.
+"""InternBootcamp's protocol (arXiv 2508.08636): instances from seeds, a prompt, a verifier; its instances as problems.
 
-Covered: the protocol, loading an object by name, its instances as problems. Not covered: the environment, which is
+Covered: the protocol, loading a bootcamp by name, its instances as problems. Not covered: the environment, which is
 ``rstar2/Bootcamp-v0``.
 """
 
@@ -66,7 +66,7 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
 
     Args:
         camp: The bootcamp.
-        options: Its constructor's arguments; part of the problems' ids.
+        options: Arguments of the bootcamp's constructor; part of the problems' ids.
         split: "train", "validation" or "test".
     """
     name = f"bootcamp/{type(camp).__name__}"
@@ -93,16 +93,19 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
         except (ImportError, AttributeError) as error:
             raise ConfigurationError(f"There is no bootcamp {bootcamp!r}: {error}.") from error
         if found is None:
-            raise ConfigurationError(f'A bootcamp is named as "package.module:name", not {bootcamp!r}.')
+            raise ConfigurationError(
+                f"The name of a bootcamp must have the form package.module:name; got {bootcamp!r}."
+            )
         if isinstance(found, type):
             found = call_with_options(f"bootcamp {bootcamp!r}", found, options)
             options = {}
     if options:
         raise ConfigurationError(
-            "bootcamp_options are for a class given by name; construct the object with its options instead."
+            "bootcamp_options apply only to a class that is given by name; pass the options to the constructor of "
+            "your object instead."
         )
     if not isinstance(found, Bootcamp):
         needed = ("case_generator", "prompt_func", "extract_output", "verify")
         missing = ", ".join(name for name in needed if not hasattr(found, name))
-        raise ConfigurationError(f"{found!r} lacks {missing} of InternBootcamp's protocol.")
+        raise ConfigurationError(f"{found!r} does not have {missing}, which InternBootcamp's protocol requires.")
     return found

@@ -150,12 +150,12 @@ def export_env(
             folder is not empty.
     """
     if to not in TARGETS:
-        raise UnknownNameError("framework to export to", to, TARGETS)
+        raise UnknownNameError("export framework", to, TARGETS)
     own = user_code_name(env)
     if own is not None and own.file is not None:
         raise ConfigurationError(
-            f"{env} is in a file, which a package cannot name: put the file into a package that is installed, and "
-            "write package.module:Name."
+            f"{env} is in a file, but an exported package can refer only to an installed module: put the file into "
+            "an installed package, and write package.module:Name."
         )
     typed = env_options(find_env(env), options or {})
     made = make_env(env, wrappers=wrappers, **typed)
@@ -186,6 +186,7 @@ def _package_name(written: str) -> str:
     name = re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").lower()
     if not name.isidentifier():
         raise ConfigurationError(
-            f"{written!r} cannot be turned into the name of a package: pass name=, with letters.", option="name"
+            f"{written!r} cannot be turned into the name of a package: pass a name that contains letters.",
+            option="name",
         )
     return name

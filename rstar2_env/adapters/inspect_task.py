@@ -35,7 +35,7 @@ try:
     from inspect_ai.solver import Generate, Solver, TaskState, solver
     from inspect_ai.tool import ToolInfo
 except ImportError as error:
-    raise MissingExtraError("inspect", "A task of Inspect") from error
+    raise MissingExtraError("inspect", "The adapter 'inspect_task'") from error
 
 KEPT = "rstar2"
 """Metadata key of a sample for the record of its episode."""
@@ -55,7 +55,7 @@ def play(
     wrappers: str | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return a task that plays episodes of an environment; the arguments are those of ``rstar2_env.evaluate``.
+    """Return a task that plays episodes of an environment, with the same arguments as ``rstar2_env.evaluate``.
 
     Args:
         env: A Gymnasium id, or your own code.

@@ -1,10 +1,10 @@
 """LangGraph (1.2): environment tools as LangChain tools, and graphs as players of episodes.
 
-Covered: any compiled graph whose state has ``messages``, such as those of ``create_agent`` and ``create_react_agent``,
-or a plain one for an OpenAI-compatible endpoint; several messages in one episode; calls with invalid JSON arguments,
-which LangChain does not pass to its tools: they are played as malformed calls, and the graph runs again on the results.
-Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that no turn is played; token
-counts.
+Covered: any compiled graph whose state has ``messages``, such as the graphs of ``create_agent`` and
+``create_react_agent``, or a plain graph for an OpenAI-compatible endpoint; several messages in one episode; calls with
+invalid JSON arguments, which LangChain does not pass to its tools: they are played as malformed calls, and the graph
+runs again on the results. Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that
+no turn is played; token counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ try:
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.prebuilt import ToolNode, tools_condition
 except ImportError as error:
-    raise MissingExtraError("langgraph", "Playing with graphs of LangGraph") from error
+    raise MissingExtraError("langgraph", "The adapter 'langgraph'") from error
 
 _MOST_STEPS = 200
 """Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls
@@ -63,7 +63,7 @@ class GraphLoop:
             try:
                 self._messages = self._graph.invoke({"messages": self._messages}, self._config)["messages"]
             except GraphRecursionError as error:
-                raise UnusableReplyError("cut", f"The graph's run did not end: {error}") from error
+                raise UnusableReplyError("cut", f"The run of the graph exceeded the limit of steps: {error}") from error
             last = self._messages[-1]
             broken = getattr(last, "invalid_tool_calls", ())
             if not broken:

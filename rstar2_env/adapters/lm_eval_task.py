@@ -2,10 +2,10 @@
 
 Written by ``rstar2 export-env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
 ``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
-whether the answer is right, whether there is one; episodes that do not measure the model, which no mean includes. Not
-covered: the tool and further turns, which the harness does not have: the system message does not offer them, and a turn
-that calls the tool anyway ends the episode as ``turns``; statuses; environments whose episode continues after a text,
-which are rejected.
+whether the answer is right, whether there is an answer; episodes that do not measure the model, which no mean includes.
+Not covered: the tool and further turns, which the harness does not have: the system message does not offer them, and a
+turn that calls the tool anyway ends the episode as ``turns``; statuses; environments whose episode continues after a
+text, which are rejected.
 """
 
 from __future__ import annotations
@@ -127,7 +127,13 @@ def _single(env: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartSpec]) -> None:
-    """Play a good turn, or else an empty one, without that budget: it must end the episode."""
+    """Check that a turn without a call ends the episode, even without a budget of one turn.
+
+    The turn is the reference player's, or an empty turn if the environment has no reference player.
+
+    Raises:
+        ConfigurationError: The episode continues after that turn.
+    """
     made = make_env(env, wrappers=wrappers, **options)
     try:
         made.reset(seed=0)

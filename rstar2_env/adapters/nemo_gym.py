@@ -4,7 +4,8 @@ Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``
 ``gymnasium_agent`` calls them: a session is a cookie, a turn is a response of OpenAI's Responses API, and the answer is
 Gymnasium's five values. Calls may be in the text, in the environment's dialect, or be function calls of the
 response. ``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only
-``/verify``, and NeMo Gym's configuration, in which a row names its agent and the agent this server's address.
+``/verify``, and NeMo Gym's configuration, in which a row specifies its agent, and the agent specifies this server's
+address.
 
 The protocol cannot leave out an episode: an ``unavailable`` episode is answered with status 503.
 """
@@ -110,7 +111,7 @@ def make_app(
         from starlette.responses import JSONResponse
         from starlette.routing import Route
     except ImportError as error:
-        raise MissingExtraError("serve", "Serving an environment to NeMo Gym") from error
+        raise MissingExtraError("serve", "The adapter 'nemo_gym'") from error
     given = {**(options or {}), "wrappers": wrappers}
     make_env(env, **given).close()  # so that wrong options raise now, and not in every episode
     running: dict[str, _Session] = {}
@@ -200,7 +201,7 @@ class NemoGymEnv(ForeignEnv):
         rows: Rows of its data set.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
-        full_reward: Return from which an episode counts as solved.
+        full_reward: Minimum return at which an episode counts as solved.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_client",)
@@ -223,7 +224,7 @@ class NemoGymEnv(ForeignEnv):
         self._closes = False
 
     def begin(self, number: int) -> Opening:
-        """Reset the server's episode of a row."""
+        """Start the episode of a row on the server."""
         self._client = blocking_client(timeout_s=self._timeout_s)  # the server's cookies are those of one episode
         self._row = self._rows[number]
         told = self._post("reset", self._row)

@@ -24,7 +24,7 @@ try:
 
     import agents as sdk
 except ImportError as error:
-    raise MissingExtraError("openai-agents", "Playing with agents of the OpenAI Agents SDK") from error
+    raise MissingExtraError("openai-agents", "The adapter 'openai_agents'") from error
 
 T = TypeVar("T")
 _MOST_TURNS = 100
@@ -61,7 +61,7 @@ class SdkLoop:
         except sdk.exceptions.ModelRefusalError as error:
             raise UnusableReplyError("refused", f"The model refused to reply: {error}") from error
         except sdk.MaxTurnsExceeded as error:
-            raise UnusableReplyError("cut", f"The agent's run did not end: {error}") from error
+            raise UnusableReplyError("cut", f"The run of the agent exceeded the limit of turns: {error}") from error
         self._history = result.to_input_list()
         return "" if result.final_output is None else str(result.final_output)
 

@@ -1,9 +1,10 @@
-"""Serves a text environment as an OpenEnv server, and its typed client (``openenv`` 0.10).
+"""An OpenEnv server (``openenv`` 0.10) for a text environment, and a typed client for that server.
 
 Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
 observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: OpenEnv's
 stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request, so that an episode of
-several turns needs a connection; and a token: put a proxy in front of a server that others can reach.
+several turns needs a connection; and authentication: put a proxy with authentication in front of a server that others
+can reach.
 
 Any OpenEnv client can use it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
 """
@@ -34,7 +35,7 @@ try:
     from pydantic import Field
     from starlette.websockets import WebSocketDisconnect
 except ImportError as error:
-    raise MissingExtraError("openenv", "Serving an environment to OpenEnv's clients") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv'") from error
 
 _LARGEST_MESSAGE = 64 << 20
 _LOG = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class TextObservation(Observation):
         text: The next observation of the policy.
         terminated: Whether the episode reached its end.
         truncated: Whether a budget ended it, or it is ``unavailable``.
-        info: The environment's ``info``, with values that JSON cannot hold as text.
+        info: The environment's ``info``; values that JSON cannot hold are converted to text.
     """
 
     text: str = ""

@@ -20,7 +20,7 @@ from rstar2_env.core.options.declare import Count, Seconds, checked
 try:
     from openenv.core.generic_client import GenericEnvClient
 except ImportError as error:
-    raise MissingExtraError("openenv", "Playing OpenEnv's environments") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv_client'") from error
 
 _OURS = frozenset({"text", "terminated", "truncated", "info"})
 """Fields of an observation that identify a server of this package."""
@@ -35,15 +35,15 @@ class OpenEnvEnv(ForeignEnv):
 
     Args:
         url: Address of the server ("http://127.0.0.1:8000").
-        field: Field of the action that the turn's text becomes, by default the only field that the server's schema
-            requires. ``"*"``: the turn itself is the action, as a JSON object; this is the default if several are
-            required.
+        field: Field of the action that receives the turn's text; by default the only field that the server's schema
+            requires. ``"*"``: the turn itself is the action, as a JSON object; this is the default if several fields
+            are required.
         show: Field of the observation to show to the policy. By default ``text``, else its only text field, else the
             observation as JSON.
         reset_options: Further arguments of the server's ``reset``.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
-        full_reward: Return from which an episode counts as solved, if the server does not report it.
+        full_reward: Minimum return at which an episode counts as solved, if the server does not report it.
 
     Raises:
         ServiceError: The server does not answer.
@@ -132,7 +132,7 @@ class OpenEnvEnv(ForeignEnv):
         if self._show is not None:
             if self._show not in seen:
                 known = ", ".join(sorted(seen))
-                raise ConfigurationError(f"show: the observation has no field {self._show!r}; it has {known}.")
+                raise ConfigurationError(f"show: the observation has no field {self._show!r}; its fields are {known}.")
             return _text(seen[self._show])
         texts = [name for name, value in seen.items() if isinstance(value, str) and name not in _PLUMBING]
         if "text" in texts or len(texts) == 1:

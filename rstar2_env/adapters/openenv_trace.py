@@ -18,7 +18,7 @@ from rstar2_env.core.turn import Turn
 try:
     from openenv.core.harness.training import TrainingTrace, TrainingTurn
 except ImportError as error:
-    raise MissingExtraError("openenv", "Writing OpenEnv's training traces") from error
+    raise MissingExtraError("openenv", "The adapter 'openenv_trace'") from error
 
 _END = ("seed", "problem_id", "reward", "end", "answer", "correct", "answer_tags", "rewards", "task", "source")
 """Fields of an episode that are stored in the metadata of its last turn."""
@@ -31,15 +31,17 @@ def training_trace(episode: Episode) -> TrainingTrace:
         episode: As the rollout returns it.
 
     Raises:
-        ConfigurationError: It has no tokens, or does not count (``unavailable``, cancelled, unusable), which a trace
-            cannot express.
+        ConfigurationError: The episode has no tokens, or does not count (``unavailable``, cancelled, unusable), which a
+            trace cannot express.
     """
     if not episode.available:
         raise ConfigurationError(
-            f"The episode ended as {episode.end!r}, which a training trace cannot express: leave it out."
+            f"The episode has the end {episode.end!r}, which a training trace cannot express: leave the episode out."
         )
     if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:
-        raise ConfigurationError("The episode has no tokens: play it with an engine (rstar2_env.rollout), not as text.")
+        raise ConfigurationError(
+            "The episode has no token ids: play it with an engine (rstar2_env.rollout), which records them."
+        )
     turns = []
     own = [number for number, message in enumerate(episode.messages) if message.role == "assistant"]
     for number, (turn, place) in enumerate(zip(episode.steps, own, strict=True)):
@@ -72,10 +74,10 @@ def from_training_trace(trace: TrainingTrace) -> Episode:
     """Return the episode of any trace; fields that the trace does not have keep their defaults.
 
     Args:
-        trace: Its turns must each begin with all tokens of the turn before.
+        trace: The trace; each turn must begin with all tokens of the previous turn.
 
     Raises:
-        ConfigurationError: It is empty, or its turns are not prefixes of each other.
+        ConfigurationError: The trace is empty, or a turn does not begin with all tokens of the previous turn.
     """
     if not trace.turns:
         raise ConfigurationError("The trace has no turns.")

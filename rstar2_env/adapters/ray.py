@@ -5,7 +5,7 @@
         episodes = player.play(requests)
     envs.close()
 
-Covered: any Gymnasium environment of text that can be made on the nodes; many of them in the threads of one actor;
+Covered: any Gymnasium environment of text that can be made on the nodes; many environments in the threads of one actor;
 nodes that join and die. Not covered: any attribute of a remote environment except ``reset``, ``step``, ``render`` and
 ``close`` (such as ``problems``): a trainer then starts episodes by seed instead of iterating over the problems.
 """
@@ -86,15 +86,16 @@ class _Seat:
 class RayEnvs(Closing):
     """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
-    Each is placed on the node with the fewest environments per CPU. Nodes that join are used. When one dies, its
-    episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
+    Each environment is placed on the node with the fewest environments per CPU. Nodes that join are used. When a node
+    dies, its episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
 
     Args:
-        make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
-            imports must be installed.
+        make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, on which its imports
+            must be installed.
         address: Address of the cluster; see ``rstar2_env.core.net.ray_cluster.join``.
         resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
-        actors_per_node: Processes that share a node's environments; more than one if Python itself is the limit.
+        actors_per_node: Number of processes that share a node's environments; use several if the interpreter lock is
+            the bottleneck.
         threads: Number of concurrent calls in one actor.
         reserve_cpus: CPUs that each actor reserves in Ray's count.
         call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.
@@ -103,7 +104,7 @@ class RayEnvs(Closing):
     Raises:
         ConfigurationError: An option is out of its range, or the process is connected to another cluster.
         MissingExtraError: Ray is not installed.
-        SandboxUnavailableError: There is no connection, or no node.
+        SandboxUnavailableError: The cluster cannot be reached, or no node fits.
     """
 
     @checked
@@ -160,7 +161,7 @@ class RayEnvs(Closing):
         """Choose the actor for one more environment."""
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This RayEnvs is closed; make another one.")
+                raise SandboxUnavailableError("This RayEnvs is closed; create a new one.")
             if time.monotonic() - self._looked > self._watch_s or not self._seats:
                 self._look()
             seat = min(self._seats, key=lambda seat: seat.envs / seat.node.cpus)
@@ -195,7 +196,7 @@ class RayEnvs(Closing):
 
 
 def _retried(call: Callable[[], T]) -> T:
-    """Call a function until its node is not lost, at most ``_TRIES`` times, and return its result."""
+    """Call a function and return its result; if its node is lost, retry, at most ``_TRIES`` times."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(NodeLostError):
             return call()
@@ -238,7 +239,9 @@ class RemoteEnv(gym.Env[str, str]):
             EpisodeOverError: The node was lost earlier.
         """
         if self._seat is None:
-            raise EpisodeOverError("The node of this episode is gone: call reset() to start the next one elsewhere.")
+            raise EpisodeOverError(
+                "The node of this episode was lost: call reset() to start an episode on another node."
+            )
         turn: tuple[str, float, bool, bool, dict[str, Any]] = self._ask("step", action)
         return turn
 
@@ -274,10 +277,10 @@ class RemoteEnv(gym.Env[str, str]):
         return self._get(self._envs._call_s, self._seat.actor.call, self._key, method, *arguments, **named)
 
     def _get(self, timeout_s: float | None, method: Any, *arguments: Any, **named: Any) -> Any:
-        """Call the actor and wait.
+        """Call a method of the actor, and wait for its result.
 
         Raises:
-            NodeLostError: It was lost or does not answer in time; whether the call was executed is unknown.
+            NodeLostError: The actor was lost or did not answer in time; whether the call was executed is unknown.
         """
         seat = self._seat
         assert seat is not None  # every caller has looked
@@ -293,7 +296,7 @@ class RemoteEnv(gym.Env[str, str]):
         except ray.exceptions.ActorDiedError as error:
             self._envs._lose(seat)
             self.close()
-            raise NodeLostError(f"The environments on the node {seat.node} are gone: {error}") from None
+            raise NodeLostError(f"The environments on the node {seat.node} were lost: {error}") from None
         except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as error:
             self.close()
             raise NodeLostError(f"The environment on the node {seat.node} does not answer: {error}") from None

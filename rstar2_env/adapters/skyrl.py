@@ -1,9 +1,9 @@
-"""skyrl-gym (0.4), in both directions: these environments as its ``BaseTextEnv``, and its environments here.
+"""skyrl-gym (0.4), in both directions: this package's environments for skyrl-gym, and skyrl-gym's environments here.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
-environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of its interface:
+environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of skyrl-gym's interface:
 ``terminated`` and ``truncated`` are one ``done`` (``metadata`` has both), and an episode cannot be left out of its
-group: an ``unavailable`` episode raises, so that SkyRL does not treat its 0.0 as a wrong answer.
+group: an ``unavailable`` episode raises an error, so that SkyRL does not treat its 0.0 as a wrong answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ try:
     import skyrl_gym
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 except ImportError as error:
-    raise MissingExtraError("skyrl", "Playing with skyrl-gym") from error
+    raise MissingExtraError("skyrl", "The adapter 'skyrl'") from error
 
 
 class SkyRLServed(BaseTextEnv):
@@ -56,7 +56,7 @@ class SkyRLServed(BaseTextEnv):
         """Start the row's episode.
 
         Args:
-            prompt: The row's own messages; the environment's come after them.
+            prompt: The row's own messages; the environment's messages follow.
 
         Raises:
             ConfigurationError: The row selects no problem, so the episodes of a group would play different problems.
@@ -85,7 +85,7 @@ class SkyRLServed(BaseTextEnv):
         self._served.env.close()
 
     def get_metrics(self) -> dict[str, Any]:
-        """Return numbers of the episode, which skyrl-gym averages."""
+        """Return metrics of the episode, which skyrl-gym averages."""
         episode = self._served.episode
         return {
             "turns": self.turns,
@@ -124,9 +124,9 @@ def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) 
 class SkyRLEnv(ForeignEnv):
     """Environment that plays an environment of skyrl-gym.
 
-    When skyrl-gym reports ``done``, the episode ends as ``answered``. Its ``metadata`` is ``info["metadata"]``. It does
-    not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's trainer reads, is
-    in ``info`` too; the policy's own turn is unchanged.
+    When skyrl-gym reports ``done``, the episode ends as ``answered``. skyrl-gym's ``metadata`` is ``info["metadata"]``.
+    skyrl-gym does not report the results of calls, so there are no statuses. ``postprocessed_action``, which SkyRL's
+    trainer reads, is in ``info`` too; the policy's own turn is unchanged.
 
     Args:
         env: Id of skyrl-gym ("gsm8k").
@@ -135,7 +135,7 @@ class SkyRLEnv(ForeignEnv):
         env_config: Configuration that is passed to the environment.
         max_turns: Maximum number of turns of the policy. skyrl-gym receives the ``max_turns`` of the row, if it has
             one.
-        full_reward: Return from which an episode counts as solved.
+        full_reward: Minimum return at which an episode counts as solved.
     """
 
     @checked

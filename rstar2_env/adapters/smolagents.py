@@ -1,11 +1,11 @@
 """smolagents (1.26): environment tools as its tools, and its agents as players of episodes.
 
-Covered: ``ToolCallingAgent`` and ``CodeAgent``, agents of your own or a plain one for an OpenAI-compatible endpoint;
+Covered: ``ToolCallingAgent`` and ``CodeAgent``, your own agents or a plain agent for an OpenAI-compatible endpoint;
 several messages in one episode. The argument of ``final_answer`` is a bare answer, and is marked as an answer for
 the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for which
-no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
-runs its program in smolagents' own interpreter, not in a sandbox of this package; the environment's tools are functions
-there.
+no turn is played and no status counted; the white space around a result, which smolagents strips. A ``CodeAgent``
+runs its program in smolagents' own interpreter, not in a sandbox of this package; in that interpreter, the
+environment's tools are functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.core.errors import MissingExtraError
 try:
     import smolagents
 except ImportError as error:
-    raise MissingExtraError("smolagents", "Playing with agents of smolagents") from error
+    raise MissingExtraError("smolagents", "The adapter 'smolagents'") from error
 
 _MOST_STEPS = 100
 """Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls outside it."""
@@ -32,7 +32,7 @@ class SmolTool(smolagents.Tool):
     """One tool of an environment.
 
     Args:
-        function: Its schema.
+        function: Schema of the tool.
         box: The toolbox that runs the call.
     """
 

@@ -1,6 +1,6 @@
 """TextArena (0.7), in both directions: its games as environments, and these environments as one-player games.
 
-Covered: games of one player and of several (the other seats are played by agents), their invalid moves, outcomes and
+Covered: games of one player and of several players (agents play the other seats), their invalid moves, outcomes and
 reasons. An observation holds only TextArena's messages since the policy's last turn; TextArena's observation
 wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
 
@@ -26,7 +26,7 @@ try:
     import textarena as ta
     from textarena.envs.registration import ENV_REGISTRY
 except ImportError as error:
-    raise MissingExtraError("textarena", "Playing TextArena's games") from error
+    raise MissingExtraError("textarena", "The adapter 'textarena'") from error
 
 Opponent = Callable[[str], str]
 """TextArena's own agent protocol: a function from the seat's observation to its move."""
@@ -35,10 +35,10 @@ Opponent = Callable[[str], str]
 class TextArenaEnv(ForeignEnv):
     """Environment that plays a game of TextArena.
 
-    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in
-    a game of one player, the share that was reached). ``info`` has ``invalid_move`` at each turn and, at the end, the
-    game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns`` truncates,
-    because TextArena reports its own limit of turns as an outcome.
+    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
+    game of one player, the share of the goal that was reached). ``info`` has ``invalid_move`` at each turn and, at the
+    end, the game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns``
+    truncates, because TextArena reports its own limit of turns as an outcome.
 
     Args:
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").
@@ -47,7 +47,7 @@ class TextArenaEnv(ForeignEnv):
         players: Number of seats.
         seat: Seat of the policy.
         max_turns: Maximum number of turns of the policy.
-        full_reward: Reward that counts as solved.
+        full_reward: Minimum reward at which an episode counts as solved.
         game_options: Options of the game's class.
 
     Raises:
@@ -74,7 +74,9 @@ class TextArenaEnv(ForeignEnv):
         if not 0 <= seat < players:
             raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, got {seat}.")
         if players > 1 and opponent is None:
-            raise ConfigurationError(f"{players} players need an opponent: pass opponent='./mine.py:Player'.")
+            raise ConfigurationError(
+                f"A game with {players} players needs an opponent: pass opponent='./mine.py:Player'."
+            )
         super().__init__(f"textarena/{game}", max_turns=max_turns, full_reward=full_reward)
         self._game, self._players, self._seat = game, players, seat
         self._options = dict(game_options or {})
@@ -84,7 +86,7 @@ class TextArenaEnv(ForeignEnv):
         self._others: dict[int, Opponent] = {}
 
     def begin(self, number: int) -> Opening:
-        """Start the game of a seed, and play the seats before the policy's."""
+        """Start the game of a seed, and play the turns before the policy's first turn."""
         with self._random.seeded(number):
             self._theirs = ta.make(self._game, **self._options)
             self._theirs.reset(num_players=self._players, seed=number)
@@ -130,7 +132,7 @@ class TextArenaEnv(ForeignEnv):
         return False
 
     def _news(self) -> str:
-        """Return the messages to the policy's seat since its last turn, without its own."""
+        """Return the messages to the policy's seat since its last turn, without the policy's own messages."""
         told = self._inner().get_observation()[1]
         names = self._theirs.state.role_mapping
         lines = []

@@ -2,8 +2,8 @@
 
 Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
 call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
-is an ``Episode``. Not covered: several calls as one turn (each is a turn of its own here), and calls that a framework
-refuses by itself, which the environment never sees.
+is an ``Episode``. Not covered: several calls as one turn (here each call is a separate turn), and calls that a
+framework refuses by itself, which never reach the environment.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Toolbox(Protocol):
         ...
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """Run a tool without waiting."""
+        """Start to run a tool, and return a future for the text of its result."""
         ...
 
 
 class ToolSession:
-    """One environment, for consecutive episodes of a loop that calls tools; any thread may call them.
+    """One environment, for consecutive episodes of a loop that calls tools; any thread may call the tools.
 
     Args:
         env: An id or your own code, as for ``make_env``, or an environment.
@@ -59,7 +59,7 @@ class ToolSession:
         env: The environment.
         episode: The record of the running episode.
         tools: Schemas of the tools of the running episode.
-        system: Its system message, without the section on tools, which the framework writes itself.
+        system: System message of the running episode, without the section on tools, which the framework writes itself.
 
     Raises:
         ConfigurationError: The environment has no dialect, or its dialect cannot write every call.
@@ -67,7 +67,10 @@ class ToolSession:
 
     def __init__(self, env: EnvSpec | gym.Env[str, str], **options: Any) -> None:
         if isinstance(env, gym.Env) and options:
-            raise ConfigurationError(f"{', '.join(options)}: options go with an id, not with an environment.")
+            raise ConfigurationError(
+                f"The options {', '.join(options)} apply only to an environment that is given by id; this "
+                "environment already exists."
+            )
         self.env = env if isinstance(env, gym.Env) else make_env(env, **options)
         self._dialect = dialect_of(self.env)
         self._talk = Conversation(self._dialect, native=True)
@@ -122,13 +125,13 @@ class ToolSession:
             return shown or f"The episode is over ({self.episode.end})."
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """Run a call as a turn without waiting, in a thread; calls are run in order."""
+        """Start to run a call as a turn in a thread, and return a future for its result; calls run in order."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="tool session")
         return self._thread.submit(self.call, name, arguments)
 
     def say(self, text: str) -> str:
-        """Play a text without a call as a turn, which in most environments is the last one.
+        """Play a text without a call as a turn; in most environments this turn ends the episode.
 
         Returns:
             The next observation; empty after the end.
@@ -137,7 +140,7 @@ class ToolSession:
             return OVER if self._over else self._step(text)
 
     def hand_in(self, answer: str) -> str:
-        """Play a bare answer, marked as the environment's dialect marks answers unless it is already."""
+        """Mark a bare answer in the environment's dialect, unless it is marked already, and play it as a turn."""
         return self.say(marked(self._dialect, answer))
 
     def close(self) -> None:
@@ -157,7 +160,7 @@ def dialect_of(env: gym.Env[str, str]) -> Dialect:
     """Return the dialect of an environment.
 
     Raises:
-        ConfigurationError: It has no dialect.
+        ConfigurationError: The environment has no dialect.
     """
     dialect: Dialect | None = getattr(env.unwrapped, "dialect", None)
     if dialect is None:

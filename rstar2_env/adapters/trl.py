@@ -2,8 +2,9 @@
 
 Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
 behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode
-continues after a turn without a call (the games): TRL ends a rollout there. For them, and for what TRL's loop cannot
-report (malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
+continues after a turn without a call (the games): TRL ends a rollout there. For such environments, and for events that
+TRL's loop cannot report (malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays
+``reset`` and ``step``.
 
 TRL passes parsed calls to an environment, but never the final turn. There are two ways to grade the answer: pass
 ``hand_in`` as a reward function, which passes the final turn to every environment; or ``submit=True``, which adds a
@@ -57,7 +58,8 @@ class TrlEnvironment:
         """Start the episode of a row of the data set.
 
         Args:
-            row: ``question`` and ``answer`` set the problem, or ``problem_id`` selects one; ``seed`` seeds the rest.
+            row: ``question`` and ``answer`` set the problem, or ``problem_id`` selects one; ``seed`` is the seed of
+                ``reset``.
 
         Returns:
             The user's message, which TRL adds to the row's prompt.
@@ -117,11 +119,14 @@ def environment_factory(
         **options: Options of ``make_env``, if ``env`` is an id: options of the environment, and ``wrappers``.
 
     Raises:
-        ConfigurationError: The environment has no tools' chain, or a tool cannot be a Python method.
+        ConfigurationError: The environment has no tool chain, or a tool cannot be a Python method.
     """
     if not isinstance(env, str):
         if options:
-            raise ConfigurationError(f"{', '.join(options)}: options go with an id; use them in the function instead.")
+            raise ConfigurationError(
+                f"The options {', '.join(options)} apply only to an environment that is given by id; set them in "
+                "your function instead."
+            )
         make, name = env, "TextEnvironment"
     else:
         env_id = env
@@ -152,7 +157,7 @@ def hand_in(
 
     Args:
         completions: The completions of a batch, as text or as messages.
-        environments: The environment of each; TRL passes them.
+        environments: The environment of each completion; TRL passes this argument.
         **columns: Ignored columns of the data set.
 
     Returns:

@@ -1,12 +1,13 @@
 """verifiers (0.4): environments of this package as its taskset, environment and harness.
 
-Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment is the user of
-verifiers' conversation, so that its token ids, masks and graph of messages are verifiers' own. verifiers finds plug-ins
-by the name of an installed package: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool servers;
-calls are part of the text of a turn, in a dialect of this package.
+Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment plays the user in
+verifiers' conversation, so that verifiers itself makes the token ids, masks and graph of messages. verifiers finds
+plug-ins by the name of an installed package: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool
+servers; calls are part of the text of a turn, in a dialect of this package.
 
-An episode that is ``unavailable`` is an error there (``SandboxError``), which verifiers may retry and never trains on;
-``truncated`` is one of its limits (``max_turns``, ``max_total_tokens``), for ``trace.is_truncated`` to see.
+In verifiers, an ``unavailable`` episode is an error (``SandboxError``): verifiers may retry it, and never trains on it.
+A ``truncated`` episode stops at one of verifiers' limits (``max_turns``, ``max_total_tokens``), so that
+``trace.is_truncated`` is true.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ try:
     import verifiers.v1 as vf
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as error:
-    raise MissingExtraError("verifiers", "Serving an environment to verifiers") from error
+    raise MissingExtraError("verifiers", "The adapter 'verifiers'") from error
 
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
 
 
 class TextEnvConfig(vf.EnvConfig):
-    """One seat, whose program runs in this process: a text policy needs no container."""
+    """Configuration of ``TextEnv``: one seat, whose program runs without a container."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 

@@ -1,8 +1,8 @@
 """Environment that plays a taskset of verifiers (0.4) through ``reset`` and ``step``.
 
-Covered: tasksets and environments with one seat and no tools of their own: a question with its rewards, games, users
-that answer. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn;
-that model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
+Covered: tasksets and environments with one seat and no tools of their own: questions with rewards, games, simulated
+users. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn; that
+model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
 container, which verifiers rejects for a text policy, and environments with several seats.
 """
 
@@ -29,7 +29,7 @@ try:
     from aiohttp import web
     from verifiers.v1.configs.agent import agent_config_fields
 except ImportError as error:
-    raise MissingExtraError("verifiers", "Playing verifiers' environments") from error
+    raise MissingExtraError("verifiers", "The adapter 'verifiers_client'") from error
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class VerifiersEnv(ForeignEnv):
         tasks: Number of the taskset's tasks to play, from the first.
         timeout_s: Maximum wait for verifiers between two turns, in seconds.
         max_turns: Maximum number of turns of the policy, also passed to verifiers as its limit.
-        full_reward: Reward that counts as solved.
+        full_reward: Minimum reward at which an episode counts as solved.
 
     Raises:
         ConfigurationError: There is no such taskset, its configuration does not fit, or it has several seats.
@@ -85,7 +85,7 @@ class VerifiersEnv(ForeignEnv):
         """Start the episode of a task in verifiers; its first request to the model is the opening."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
-            raise ServiceError(f"verifiers started no episode: {_what_failed(event)}", cause="lost")
+            raise ServiceError(f"verifiers did not start an episode: {_what_failed(event)}", cause="lost")
         return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
@@ -138,7 +138,7 @@ class _Session:
 
     Args:
         written: Fields of the environment's configuration.
-        max_turns: The seat's limit.
+        max_turns: Maximum number of turns of the seat.
     """
 
     def __init__(self, written: Mapping[str, Any], max_turns: int) -> None:
@@ -147,7 +147,9 @@ class _Session:
             config = vf.resolve_env_config(dict(written))
             seats = list(agent_config_fields(config))
             if len(seats) != 1:
-                raise ConfigurationError(f"{written['taskset']['id']} has the seats {', '.join(seats)}; expected one.")
+                raise ConfigurationError(
+                    f"{written['taskset']['id']} has the seats {', '.join(seats)}; expected one seat."
+                )
             seat = {"harness": {"id": _HARNESS}, "runtime": {"type": "subprocess"}, "max_turns": max_turns}
             self._env = vf.load_environment(vf.resolve_env_config({**written, seats[0]: seat}))
         except ConfigurationError:

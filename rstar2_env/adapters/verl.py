@@ -29,7 +29,7 @@ try:
     from verl.tools.base_tool import BaseTool
     from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
 except ImportError as error:
-    raise MissingExtraError("verl", "Playing with verl") from error
+    raise MissingExtraError("verl", "The adapter 'verl'") from error
 try:
     from verl.interactions.base import BaseInteraction
 except ImportError:
@@ -53,7 +53,7 @@ class Trajectory(ServedEnv):
         self.reset(*chosen)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, float, dict[str, Any]]:
-        """Play a turn of one call; return the result without the dialect's tags, the reward, and ``info``."""
+        """Play one call as a turn; return the result without the dialect's tags, the reward, and ``info``."""
         if self.over:
             return OVER, 0.0, {"end": self.episode.end}
         text, reward, _, _, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
@@ -108,7 +108,7 @@ class EnvTool(BaseTool):
     async def execute(
         self, instance_id: str, parameters: dict[str, Any], **kwargs: Any
     ) -> tuple[ToolResponse, float, dict[str, Any]]:
-        """Play a turn of this call.
+        """Play a turn that consists of one call of this tool.
 
         Args:
             instance_id: As ``create`` returned it.

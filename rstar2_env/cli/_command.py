@@ -37,7 +37,7 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
         ctx: The command that was called.
         name: The option's name in Python. The command's parameter has the same name, with a trailing underscore if
             the name is a Python keyword (``from_``).
-        value: The value to show with it.
+        value: The value to show after the option.
     """
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     parameter = parameters.get(name) or parameters.get(f"{name}_")

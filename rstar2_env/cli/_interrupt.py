@@ -1,4 +1,4 @@
-"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops at once.
+"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops immediately.
 
 Not covered: training runs (``trainers/backends/trl/run/stopping.py``).
 """
@@ -20,7 +20,8 @@ from rstar2_env.core.stop import Stop
 def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
     """Yield a ``Stop`` that Ctrl-C requests.
 
-    The first Ctrl-C requests the stop and prints what is still in flight; the second raises ``KeyboardInterrupt``.
+    The first Ctrl-C requests the stop and names the work that is still in flight; the second raises
+    ``KeyboardInterrupt``.
 
     Args:
         what: The unit of work in flight, in the plural ("episodes").

@@ -18,7 +18,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
 EnvId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0)."),
+    typer.Argument(
+        metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0)."
+    ),
 ]
 RunName = Annotated[
     str,
@@ -72,7 +74,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
         part, dot, rest = each.partition(".")
         if not dot or part not in given or "=" in part:
             example = " or ".join(f"--set {known}.NAME=VALUE" for known in parts)
-            raise ConfigurationError(f"--set {each} does not name the part of the option: write {example}.")
+            raise ConfigurationError(f"--set {each} must begin with the name of a part: write {example}.")
         given[part].append(rest)
     return {part: parse_options(options) for part, options in given.items()}
 
@@ -108,7 +110,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
 
 
 def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Parse each ``--set NAME=VALUE`` into a layer of options; later layers override earlier ones.
+    """Parse each ``--set NAME=VALUE`` into a layer of options; later layers override earlier layers.
 
     Args:
         settings: The values of ``--set``.

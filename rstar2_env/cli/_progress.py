@@ -18,7 +18,7 @@ class ReportProgress(Protocol):
         Args:
             done: Number of finished items.
             total: Number of items in all; ``None`` if unknown.
-            note: Text to show next to it ("41.2 % right").
+            note: Text to show next to the progress ("41.2 % right").
         """
         ...
 

@@ -114,7 +114,7 @@ class Typist:
 
 
 def _reader() -> tuple[Callable[[str], str], str]:
-    """Return the function that reads a turn, and a hint how to end the turn."""
+    """Return the function that reads a turn, and a hint on how to end the turn."""
     if sys.stdin.isatty():
         try:
             from prompt_toolkit import PromptSession

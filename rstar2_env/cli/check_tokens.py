@@ -49,7 +49,9 @@ def check_tokens_command(
     options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
     if run is None:
         if step or model:
-            raise typer.BadParameter(f"--step and --model need the folder of a run; {subject} is not one.")
+            raise typer.BadParameter(
+                f"--step and --model need the folder of a run; {subject} is not the folder of a run."
+            )
         template: Template | None = Template(subject, chat_template, options)
     else:
         template = template_of(run)

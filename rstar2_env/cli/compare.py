@@ -30,7 +30,7 @@ def compare_command(
     ] = None,
     png: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a plot of the pass@k curves and the differences by problem."),
+        typer.Option(metavar="FILE", help="Write a plot of the pass@k curves and the differences per problem."),
     ] = None,
     problems: Annotated[int, typer.Option(min=0, help="Maximum number of changed problems to list.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling in intervals and tests.")] = 0,
@@ -58,7 +58,7 @@ def compare_command(
             f"{run}: {', '.join(filter(None, each)) or 'one run'}" for run, each in zip(runs, sets, strict=True)
         )
         raise ConfigurationError(
-            f"The evaluations do not share a set ({listed}). Compare suites with suites, and runs with runs."
+            f"The evaluations have no set in common ({listed}). Compare suites with suites, and runs with runs."
         )
     found: list[Comparison] = []
     pictures = []

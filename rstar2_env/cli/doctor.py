@@ -24,7 +24,9 @@ def doctor_command(
     ] = None,
     machine: Annotated[
         Path | None,
-        typer.Option(help="Check another machine: a file with the output of `rstar2 doctor --json` on it."),
+        typer.Option(
+            help="Check another machine, from a file with the output that `rstar2 doctor --json` printed there."
+        ),
     ] = None,
     as_json: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --report if it exists.")] = False,

@@ -21,12 +21,13 @@ def eval_command(
         str | None,
         typer.Argument(
             metavar="ID|FILE",
-            help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0); or a suite file "
-            "(suite.yaml) that lists several problem sets and environments [default: the environment of --preset].",
+            help="Gymnasium id (rstar2/MathTool-v0), your own environment (./mine.py:mine/Divisors-v0), or a suite "
+            "file (suite.yaml) that lists several problem sets and environments [default: the environment of "
+            "--preset].",
         ),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Agent that plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
+        str | None, typer.Option(help="Agent that plays: a name from `rstar2 agents`, or your own agent (./mine.py).")
     ] = None,
     model: Annotated[
         str | None,
@@ -34,7 +35,9 @@ def eval_command(
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="Engine of --model: transformers, vllm, vllm-server, or your own [default: transformers]."),
+        typer.Option(
+            help="Engine of --model: transformers, vllm, vllm-server, or your own engine [default: transformers]."
+        ),
     ] = None,
     problems: Annotated[
         str | None,
@@ -58,7 +61,9 @@ def eval_command(
     ] = None,
     k: Annotated[
         str | None,
-        typer.Option(metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and --n]."),
+        typer.Option(
+            metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and the value of --n]."
+        ),
     ] = None,
     preset: Annotated[
         str | None,
@@ -79,7 +84,8 @@ def eval_command(
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Judge of the chain of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your own.",
+            help="Judge of the chain of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your "
+            "own judge.",
         ),
     ] = None,
     score: Annotated[
@@ -87,7 +93,8 @@ def eval_command(
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
             help="Additional reward component to score each episode with: tool_use, overlong, "
-            "rubric:judge=(model:url=URL,model=NAME), or your own; `rstar2 parts reward` lists them; repeatable.",
+            "rubric:judge=(model:url=URL,model=NAME), or your own component; `rstar2 parts reward` lists them; "
+            "repeatable.",
         ),
     ] = None,
     baseline: Annotated[

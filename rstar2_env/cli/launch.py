@@ -54,8 +54,8 @@ def launch_command(
     """Start servers and trainers, wait until they are ready, and stop them together.
 
     The output and the exit code are those of the trainer. Ctrl-C and SIGTERM are passed on to the trainer, which
-    finishes its step and writes a checkpoint while the servers still run; a second signal stops it at once. The options
-    of the trainer are checked before anything starts.
+    finishes its step and writes a checkpoint while the servers still run; a second signal stops it immediately. The
+    options of the trainer are checked before anything starts.
     """
     import os
     import shlex

@@ -26,7 +26,9 @@ def play_command(
     episodes: Annotated[
         int | None, typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: until you stop].")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first episode; it grows by 1 per episode.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the first episode; each further episode uses the next seed.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Save the episodes (NAME.jsonl), for `rstar2 compare` and `rstar2 replay`."),

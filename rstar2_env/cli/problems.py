@@ -37,7 +37,7 @@ _Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", 
 @app.command(cls=CliCommand, epilog=example("rstar2 problems show gsm8k -n 2"))
 def show(
     spec: _Spec,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of problems.")] = 3,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of problems to show.")] = 3,
     split: _Split = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
@@ -102,7 +102,9 @@ def decontaminate(
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
-    ngram: Annotated[int, typer.Option(min=1, help="Remove a problem that shares this many consecutive words.")] = 8,
+    ngram: Annotated[
+        int, typer.Option(min=1, help="Remove problems that share this many consecutive words with a benchmark.")
+    ] = 8,
     split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[

@@ -19,7 +19,8 @@ def reverify_command(
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Verifier: rules, numeric:tolerance=0.01, model:url=...,model=..., or your own [default: the run's].",
+            help="Verifier: rules, numeric:tolerance=0.01, model:url=...,model=..., or your own verifier "
+            "[default: the run's].",
         ),
     ] = None,
     problems: Annotated[

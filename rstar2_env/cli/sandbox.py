@@ -23,7 +23,10 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 IsolationOption = Annotated[
-    str, typer.Option(help="strict: refuse to run if a required layer is missing; best: use available layers; none.")
+    str,
+    typer.Option(
+        help="strict: refuse to run if a required layer is missing; best: use available layers; none: no isolation."
+    ),
 ]
 
 
@@ -68,7 +71,9 @@ def run(
     if not programs:
         raise typer.BadParameter("give a FILE, - for stdin, or -c CODE.")
     if stdin is not None and any(name == "-" for name, _ in programs):
-        raise typer.BadParameter("stdin (-) already holds the program; use --stdin FILE only with a file or -c.")
+        raise typer.BadParameter(
+            "The program is already read from stdin (-): use --stdin FILE only if the program is a file or -c CODE."
+        )
     jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
     with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(set_ or ())}) as sandbox:
         outcomes = sandbox.run_many(jobs)

@@ -29,7 +29,10 @@ def serve(
     ] = None,
     isolation: Annotated[
         str,
-        typer.Option(help="strict: refuse to start if a required layer is missing; best: use available layers; none."),
+        typer.Option(
+            help="strict: refuse to start if a required layer is missing; best: use available layers; "
+            "none: no isolation."
+        ),
     ] = "strict",
     queue: Annotated[int, typer.Option(help="Maximum number of queued calls; further calls get status 429.")] = 1024,
     max_wall: Annotated[float, typer.Option(help="Upper bound of a call's wall-clock limit, in seconds.")] = 60.0,

@@ -27,7 +27,7 @@ def sft_command(
     max_length: Annotated[
         int | None, typer.Option(min=2, help="Maximum tokens per trace; longer traces are skipped [default: 4096].")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the order of the traces [default: 0].")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed for the order of the traces [default: 0].")] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
     save_every: Annotated[

@@ -61,7 +61,9 @@ def traces_command(
     env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
     set_: EnvSet = None,
     wrap: WrapOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the file --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run: append to the file --out.")
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,9 @@ def train_command(
     ] = 0.05,
     env: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Gymnasium id, or your own (./mine.py:MyEnv) [default: rstar2/MathTool-v0]."),
+        typer.Option(
+            metavar="ID", help="Gymnasium id, or your own environment (./mine.py:MyEnv) [default: rstar2/MathTool-v0]."
+        ),
     ] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")

@@ -43,7 +43,7 @@ def validate_command(
             "--episodes",
             "-n",
             min=1,
-            help="Problems to check [default: all; 100 of an unlimited source]; with --level, episodes per player "
+            help="Problems to check [default: all; 100 for an unlimited source]; with --level, episodes per player "
             "[default: 16].",
         ),
     ] = None,

@@ -48,7 +48,9 @@ def view_command(
             "problem=, min_reward=, q=words, … (docs/viewer.md).",
         ),
     ] = "",
-    sort: Annotated[str, typer.Option(help="Column to sort the list of --episodes by; -COLUMN: descending.")] = "",
+    sort: Annotated[
+        str, typer.Option(help="Column to sort the list of --episodes by; -COLUMN sorts in descending order.")
+    ] = "",
     episode: Annotated[
         str | None, typer.Option(metavar="KEY", help="With --text: show this episode (train-3-17).")
     ] = None,

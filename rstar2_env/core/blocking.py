@@ -1,6 +1,6 @@
-"""``run_blocking``: run a coroutine to its end from synchronous code, even if an event loop is already running.
+"""``run_blocking``: run a coroutine from synchronous code until it ends, even if an event loop is already running.
 
-Another thread may stop the coroutines that a thread runs this way (``Stoppable``).
+``Stoppable`` lets other threads stop these coroutines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Stoppable:
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """Within this context, allow stopping the coroutines that this thread runs."""
+        """Within this context, let ``stop`` cancel the coroutines that this thread runs."""
         token = _STOPPABLE.set(self)
         try:
             yield
@@ -47,7 +47,7 @@ class Stoppable:
             _STOPPABLE.reset(token)
 
     def stop(self) -> None:
-        """Cancel the running coroutines; coroutines that begin later end at once."""
+        """Cancel the running coroutines; coroutines that start later are cancelled immediately."""
         with self._lock:
             self._stopped = True
             running = list(self._running)

@@ -1,6 +1,6 @@
 """``Episode``: begun from the result of ``reset``, extended step by step, written to a record and read back.
 
-All code that plays an environment keeps its episode in this class: the agent loop, the rollout player, wrappers and
+All code that plays episodes stores them in this class: the agent loop, the rollout player, wrappers and
 adapters. Selectors, advantages, metrics and logs read it. Not covered: the formats of the files that hold records.
 """
 
@@ -20,7 +20,7 @@ EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
 """Source of an episode: the policy being trained, an expert, the policy with help, or the policy of an earlier step."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 """Why an endpoint's reply could not be played as a turn: it has no text, it was cut at the token limit, or the endpoint
-refused. Such an episode is no evidence about the model's answer, and is excluded from means."""
+refused. Such an episode is not evidence about the model's answer, and is excluded from means."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
 
 
@@ -48,7 +48,7 @@ class Episode:
     tokens included.
 
     Attributes:
-        group: Number of the group; a group is the episodes that started from the same ``reset``.
+        group: Number of the group; a group consists of the episodes that started from the same ``reset``.
         seed: Seed of the ``reset``.
         problem_id: The environment's id of the problem; empty if it provides none.
         messages: The conversation as text.
@@ -68,7 +68,7 @@ class Episode:
         correct: Whether the episode earned the full reward, if the environment reports it; otherwise whether the return
             is positive.
         answer_tags: Number of times the policy marked an answer.
-        policy_version: Version of the weights that generated its first turn.
+        policy_version: Version of the weights that generated the first turn.
         error: Traceback of the infrastructure failure, if there was one.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
         steps: Each turn of the policy with its result. The turns' spans cover exactly the policy's tokens, their
@@ -82,7 +82,7 @@ class Episode:
         shown_ids: Token ids of the prompt with ``shown``; empty if the episode was played with ``prompt_ids``.
         parent: Number, in the group, of the episode that this one branched from, and position of the first token that
             is not shared; ``None`` for an episode that was played from ``reset``.
-        usage: Cost of its turns, if the player counts it: ``requests``, ``cached`` (requests answered from a cache),
+        usage: Cost of the turns, if the player counts it: ``requests``, ``cached`` (requests answered from a cache),
             ``prompt_tokens``, ``completion_tokens``, ``cost``.
         measured: Measurements of a trainer, by name: one number per token or per turn. Not recorded.
     """
@@ -118,27 +118,27 @@ class Episode:
 
     @property
     def played_ids(self) -> list[int]:
-        """Token ids of the prompt from which its tokens were generated."""
+        """Token ids of the prompt from which the episode's tokens were generated."""
         return self.shown_ids or self.prompt_ids
 
     @property
     def off_policy(self) -> bool:
-        """Whether its tokens are not samples of the policy given ``prompt_ids``: an expert's, or with help."""
+        """Whether the tokens were not sampled after ``prompt_ids``: an expert wrote them, or the policy had help."""
         return self.source in ("expert", "refined")
 
     @property
     def available(self) -> bool:
-        """Whether it counts: episodes that failed, were cancelled or are unusable are in no mean and no loss."""
+        """Whether the episode counts in means and losses: it did not fail, was not cancelled and is not unusable."""
         return not (self.failed or self.cancelled or self.unusable)
 
     @property
     def failed(self) -> bool:
-        """Whether the infrastructure failed, which is never the policy's fault."""
+        """Whether the episode ended because the infrastructure failed, which is never the policy's fault."""
         return self.end == "unavailable"
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped because its group no longer needed it."""
+        """Whether the episode was stopped because its group no longer needed it."""
         return self.end == "cancelled"
 
     @property
@@ -153,7 +153,7 @@ class Episode:
 
     @property
     def error_share(self) -> float | None:
-        """Share of the policy's calls that are errors, in [0, 1]; ``None`` without a call."""
+        """Share of the policy's calls that are errors, in [0, 1]; ``None`` if no call counts."""
         return error_share(self.statuses)
 
     @property
@@ -282,10 +282,10 @@ class Episode:
         """Read an episode from its record, which has no token ids.
 
         Args:
-            record: The result of ``record``, or the same parsed from JSON. Files of earlier versions lack the keys
+            record: The result of ``record``, or its JSON parsed again. Files of earlier versions lack the keys
                 ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; they get their
                 defaults.
-            extra: Keys in addition to the episode's own; they are ignored.
+            extra: Additional keys, which are ignored.
 
         Raises:
             RecordFormatError: A key is missing, is unknown, or has an invalid value; the message names it.
@@ -310,12 +310,12 @@ class Episode:
         except (TypeError, ValueError, KeyError) as error:
             if isinstance(error, RecordFormatError):
                 raise
-            raise RecordFormatError(f"The record of an episode: the value of {name!r} {error}") from error
+            raise RecordFormatError(f"The record of an episode, key {name!r}: {error}") from error
         return cls(**fields)
 
 
 def _shown(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the text before each of the policy's messages, which its turn saw; then "" forever."""
+    """Yield, for each message of the policy, the text that the policy saw right before it; then "" forever."""
     before = ""
     for message in messages:
         if message.role == "assistant":
@@ -329,13 +329,13 @@ def _shown(messages: Sequence[Message]) -> Iterator[str]:
 
 def _message(value: Any) -> Message:
     if not isinstance(value, Mapping) or set(value) != {"role", "content"}:
-        raise TypeError(f"has a message that must have the keys 'role' and 'content', not {str(value)[:100]!r}.")
+        raise TypeError(f"expected a message, a mapping with the keys 'role' and 'content', got {str(value)[:100]!r}.")
     return Message(read.text(value["role"]), read.text(value["content"]))
 
 
 def _source(value: Any) -> EpisodeSource:
     if value not in get_args(EpisodeSource):
-        raise ValueError(f"must be one of {', '.join(get_args(EpisodeSource))}, not {str(value)[:100]!r}.")
+        raise ValueError(f"expected one of {', '.join(get_args(EpisodeSource))}, got {str(value)[:100]!r}.")
     source: EpisodeSource = value
     return source
 
@@ -343,7 +343,9 @@ def _source(value: Any) -> EpisodeSource:
 def _parent(value: Any) -> tuple[int, int]:
     numbers = read.list_of(read.number)(value)
     if len(numbers) != 2:
-        raise ValueError(f"must be the number of an episode and of a token, not {str(value)[:100]!r}.")
+        raise ValueError(
+            f"expected two numbers, the number of an episode and the number of a token, got {str(value)[:100]!r}."
+        )
     return numbers[0], numbers[1]
 
 

@@ -81,7 +81,7 @@ _SECTIONS = {"rstar2_env": "options"} | {
 
 
 def section_of(module: str) -> str:
-    """Return the section for errors that a module raises; empty if the module is not in this package."""
+    """Return the section of the page for errors that a module raises; empty for a module outside this package."""
     if module != _OURS and not module.startswith(f"{_OURS}."):
         return ""
     while module not in _SECTIONS:

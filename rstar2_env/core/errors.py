@@ -34,7 +34,7 @@ class Rstar2Error(Exception):
             self.add_note(f"docs: troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
+        """Pickle the exception without calling ``__init__`` on loading, because subclasses have other arguments."""
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 
@@ -85,7 +85,7 @@ class ProblemFormatError(Rstar2Error, ValueError):
 
 
 class RecordFormatError(Rstar2Error, ValueError):
-    """A record that this package writes, such as that of an episode, has an invalid format."""
+    """A record that this package writes, such as an episode's record, has an invalid format."""
 
     section = "run-folder"
 

@@ -1,7 +1,7 @@
-"""The table of figures of episodes: each is a sum of counts divided by another, so that it adds up over anything.
+"""The table of figures of episodes: each figure is one sum of counts divided by another sum of counts.
 
-Training, evaluation and the viewer compute their figures from this table. They add up counts, over episodes, steps and
-processes, and divide once, when a figure is shown: no mean is taken of means. Not covered: standard errors and
+Training, evaluation and the viewer compute their figures from this table. They add up the counts over episodes, steps
+and processes, and divide only when they show a figure; they never average means. Not covered: standard errors and
 intervals (``rstar2_env.evaluation.figures``), the SQL of the counts (``rstar2_env.view.queries.figures``).
 """
 
@@ -31,9 +31,9 @@ class Figure:
     Attributes:
         numerator: Name of a count, one of ``COUNTS``.
         denominator: Name of the count to divide by.
-        label: Its line in a summary; empty if a summary does not show it.
+        label: Label of the figure in a summary; empty if summaries do not show it.
         percent: Whether it is shown in percent.
-        better: Which change is an improvement, if one is.
+        better: Direction of an improvement; empty if neither direction is better.
         each_step: Whether training logs it at every step.
     """
 
@@ -61,7 +61,7 @@ FIGURES: Mapping[str, Figure] = {
     "repetition": Figure("repeated", "episodes", "repeated four-word sequences", True, "lower", each_step=False),
     "tokens": Figure("tokens", "tokened", "tokens an episode"),
 }
-"""Every figure by name, in the order of a summary. Only episodes that count (``Episode.available``) are in one."""
+"""Every figure by name, in the order of a summary. They include only episodes that count (``Episode.available``)."""
 
 COUNTS: Mapping[str, Callable[[Episode], float]] = {
     "episodes": lambda episode: 1.0,
@@ -88,11 +88,11 @@ STEP_FIGURES = tuple(name for name, figure in FIGURES.items() if figure.each_ste
 
 
 def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> dict[str, tuple[float, float]]:
-    """Numerator and denominator of some figures, added up over episodes.
+    """Return the numerator and the denominator of each figure, added up over episodes.
 
     Args:
-        episodes: Any episodes; those that do not count are left out.
-        names: Names of figures.
+        episodes: The episodes; episodes that are not ``available`` are left out.
+        names: Names of the figures to compute.
     """
     pairs = {name: (FIGURES[name].numerator, FIGURES[name].denominator) for name in names}
     totals = dict.fromkeys((count for pair in pairs.values() for count in pair), 0.0)

@@ -11,15 +11,16 @@ from operator import attrgetter
 def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Create the functions ``__getattr__`` and ``__dir__`` of a package.
 
-    A package assigns them where a type checker does not see them, since it would then accept any name::
+    A package assigns them where a type checker does not see them, since a type checker that sees ``__getattr__``
+    accepts any name::
 
         if not TYPE_CHECKING:
             __getattr__, __dir__ = lazy_names(__name__, {"Job": "sandbox.job"})
 
     Args:
         package: Its ``__name__``.
-        where: The module of each name, relative to the package, or absolute if it starts with ``rstar2_env.``; with
-            ``:attribute`` if the name differs in the module. The attribute may be dotted.
+        where: The module that defines each name: relative to the package, or absolute if it starts with
+            ``rstar2_env.``. If the module uses another name, append it as ``:attribute``; it may be dotted.
 
     Returns:
         ``__getattr__``, which loads and caches a name, and ``__dir__``, which lists loaded and unloaded names.

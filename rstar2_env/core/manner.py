@@ -1,4 +1,4 @@
-"""``Manner``: options of playing one episode, for rollout parts that do not simply play from start to end."""
+"""``Manner``: how to play one episode, for rollout parts that do not simply play from start to end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ class Manner:
     """How an episode is played.
 
     Attributes:
-        chunk: Maximum number of policy tokens to play after those shared with a parent. After them, or after the
-            environment has answered a turn that ends earlier, the episode is ``OPEN``. ``None`` plays to the end.
+        chunk: Maximum number of policy tokens to play, without those shared with a parent. Playing stops after these
+            tokens, or after the environment has answered a turn that ends earlier; the episode then ends with
+            ``OPEN``. ``None`` plays to the end.
         candidates: Number of the most likely tokens whose entropy is measured at the start of each turn
             (``Turn.entropy``); 0 measures nothing.
         measured_tokens: Number of tokens at the start of a turn over which entropy is measured.

@@ -28,8 +28,8 @@ def check_model(model: Any) -> None:
         model: A folder or a name; a loaded model passes unchecked.
 
     Raises:
-        ConfigurationError: There is no such folder, the folder has no model, or has an adapter whose model is missing,
-            or the hub has no model with that name or does not answer.
+        ConfigurationError: The folder does not exist, it has no model, the base model of its adapter is missing, or
+            the hub has no model with that name or does not answer.
     """
     if not isinstance(model, (str, os.PathLike)):
         return
@@ -54,7 +54,7 @@ def check_model(model: Any) -> None:
 
 
 def _check_run(folder: Path) -> None:
-    """Check that a folder is not a run's, whose ``config.json`` has options and whose model is further down."""
+    """Check that a folder is not the folder of a run, which has its model in a subfolder."""
     inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
     if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
         raise ConfigurationError(

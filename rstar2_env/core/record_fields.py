@@ -16,31 +16,31 @@ def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {what}, not {str(value)[:100]!r}.")
+            raise TypeError(f"expected {what}, got {str(value)[:100]!r}.")
         return value
 
     return read
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """Return a reader that also accepts ``null``."""
+    """Return a reader that accepts ``null``, and the values that ``read`` accepts."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Return a reader of a list of such values."""
+    """Return a reader of lists whose items ``read`` accepts."""
     return lambda value: [read(item) for item in instance_of(list, "a list")(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
-    """Return a reader of an object with such values."""
+    """Return a reader of objects whose values ``read`` accepts."""
     return lambda value: {text(name): read(item) for name, item in mapping(value).items()}
 
 
 def mapping(value: Any) -> dict[str, Any]:
     """Read an object."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"must be an object, not {str(value)[:100]!r}.")
+        raise TypeError(f"expected an object, got {str(value)[:100]!r}.")
     return dict(value)
 
 
@@ -54,7 +54,7 @@ def status(value: Any) -> ToolStatus:
     try:
         return ToolStatus(value)
     except ValueError:
-        raise ValueError(f"has {value!r}, which is not one of the statuses {', '.join(ToolStatus)}.") from None
+        raise ValueError(f"expected one of the statuses {', '.join(ToolStatus)}, got {value!r}.") from None
 
 
 text = instance_of(str, "a text")

@@ -103,11 +103,10 @@ class Row:
         return self._spread(calls[:-1])
 
     def answered_of(self) -> IntArray:
-        """Return the number of the policy's calls that each environment token answers; -1 on the policy's tokens.
+        """Return, for each environment token, how many calls of the policy it answers; -1 on the policy's tokens.
 
-        Tokens of the policy that the row masks do not count as the environment's. The number is that of the turn
-        before; 0 if the environment answered a turn without a call of the policy, or a turn whose calls met an injected
-        fault.
+        These are the calls in the turn before the token. The number is 0 if that turn has no call, or if its calls met
+        an injected fault. Policy tokens whose mask is 0 in this row also get -1.
 
         Returns:
             Whole numbers, shape (completion tokens,).

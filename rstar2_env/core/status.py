@@ -1,7 +1,7 @@
 """Status of a tool call: one closed enumeration, shared by every layer.
 
 The layer that detects a failure (the dialect, the tool or the sandbox) sets the status. It is never inferred from text,
-so a program that prints the word "error" is still a success, and a program that dies silently is not.
+so a program that prints the word "error" is still a success, and a program that dies silently is not a success.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A stop request shared by threads, and work on threads with results in order.
 
-Covered: the behaviour on Ctrl-C: nothing new begins, work in flight finishes, and its amount is known. Not covered: the
+Covered: the behaviour on Ctrl-C: nothing new begins, work in flight is counted and finishes. Not covered: the
 signal handler that requests the stop (``rstar2_env.cli._interrupt``).
 """
 

@@ -23,9 +23,9 @@ class Turn:
         statuses: Status of each of the policy's calls in this turn, without injected faults.
         version: Version of the weights that generated the turn.
         info: ``info`` of the environment's step, as JSON-compatible values.
-        entropy: Entropy over the most likely tokens at its start, if a rollout part requested it: the sum of
-            -p ln p over its first tokens and their candidates, divided by the logarithm of the vocabulary's size.
-        stale: Whether a rollout part requested that older weights generate it.
+        entropy: Entropy over the most likely tokens at the start of the turn, if a rollout part requested it: the sum
+            of -p ln p over the first tokens and their candidates, divided by the logarithm of the vocabulary's size.
+        stale: Whether older weights generated the turn, at the request of a rollout part.
     """
 
     start: int = 0
@@ -62,7 +62,7 @@ class Turn:
         """Read a turn from its record.
 
         Args:
-            record: The result of ``record``, or the same parsed from JSON.
+            record: The result of ``record``, or its JSON parsed again.
             shown: Text of the message before the turn.
 
         Raises:
@@ -71,8 +71,8 @@ class Turn:
         """
         if not isinstance(record, Mapping) or set(record) - set(_RARE) != set(_READERS):
             raise TypeError(
-                f"has a step that must have the keys {', '.join(_READERS)} (and may have {', '.join(_RARE)}), not "
-                f"{str(record)[:100]!r}."
+                f"expected a step, a mapping with the keys {', '.join(_READERS)} (optional: {', '.join(_RARE)}), "
+                f"got {str(record)[:100]!r}."
             )
         return cls(
             observation=read.text(record.get("observation", shown)),

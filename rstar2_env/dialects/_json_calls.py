@@ -105,8 +105,8 @@ def _decode(turn: str, start: int) -> tuple[Any, int]:
     """Decode the JSON value at ``start``; return the value and the position after it.
 
     For each error, ``raw_decode`` counts lines from the start of its text, so a turn with many broken calls would take
-    quadratic time. It therefore gets a window of the turn, which grows as long as an error may be due to the cut. The
-    ``pos`` of an error counts from ``start``.
+    quadratic time. Therefore ``raw_decode`` receives a window of the turn. The window grows while an error may be due
+    to its cut end. The ``pos`` of an error counts from ``start``.
     """
     size = _WINDOW
     while True:
@@ -132,7 +132,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         # JSON does not define which value counts, and running the wrong code would be worse than a message.
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice[:40]!r} comes twice")
+        raise ValueError(f"the key {twice[:40]!r} occurs more than once")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The interface of dialects: how a policy writes calls and answers as text, and how results are shown to it."""
+"""The interface of dialects: how a policy writes calls and answers as text, and how results are shown to the policy."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
 
     Raises:
         UnknownNameError: No dialect has that name.
-        ConfigurationError: It is neither a dialect nor a name, or an option does not fit.
+        ConfigurationError: ``dialect`` is neither a dialect nor a name, or an option does not fit.
     """
     if isinstance(dialect, str):
         return make_part(DIALECTS, dialect, **options)
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
-        raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect object, not {dialect!r}.")
+        raise ConfigurationError(f"`dialect` must be the name of a dialect or a Dialect object, not {dialect!r}.")
     if options:
         raise ConfigurationError(
             f"The options {', '.join(options)} cannot be combined with a Dialect object, only with a name."

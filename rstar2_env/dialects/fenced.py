@@ -125,7 +125,7 @@ class FencedDialect:
         """Return the program in its fence.
 
         Raises:
-            ValueError: The call is for another tool than the one that runs the fences, or it has an input.
+            ValueError: The call is for a tool other than ``tool``, or it has an input.
         """
         code = arguments.get("code")
         if name != self._tool or not isinstance(code, str) or arguments.get("input") or set(arguments) - _ARGUMENTS:

@@ -1,9 +1,9 @@
 """``MachineState``: the input of all checks, as one record that can be written as JSON and read back.
 
 Checks depend on this record alone, so the state of another machine can be checked anywhere: ``rstar2 doctor --json``
-writes it, ``rstar2 doctor --machine FILE`` reads it, and tests contain several. Covered: the record. Not covered:
-recording the state of this machine (``record``), and the checks. Unknown values are empty, 0, -1 (no limit) or
-``None``.
+writes it, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several such records. Covered: the record.
+Not covered: recording the state of this machine (``record``), and the checks. Unknown values are empty, 0, -1 (no
+limit) or ``None``.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Folder(CheckedOptions):
 class MachineState(CheckedOptions):
     """The state of a machine.
 
-    ``packages`` holds versions of further packages by name; ``environment`` relevant variables without keys and tokens.
+    ``packages`` holds the versions of further packages, by name. ``environment`` holds the environment variables that
+    affect training, without keys and tokens.
     """
 
     system: System = field(default_factory=System)
@@ -184,7 +185,7 @@ class MachineState(CheckedOptions):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Variables with a value; empty ones count as not set, as in vLLM."""
+        """Variables with a value; empty variables count as not set, as in vLLM."""
         return {name: value for name, value in self.environment.items() if value}
 
     def is_enabled(self, name: str) -> bool:

@@ -2,10 +2,10 @@
 
 Covered: files in ``/proc``, ``/sys`` and ``/dev``; limits of this process; installed distributions; relevant
 environment variables; the layers of the local sandbox; the folder for runs; accelerators, from AMD's kernel driver
-(ROCm need not be installed), from ``nvidia-smi``, and from torch in a new interpreter, so that a build that crashes or
-hangs is a result. Nothing is changed, except that a file is written to the folder for runs and removed. Not recorded:
-names of the machine and its users, except in the path of the folder; variables that may contain keys or tokens. Not
-covered: devices of other vendors, and whether a device computes correctly.
+(ROCm need not be installed), from ``nvidia-smi``, and from torch in a new interpreter, so that a crash or hang of a
+build is recorded as a result. Nothing is changed, except that a file is written to the folder for runs and removed. Not
+recorded: names of the machine and its users, except in the path of the folder; variables that may contain keys or
+tokens. Not covered: devices of other vendors, and whether a device computes correctly.
 """
 
 from __future__ import annotations
@@ -202,10 +202,10 @@ def vllm_build(name: str, version: str, files: set[str], needs: str) -> str:
     """Determine the build of an installed vLLM.
 
     Args:
-        name: Name of its distribution.
-        version: Its version; a local part names the build.
-        files: Names of its files.
-        needs: Its requirements, as one text.
+        name: Name of the distribution.
+        version: Version of the distribution; a local part names the build.
+        files: Names of the distribution's files.
+        needs: Requirements of the distribution, as one text.
 
     Returns:
         ``"rocm"``, ``"cuda"``, ``"cpu"`` or ``"unknown"``.
@@ -383,7 +383,7 @@ def _filesystem(folder: Path) -> str:
 
 
 def _synchronized() -> bool | None:
-    """Whether a time service keeps the clock of the kernel."""
+    """Whether a time service synchronizes the clock of the kernel."""
     buffer = ctypes.create_string_buffer(512)  # larger than ``struct timex``; its mode 0 changes nothing
     with suppress(OSError, AttributeError):
         state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)

@@ -1,7 +1,8 @@
 """Versions of ROCm, torch and vLLM in documents, images and checks.
 
 This module is their only source; a test compares README.md, the Makefile, the images, the compose file and the
-documents with it. None of these versions was run on an AMD GPU for this project: they are what the publishers ship.
+documents with it. None of these versions was run on an AMD GPU for this project; they are the versions that the
+publishers ship.
 """
 
 from __future__ import annotations

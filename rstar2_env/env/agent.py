@@ -19,8 +19,8 @@ from rstar2_env.problems import Problem
 class Agent(Protocol):
     """Turns observations into actions: text in, text out.
 
-    An agent plays one episode at a time; to play several at once, create several agents. It reads only the values
-    that ``reset`` and ``step`` return.
+    An agent plays one episode at a time; to play several episodes concurrently, create several agents. It reads only
+    the values that ``reset`` and ``step`` return.
     """
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -102,8 +102,8 @@ def start_agent(
     declared: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
     if problem is None and declared.get("reference") is None:
         raise ConfigurationError(
-            f"{type(agent).__name__} needs the problem, which only the environment has here: specify the problems to "
-            "play.",
+            f"{type(agent).__name__} needs the problem of each episode, but only the environment has it: specify "
+            "the problems to play.",
             option="problems",
         )
     cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **declared)

@@ -1,4 +1,4 @@
-"""``GameEnv``: a game over several turns against a scripted opponent, and ``register``, which names it.
+"""``GameEnv``: a game over several turns against a scripted opponent. ``register`` gives a game its Gymnasium id.
 
 An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and calls ``register`` once.
 Covered: the turn loop, illegal and unparsable moves, the F1 of the intermediate answers, the reward. Not covered: games
@@ -143,9 +143,8 @@ class GameEnv(FamilyEnv):
         match = self.family.start(number) if isinstance(number, int) and number >= 0 else None
         if match is None:
             raise ConfigurationError(
-                f"Problem {self.problem.id!r} is not a match of {self.family.name}: meta['game'] is "
-                f"{number!r}, expected "
-                "the seed of a match, as env.unwrapped.problems has it."
+                f"Problem {self.problem.id!r} is not a match of {self.family.name}: meta['game'] must be the seed "
+                f"of a match, as in env.unwrapped.problems; got {number!r}."
             )
         self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 

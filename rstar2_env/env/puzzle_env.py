@@ -1,4 +1,4 @@
-"""``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register``, which names it.
+"""``PuzzleEnv``: a single-turn environment over a family of puzzles. ``register`` gives a puzzle its Gymnasium id.
 
 An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and calls
 ``register`` once; this module exports all names that this needs. Not covered: worlds with an opponent (``game_env``) or
@@ -132,9 +132,9 @@ class PuzzleEnv(FamilyEnv):
         except UnreadableAnswerError as error:
             fault = f"its own answer cannot be read: {error}"
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            fault = f"its meta is not that of the family ({type(error).__name__}: {error})"
+            fault = f"its meta is not in the format of the family ({type(error).__name__}: {error})"
         raise ConfigurationError(
-            f"Problem {problem.id!r} is not of the family {self.family.name!r}: {fault}. Use problems from "
+            f"Problem {problem.id!r} does not fit the family {self.family.name!r}: {fault}. Use problems from "
             f"load_problems({self.family.name!r})."
         )
 

@@ -26,7 +26,7 @@ def reference_of(env: gym.Env[Any, Any]) -> Reference | None:
 
 
 def guesser_of(env: gym.Env[Any, Any]) -> Guesser | None:
-    """Return the environment's random player ``random_turn(rng)``, or ``None``; for a mixture, that of the source."""
+    """Return the environment's (for a mixture, the source's) random player ``random_turn(rng)``, or ``None``."""
     own: Guesser | None = getattr(playing(env), "random_turn", None)
     return own if callable(own) else None
 

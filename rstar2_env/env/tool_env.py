@@ -155,7 +155,7 @@ class ToolEnv(gym.Env[str, str]):
         return self.dialect.answer_tags(self._turns)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """Return further keys of ``info`` at the end of an episode, also if a budget ended it. Override it to add.
+        """Return further keys of ``info`` at the end of an episode, also if a budget ended it. Override it to add keys.
 
         Args:
             end: The value of ``info["end"]``.
@@ -219,7 +219,7 @@ class ToolEnv(gym.Env[str, str]):
         """
         if self._over:
             state = "There is no episode yet" if self._problem is None else "The episode is over"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         check_action(action, self.action_space, " (max_text): raise max_text, or let the engine stop earlier")
         action = encodable(action)
         turn = len(self._turns)
@@ -257,7 +257,7 @@ class ToolEnv(gym.Env[str, str]):
         unknown = set(options) - {"problem_id", "problem"}
         if unknown or len(options) > 1:
             raise ConfigurationError(
-                f'reset(options=) takes either "problem_id" or "problem", not {sorted(map(str, options))}.'
+                f'reset(options=) accepts only "problem_id" or "problem", not {sorted(map(str, options))}.'
             )
         if "problem_id" in options:
             check_option("problem_id", options["problem_id"], str)

@@ -1,6 +1,6 @@
 """The outcome of a turn without a tool call: the episode ends or continues.
 
-``ToolEnv.answer_turn`` returns one of the two; a user's environment may override it.
+``ToolEnv.answer_turn`` returns ``Ended`` or ``GoesOn``; a user's environment may override this method.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Descriptions of environments, made from their docstring, their signature and a played episode.
 
-Covered: the line, knobs and baseline of every id, the card of one, and the gallery docs/environments.md. Not covered:
+Covered: the line, knobs and baseline of each environment, its card, and the gallery docs/environments.md. Not covered:
 the layout on a terminal (see ``rstar2_env.cli.envs``).
 """
 
@@ -26,7 +26,7 @@ from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 
 OPTIONAL = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
-"""Ids that need an extra, with the extra's name; the gallery shows no episode, which would depend on its version."""
+"""Ids that need an extra, by name; the gallery omits their episodes, which depend on the extra's version."""
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
@@ -37,15 +37,15 @@ _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
-"""Messages that the gallery shows of a longer episode."""
+"""Number of messages that the gallery shows from the beginning and from the end of a longer episode."""
 
 _INTRODUCTION = """\
 # Environments
 
-All environments of this package, each with one real episode of a player that knows the answer. This page is generated
-from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card of one
-environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept `problems=` and
-`split=`. A baseline is the mean reward of a random player with the default knobs.
+This page lists all environments of this package, each with one real episode of a player that knows the answer. This
+page is generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card
+of one environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept
+`problems=` and `split=`. A baseline is the mean reward of a random player with the default knobs.
 
 An installed package adds its own environments through the entry-point group `rstar2_env.envs`, with a module (or a
 function) that registers its ids with Gymnasium; they are available after `import rstar2_env`:
@@ -63,10 +63,10 @@ their-worlds = "their_package.worlds"
 _EXPLOITS = """
 ## Rewards of exploits
 
-Mean rewards over 64 episodes of each of three players: the environment's random player; the best exploit, among about
-thirty players that try to earn reward without solving the problem ([validation.md](validation.md) lists them); and the
-reference player, which knows the answer. The best exploit is often a guess: compare it with the random player. Measure
-again with `python -m rstar2_env.evaluation.validation.exploit_table`.
+The table has mean rewards over 64 episodes, for three players: the environment's random player, the best exploit, and
+the reference player, which knows the answer. The best exploit is the best of about thirty players that try to earn
+reward without solving the problem ([validation.md](validation.md) lists them). Often, the best exploit is a guess:
+compare it with the random player. `python -m rstar2_env.evaluation.validation.exploit_table` measures the table again.
 
 """
 
@@ -95,12 +95,12 @@ class Card:
 
     @property
     def knobs_text(self) -> str:
-        """The knobs, written as arguments of a call."""
+        """The knobs as text, written as the arguments of a call."""
         return ", ".join(f"{name}={value!r}" for name, value in self.knobs.items())
 
     @property
     def baseline_text(self) -> str:
-        """The number of the baseline, or the first sentence if the baseline is a text."""
+        """The baseline without its explanation: the text before the first full stop or colon."""
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
         seed: Seed of the episode; later seeds are tried if the player cannot finish it.
 
     Raises:
-        ConfigurationError: The player can finish none of them.
+        ConfigurationError: The player could not finish an episode with any of the tried seeds.
     """
     env = make_env(env_id)
     try:
@@ -159,8 +159,8 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
     finally:
         env.close()
     raise ConfigurationError(
-        f"{env_id}: no reference player finished an episode of the seeds {seed} to {seed + _SEEDS - 1}. An environment "
-        "of several turns gives its own as oracle_turn()."
+        f"{env_id}: no reference player finished an episode with any of the seeds {seed} to {seed + _SEEDS - 1}. An "
+        "environment with several turns per episode must provide its own reference player as oracle_turn()."
     )
 
 
@@ -190,7 +190,7 @@ class _LostError(Exception):
 
 
 class _Reference:
-    """Plays the agent ``oracle`` with the problem of the environment, which an agent must not read itself."""
+    """Reads the problem from the environment, as an agent must not, and plays as the agent ``oracle``."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped
@@ -216,10 +216,13 @@ class _Reference:
 
 def _chapter(each: Card) -> str:
     facts = [f"Knobs: `{each.knobs_text}`."] if each.knobs else []
-    facts += [each.sections["Difficulty"]] if "Difficulty" in each.sections else []
-    facts += [f"Random baseline: {each.baseline}"] if each.baseline else []
+    if difficulty := each.sections.get("Difficulty"):
+        lists_knobs = difficulty.startswith("`")
+        facts += [f"Knobs that set the difficulty, with default and range: {difficulty}" if lists_knobs else difficulty]
+    if each.baseline:
+        facts += [re.sub(r"^([0-9.]+)(?=:|$)", r"A random player earns \1 on average", each.baseline)]
     extra = OPTIONAL.get(each.env_id)
-    facts += [f"Needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
+    facts += [f"This environment needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
     said = "\n\n".join(facts).replace("``", "`")
     head = f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) if said else ''}"
     return head if extra else f"{head}{chr(10) if said else ''}{_played(sample_episode(each.env_id))}"

@@ -33,29 +33,31 @@ class EvaluationOptions(CheckedOptions):
     """The options of one evaluation; either an agent or a model plays.
 
     Attributes:
-        agent: Name of an agent, or the user's own code, alone or with options ("random_text:length=5"); or a function
-            that makes one. Every worker makes its own.
-        agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
+        agent: Name of an agent or the user's own code, with or without options ("random_text:length=5"); or a function
+            that returns an agent. Every worker makes its own agent.
+        agent_options: Options of an agent given by name. An agent with an option ``dialect`` gets the environment's
+            dialect.
         model: Folder or hub name of a model, or a model that ``load_policy`` loaded.
         engine: Name of the engine that the model generates with.
         engine_options: Options of the engine.
         model_options: Fields of ``PolicyOptions``: sampling, token budgets, precision, chat template.
-        problems: A source, as ``load_problems`` takes it; ``None`` means the environment's own source, and an
-            environment without one chooses by the seed of each episode.
+        problems: A source, as ``load_problems`` takes it; ``None`` means the environment's own source. An environment
+            without a source chooses the problem by the seed of the episode.
         split: Split of the problems, if the source has splits.
         episodes: Number of starts; ``None`` plays every problem of a finite source. Otherwise the problems are chosen
             at random, without repetition until all were played.
         n: Samples: episodes per start.
-        k: The k of pass@k, avg@k and maj@k, none above ``n``; ``None`` means 1 and ``n``.
+        k: The values of k for pass@k, avg@k and maj@k, at most ``n``; ``None`` means 1 and ``n``.
         seed: Seed of the choice of problems, of every episode and of the intervals.
-        workers: Threads of agents, each with an environment; by default four per processor, at most 32.
+        workers: Number of threads that run an agent, each with its own environment; by default four per processor, at
+            most 32.
         env_options: Options of the environment.
         wrappers: Wrappers around every environment, the innermost first, as ``make_env`` takes them.
         judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or the user's code.
         scores: Reward components to score each episode with in addition to the environment's reward, as
             ``make_component`` takes them; a component that needs a judge names its own.
         baseline: Folder or file of another evaluation of the same problems, for the boundary sets.
-        repeat: Play the first episodes a second time and report how many were the same.
+        repeat: Play the first episodes a second time and report how many were identical.
     """
 
     agent: str | Callable[[], AnyAgent] | None = None
@@ -125,11 +127,11 @@ class EvaluationParts:
         env: The environment.
         env_options: Its options, with their types.
         wrappers: Its wrappers.
-        policy: How the model plays; ``None`` for an agent.
+        policy: Options of the model's sampling and token budgets; ``None`` if an agent plays.
         agent_options: Options of the agent, with their types.
         judge: Judge of chains of thought, if any.
         scores: Components that score episodes.
-        ks: The k of the figures.
+        ks: The values of k for the figures.
     """
 
     env: NamedEnv
@@ -161,7 +163,7 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     policy = None if options.model is None else policy_options(options.model_options)
     scores = read_scores(options.scores, None if policy is None else policy.max_episode_tokens)
     if policy is not None and (options.agent is not None or options.agent_options):
-        raise ConfigurationError("Either an agent or a model plays: omit one of them.", option="agent")
+        raise ConfigurationError("An agent and a model cannot be combined: omit one of them.", option="agent")
     if policy is None and options.agent is None:
         raise ConfigurationError("No player is named: name an agent or a model.", option="agent", value="NAME")
     agent_options = {} if options.agent is None else typed_agent_options(options.agent, options.agent_options)

@@ -1,7 +1,7 @@
 """Evaluations by name: the settings under which a paper reports its figures.
 
-A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options that all given options override,
-and sets of problems for when none are given.
+A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options, which any given option
+overrides, and sets of problems, which are used if no problems are given.
 """
 
 from __future__ import annotations

@@ -30,16 +30,16 @@ class EvalResult:
     Attributes:
         run: Environment, player and options, as in every line of the file.
         tally: Counts by problem.
-        ks: The k of the figures.
+        ks: The values of k for the figures.
         planned: Number of planned episodes.
-        played: Number of episodes played now, without those resumed from a file.
+        played: Number of episodes that were played, without the episodes resumed from a file.
         seconds: Wall-clock seconds of playing.
-        interrupted: Whether it was stopped before its end.
-        determinism: Whether the same seeds give the same episodes, in a sentence.
-        repeated: How many repeated episodes were the same, if any were repeated.
+        interrupted: Whether the evaluation was stopped before its end.
+        determinism: Sentence that states whether the same seeds give the same episodes.
+        repeated: Number of repeated and of identical episodes; ``None`` if none were repeated.
         boundary: The boundary sets against a baseline, if one was given.
         file: The file of the episodes, if there is one.
-        kept: The episodes, if there is no file; ``None`` if they are not kept.
+        kept: The episodes, if they were kept in memory; otherwise ``None``.
     """
 
     run: Mapping[str, Any]
@@ -77,7 +77,7 @@ class EvalResult:
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
-        """Every episode in the order of the plan, including those resumed from a file; read from the file, if any.
+        """Every episode in the order of the plan, including those resumed from a file.
 
         Raises:
             ConfigurationError: The episodes were neither kept nor written.
@@ -97,7 +97,7 @@ class EvalResult:
 
     @cached_property
     def figures(self) -> IntervalFigures:
-        """The figures with their intervals, including those of several samples."""
+        """The figures with their intervals, including pass@k and other figures of several samples."""
         return figures_of(self.tally, self.ks, seed=self.run["seed"])
 
     @cached_property
@@ -163,7 +163,7 @@ class EvalResult:
         return rows
 
     def log_figures(self) -> dict[str, float | None]:
-        """Return the figures of an event in a run's folder by name: those of training, and those of several samples."""
+        """Return the figures of an event in a run's folder, by name: training's figures, pass@k and the like."""
         return {**self.summary.figures(), **self.figures.numbers()}
 
     def to_dict(self) -> dict[str, Any]:

@@ -58,28 +58,28 @@ def evaluate(
     stop: Stop | None = None,
     **options: Unpack[EvaluationKeywords],
 ) -> EvalResult:
-    """Let an agent or a model play an environment.
+    """Evaluate an agent or a model in an environment.
 
-    Results of agents are the same for the same arguments, whatever the number of workers. Ctrl-C ends the episodes of
-    agents after their turn, and those of models at their end, and returns the results so far, with ``interrupted``
-    set; a second Ctrl-C does not wait.
+    Results of agents are the same for the same arguments, whatever the number of workers. After Ctrl-C, an agent stops
+    after its current turn and a model completes the episodes in flight; then the results so far are returned, with
+    ``interrupted`` set. A second Ctrl-C does not wait.
 
     Args:
         env_id: A Gymnasium id, the user's own code, or a class or function, as ``make_env`` takes it.
         agent: See ``EvaluationOptions``.
         out: File that gets one JSON line per episode, or, without a suffix, the folder of a run; see
             docs/run-folder.md.
-        resume: Continue ``out`` where it ends; its ``unavailable`` episodes are played again.
+        resume: Continue ``out`` where it ends; episodes that ended ``unavailable`` are played again.
         overwrite: Replace ``out`` if it exists.
-        keep: Keep the episodes in memory if there is no ``out``; without either, there are only figures.
+        keep: Keep the episodes in memory if there is no ``out``. Without ``out`` and ``keep``, the result has figures
+            only.
         progress: Called after every episode.
-        stop: Once a stop is requested, no episode begins, as after Ctrl-C.
+        stop: Once a stop is requested, no further episode begins, as after Ctrl-C.
         **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``n``, ``k``, ``seed``, ...
 
     Raises:
-        ConfigurationError: An option is unknown; the options contradict each other; an unlimited source needs
-        ``episodes``; a score needs
-            what the player does not have.
+        ConfigurationError: An option is unknown; the options contradict each other; ``episodes`` is missing although
+            the source is unlimited; or the player cannot meet a need of a score.
         UnknownNameError: No agent, engine, judge, environment part or family has that name.
         Exception: An error that the agent or the environment raised, with a note on the problem; ``out`` keeps the
             episodes played so far.
@@ -158,7 +158,7 @@ def evaluate(
 
 
 def _loaded(asked: EvaluationOptions, policy: PolicyOptions, opened: ExitStack) -> LoadedModel:
-    """Return the model of the options; if it is loaded here, it is closed with ``opened``."""
+    """Return the model of the options; a model that this function loads is closed with ``opened``."""
     if isinstance(asked.model, LoadedModel):
         return asked.model
     assert asked.model is not None  # a policy plays

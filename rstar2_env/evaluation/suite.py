@@ -67,14 +67,14 @@ class SuiteResult:
 
     Attributes:
         results: The result of every set that began, by name.
-        interrupted: Whether it was stopped before its end.
+        interrupted: Whether the suite was stopped before its end.
     """
 
     results: Mapping[str, EvalResult]
     interrupted: bool
 
     def mean(self) -> dict[str, float | None]:
-        """The mean over sets of each figure that all of them have, each set counted once."""
+        """The mean over the sets of each figure that every set has; all sets have the same weight."""
         every = [result.figures.numbers() for result in self.results.values()]
         shared = [name for name in (every[0] if every else {}) if all(name in one for one in every)]
         return {name: _mean([one[name] for one in every]) for name in shared}
@@ -101,9 +101,9 @@ def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None
     """Make a suite from layers of options.
 
     Args:
-        *layers: Each as in a file; a later layer overrides earlier ones, and all override the ``preset`` that one of
-            them names. ``sets`` of a later layer replace those of an earlier one.
-        last: Options that override those of each set too.
+        *layers: Mappings, each like the content of a suite's file. A later layer overrides earlier layers, and its
+            ``sets`` replace theirs. All layers override the preset; if several name a ``preset``, the last is used.
+        last: Options that override every layer and the options of every set.
 
     Raises:
         ConfigurationError: An option is unknown, or the name of a set is not a valid folder name.
@@ -141,13 +141,13 @@ def run_suite(
 
     Args:
         suite: The sets.
-        out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, as in
-            ``evaluate``.
+        out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, the
+            file or folder that ``evaluate`` takes.
         resume: Continue ``out`` where it ends.
         overwrite: Replace what is in ``out``.
         keep: Keep the episodes in memory if there is no ``out``.
         watch: Makes the progress callback of a set.
-        stop: A request to stop.
+        stop: Once a stop is requested, no further episode begins.
 
     Raises:
         ConfigurationError: The options of a set contradict each other.
@@ -237,11 +237,12 @@ class _Models:
 
 def _checked_sets(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"sets must be one or more evaluations by name, not {given!r}.")
+        raise ConfigurationError(f"`sets` must map at least one name to the options of an evaluation; got {given!r}.")
     for name, own in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigurationError(
-                f"The name of a set becomes that of a folder: letters, digits, '-', '_', '+' and '.', not {name!r}."
+                "The name of a set is also the name of a folder, so it may contain only letters, digits, '-', '_', "
+                f"'+' and '.'; got {name!r}."
             )
         if not isinstance(own, Mapping):
             raise ConfigurationError(f"The set {name!r} must be a mapping of options, not {own!r}.")
@@ -254,7 +255,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
     for name in over:
         if name not in OPTIONS:
             raise UnknownOptionError(
-                f"There is no option {name!r} of {where}; there are {', '.join(OPTIONS)}.{did_you_mean(name, OPTIONS)}"
+                f"There is no option {name!r} for {where}.{did_you_mean(name, OPTIONS)} Options: {', '.join(OPTIONS)}."
             )
     for part in ("engine", "agent"):
         if over.get(part) is not None and over[part] != base.get(part):
@@ -274,7 +275,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Drop a preset's options of models if an agent plays."""
+    """Drop a preset's model options if an agent plays."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

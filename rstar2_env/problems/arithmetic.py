@@ -1,9 +1,9 @@
 """The family ``arithmetic``: short word problems whose answer is one small expression over whole numbers.
 
 The text is plain ASCII with few distinct characters, so that a tiny character-level model can learn to read it; the
-numbers are large enough that using the tool pays off. ``meta`` contains the ``expression`` whose value is the answer,
-and its ``operands``. Every step of a story leaves at least one thing.
-Not covered: fractions, negative numbers, more than four operations.
+numbers are large enough that calling the tool is worthwhile. ``meta`` contains the ``expression`` whose value is the
+answer, and its ``operands``. The number of things in a story never falls below 1. Not covered: fractions, negative
+numbers, more than four operations.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def arithmetic(
 
 
 def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft | None:
-    """Draw one instance; ``None`` if no event fits (a loss from nothing, a share with a remainder).
+    """Draw one instance; ``None`` if a drawn event does not fit, such as a loss from too few things.
 
     Args:
         rng: The generator of random numbers.
@@ -137,7 +137,7 @@ class _Story:
             self.events.append(f"{name} has {a} {items}")
 
     def add(self, rng: np.random.Generator, kind: str, largest: int) -> bool:
-        """Add one event; ``False`` when none of its kind fits."""
+        """Add an event of a kind; return ``False`` if no event of that kind fits."""
         numbers: tuple[int, ...]
         if kind == "gain":
             numbers = (_between(rng, 2, largest),)

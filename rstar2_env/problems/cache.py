@@ -1,7 +1,8 @@
 """A cache of file sources for each process: a trainer creates a hundred environments on one file.
 
-A source is cached as long as it is referenced, and the last few always; it is read again when the file's modification
-time or size changes. Sources are immutable, so they can be shared. Not covered: sharing between processes.
+A source is cached as long as it is referenced; the most recent sources are also kept without a reference. A file is
+read again when its modification time or size changes. Sources are immutable, so they can be shared. Not covered:
+sharing between processes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _lock = threading.RLock()
 
 
 def cached(key: Hashable, make: Callable[[], ProblemSource]) -> ProblemSource:
-    """The source of that key; the first caller creates it while the others wait.
+    """Return the source for a key; the first caller creates it while other callers wait.
 
-    With a key that cannot be hashed (a condition on a list), the source is created each time.
+    If the key cannot be hashed (because a condition contains a list, for example), each call creates the source.
     """
     try:
         hash(key)

@@ -1,8 +1,8 @@
 r"""Named data sets: where each is on the Hugging Face Hub, its columns, and its licence.
 
-Nothing is bundled: a name only says what to download. ``doubts`` lists what could not be confirmed from the Hub's pages
-and from public code that loads the set; licences are those that the set's page states, not legal advice. Benchmarks
-only have the split ``test``, whatever the Hub calls it, so that no run trains on one by accident.
+Nothing is bundled: a name only states what to download. ``doubts`` lists what could not be confirmed from the Hub's
+pages and from public code that loads the set; licences are those that the set's page states, not legal advice.
+Benchmarks only have the split ``test``, whatever the Hub calls it, so that no run trains on a benchmark by accident.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class NamedSet:
         name: Its name for ``load_problems``.
         title: A short description.
         hub: ``owner/name`` on the Hub.
-        splits: Our names of its splits, with those of the Hub.
-        columns: Our fields, and the columns that they come from.
+        splits: Our name of each split, mapped to its name on the Hub.
+        columns: Each of our fields, mapped to the column from which it is read.
         config: The configuration on the Hub, if there are several.
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
         licence: As the set's page states it.
-        problems: Number of problems of each split, where known.
+        problems: Number of problems of each split, if it is known.
         doubts: Unconfirmed facts; empty if there are none.
     """
 
@@ -179,7 +179,7 @@ def named_set(name: str) -> NamedSet:
     """The data set of that name.
 
     Raises:
-        UnknownNameError: There is none; the message suggests the closest name.
+        UnknownNameError: There is no such data set; the message suggests the closest name.
     """
     if name not in NAMED_SETS:
         raise UnknownNameError("set of problems", name, NAMED_SETS)

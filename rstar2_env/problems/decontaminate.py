@@ -28,7 +28,7 @@ class Overlap:
 
     Attributes:
         problem_id: Id of the problem.
-        benchmark: Name of the benchmark that it overlaps.
+        benchmark: Name of the benchmark that the problem overlaps.
         benchmark_id: Id of the benchmark's problem.
         words: The words in common.
     """
@@ -39,7 +39,7 @@ class Overlap:
     words: str
 
     def to_dict(self) -> dict[str, str]:
-        """As one JSON line of a report."""
+        """Return the overlap as JSON values, for one line of a report."""
         return {
             "id": self.problem_id,
             "benchmark": self.benchmark,
@@ -65,7 +65,7 @@ class Decontaminated:
         return dict(Counter(overlap.benchmark for overlap in self.dropped).most_common())
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values."""
+        """Return the result as JSON values."""
         return {
             "kept": self.kept,
             "dropped": len(self.dropped),

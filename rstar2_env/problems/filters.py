@@ -3,7 +3,8 @@ r"""Conditions on the problems of a source, written as text for command lines an
 A condition is ``FIELD OPERATOR VALUE``: the field is ``question``, ``answer``, ``id``, ``source`` or a name of ``meta``
 (dots descend into objects), or ``len(FIELD)``; operators are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``~`` (a
 regular expression matches somewhere) and ``!~`` (it does not). The value is JSON or plain text. All conditions must
-hold. Integer answers only, as rStar2-Agent trains on: ``answer ~ ^-?\d+$``. Not covered: or, arithmetic.
+hold. For example, ``answer ~ ^-?\d+$`` keeps only integer answers, on which rStar2-Agent trains. Not covered: "or",
+arithmetic.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def parse_where(written: str) -> Where:
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
     if match is None or not match["value"]:
         raise ConfigurationError(
-            f"A condition is written FIELD OPERATOR VALUE, such as 'level <= 3' or 'answer ~ ^[0-9]+$', not "
+            "A condition must have the form FIELD OPERATOR VALUE, such as 'level <= 3' or 'answer ~ ^[0-9]+$'; got "
             f"{written!r}."
         )
     sign, text = match["operator"], match["value"]

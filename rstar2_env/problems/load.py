@@ -64,7 +64,7 @@ def load_problems(
         MissingExtraError: Reading it needs a package that is not installed.
     """
     if isinstance(spec, ProblemSource):
-        _refuse_options(options, holdout, "a source that exists already")
+        _refuse_options(options, holdout, "A problem source that already exists")
         return spec
     common: dict[str, Any] = {"split": split, "seed": seed, "holdout": holdout}
     if isinstance(spec, str):
@@ -77,7 +77,7 @@ def load_problems(
         return _by_mapping(spec, common, options)
     if isinstance(spec, Mapping) or not isinstance(spec, Iterable):
         raise ConfigurationError(
-            "problems must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
+            "`problems` must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
             f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
         )
     return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
@@ -87,7 +87,7 @@ def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -
     name, written = split_spec(spec)
     family, _, rest = spec.partition(":")
     if family in FAMILIES:
-        _refuse_options({}, common["holdout"], f"the family {family!r}, which has splits of its own")
+        _refuse_options({}, common["holdout"], f"The family {family!r}, which has its own splits,")
         written = parse_options(split_list(rest))
         together = {"split": common["split"], "seed": common["seed"], **options, **written}
         return call_with_options(f"problem family {family!r}", FAMILIES.get(family), together)
@@ -98,14 +98,16 @@ def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -
     if name in NAMED_SETS and not Path(name).exists():
         return _named(named_set(name), common, together)
     if not _looks_like_a_file(name):
-        raise UnknownNameError("problem family, set or file", name, [*FAMILIES, *NAMED_SETS])
+        raise UnknownNameError("problem source", name, [*FAMILIES, *NAMED_SETS])
     return _file(Path(name), common, together)
 
 
 def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
     kinds = [key for key in _KEYS if key in spec]
     if len(kinds) > 1:
-        raise ConfigurationError(f"A source is one of {', '.join(map(repr, _KEYS))}; this one has {kinds}.")
+        raise ConfigurationError(
+            f"A source must have only one of the keys {', '.join(map(repr, _KEYS))}; got {', '.join(map(repr, kinds))}."
+        )
     rest = {key: value for key, value in spec.items() if key not in _KEYS}
     common = {**common, **_common(rest)}
     together = {**options, **rest}
@@ -284,7 +286,7 @@ def _reading(what: str, options: Mapping[str, Any]) -> Reading:
 def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
     if not 0 <= common["holdout"] < 1:
         raise ConfigurationError(
-            f"holdout is a fraction of the problems, at least 0 and less than 1, not {common['holdout']}."
+            f"`holdout` must be a fraction of the problems, at least 0 and less than 1; got {common['holdout']!r}."
         )
     if common["holdout"] and common["split"] not in ("train", "test"):
         raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {common['split']!r}.")
@@ -310,7 +312,7 @@ def _belongs(question: str, *, split: str, holdout: float) -> bool:
 def _refuse_options(options: Mapping[str, Any], holdout: float, what: str) -> None:
     names = [*options, *(["holdout"] if holdout else [])]
     if names:
-        raise ConfigurationError(f"{', '.join(names)}: not an option of {what}.")
+        raise ConfigurationError(f"{what} does not accept the options {', '.join(names)}.")
 
 
 def _looks_like_a_file(spec: str) -> bool:

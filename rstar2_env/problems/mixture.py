@@ -1,8 +1,8 @@
 """A weighted mixture of sources.
 
-Problem ``i`` of a mixture depends only on the seed and ``i``: ``SeedSequence(seed, i)`` draws its part by the weights,
-and the problem from the part. A mixture is unlimited and has no length. Not covered: changing the weights during
-training, which is a sampler's task.
+Problem ``i`` of a mixture depends only on the seed and ``i``: a generator seeded with ``SeedSequence(seed, i)`` draws a
+part according to the weights, and then a problem of the part. A mixture is unlimited and has no length. Not covered:
+changing the weights during training, which is a sampler's task.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class MixtureSource:
     Args:
         parts: Sources and their weights; a part of weight 0 is never drawn, but its problems can be requested by id.
         seed: Chooses among unlimited sequences, 0 or more.
-        name: Name of the mixture; made from those of its parts by default.
-        separator: Between a part's name and the rest of a problem's id.
+        name: Name of the mixture; by default it is made from the names of the parts.
+        separator: Text between a part's name and the rest of a problem's id.
 
     Attributes:
         parts: The sources, in the given order.
@@ -64,7 +64,9 @@ class MixtureSource:
             raise ConfigurationError("A mixture needs at least one part with a weight above 0.")
         if len(self._parts) < len(parts):
             names = ", ".join(source.name for source, _ in parts)
-            raise ConfigurationError(f"Two parts of a mixture have the same name ({names}); give one another name=.")
+            raise ConfigurationError(
+                f"Two parts of a mixture have the same name ({names}): rename one of them with name=."
+            )
         check_option("seed", seed, Seed)
         self.parts = tuple(source for source, _ in parts)
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
@@ -78,7 +80,7 @@ class MixtureSource:
 
     def __getitem__(self, index: int, /) -> Problem:
         if index < 0:
-            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+            raise IndexError(f"{self.name}: the index of a problem must be at least 0, not {index}.")
         entropy = np.random.SeedSequence(entropy=self._seed, spawn_key=(index,))
         rng = np.random.Generator(np.random.PCG64(entropy))
         at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self.parts) - 1)
@@ -92,7 +94,7 @@ class MixtureSource:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: No part has it.
+            UnknownProblemError: No part has a problem with that id.
         """
         for name in sorted(self._parts, key=len, reverse=True):
             prefix = name + self._separator
@@ -146,7 +148,7 @@ class LabelledSource:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none.
+            UnknownProblemError: The source has no problem with that id.
         """
         return self._labelled(self.source.get(problem_id))
 
@@ -163,7 +165,7 @@ class LabelledSource:
 
 
 def with_split(source: ProblemSource, split: str) -> ProblemSource:
-    """The source for another split, if it creates its splits itself; otherwise the source unchanged."""
+    """Return the source for another split if the source generates its splits; otherwise return it unchanged."""
     if isinstance(source, ProceduralSource):
         return dataclasses.replace(source, split=split)
     if isinstance(source, (MixtureSource, LabelledSource)):

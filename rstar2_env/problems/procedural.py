@@ -22,7 +22,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""The tenths of all contents that each split contains."""
+"""The tenths of all hash values of contents that belong to each split."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31
@@ -93,7 +93,7 @@ class ProceduralSource:
             ConfigurationError: The family's options leave no instance for this split.
         """
         if index < 0:
-            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+            raise IndexError(f"{self.name}: the index of a problem must be at least 0, not {index}.")
         entropy = np.random.SeedSequence(entropy=int(self.seed), spawn_key=(_NUMBERS[self.split], int(index)))
         rng = np.random.Generator(np.random.PCG64(entropy))
         for _ in range(_REDRAWS):

@@ -18,7 +18,7 @@ from rstar2_env.problems.problem import Problem
 FIELDS = ("id", "question", "answer", "source")
 
 _WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
-"""How a whole worked solution of GSM8K ends; as a gold answer only its own words would be right."""
+"""Matches the end of a worked solution of GSM8K; as a gold answer, a whole solution would equal only itself."""
 _LARGEST_EXPONENT = 400
 """Largest exponent of a number that is written out; others are kept as written, since they could take gigabytes."""
 
@@ -83,7 +83,7 @@ def _identifier(record: Mapping[str, Any], where: str, default: str) -> str:
 
 def _text(record: Mapping[str, Any], field: str, where: str) -> str:
     if field not in record:
-        raise ProblemFormatError(f"{where}: field {field!r} is missing; there are {_keys(record)}.")
+        raise ProblemFormatError(f"{where}: field {field!r} is missing; the record has {_keys(record)}.")
     value = record[field]
     if not isinstance(value, str) or not value.strip():
         raise _fault(where, field, "a non-empty string", value)
@@ -97,8 +97,8 @@ def _answer(record: Mapping[str, Any], where: str) -> str:
             text = _text(record, "answer", where)
             if worked := _WORKED.search(text):
                 raise ProblemFormatError(
-                    f"{where}: field 'answer': expected the answer alone, got a worked solution that ends with "
-                    f"{worked[1]!r}, as GSM8K's do: write the source as FILE:like=gsm8k."
+                    f"{where}: field 'answer': expected only the answer, got a worked solution that ends with "
+                    f"{worked[1]!r}, as in GSM8K: write the source as FILE:like=gsm8k."
                 )
             return text
         raise _fault(where, "answer", "a non-empty string or a number", value)

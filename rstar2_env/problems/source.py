@@ -46,7 +46,7 @@ class ProblemSource(Protocol):
         """The problem of that index, counted from 0.
 
         Raises:
-            IndexError: There is none.
+            IndexError: There is no problem of that index.
         """
         ...
 
@@ -58,7 +58,7 @@ class ProblemSource(Protocol):
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: The source has none; the message says which ids it has.
+            UnknownProblemError: The source has no such problem; the message states which ids it has.
         """
         ...
 
@@ -102,7 +102,7 @@ class FixedSource:
         self.name = name
         self.split = split
         if not self._problems:
-            raise ProblemFormatError(f"{name} has no problem; a source needs at least one.")
+            raise ProblemFormatError(f"{name} contains no problems; a source needs at least one problem.")
         self._index: dict[str, int] = {}
         for index, problem in enumerate(self._problems):
             first = self._index.setdefault(problem.id, index)
@@ -124,22 +124,24 @@ class FixedSource:
 
     def __getitem__(self, index: int, /) -> Problem:
         if not 0 <= index < len(self._problems):
-            raise IndexError(f"{self.name} has the problems 0 to {len(self) - 1}, not {index}.")
+            raise IndexError(
+                f"{self.name} has no problem with the index {index}; its indices are 0 to {len(self) - 1}."
+            )
         return self._problems[index]
 
     def get(self, problem_id: str) -> Problem:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none; the message suggests the closest ids.
+            UnknownProblemError: The source has no such problem; the message suggests the closest ids.
         """
         index = self._index.get(problem_id)
         if index is None:
             near = difflib.get_close_matches(problem_id, self._index, n=3)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise UnknownProblemError(
-                f"{self.name} has no problem {problem_id!r}.{hint} It has {len(self)}, from {self._problems[0].id!r} "
-                f"to {self._problems[-1].id!r}."
+                f"{self.name} has no problem {problem_id!r}.{hint} It has {len(self)} problems, from "
+                f"{self._problems[0].id!r} to {self._problems[-1].id!r}."
             )
         return self._problems[index]
 
@@ -159,7 +161,8 @@ def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]
     """Choose ``count`` problems at random, reproducibly and with as few repetitions as possible.
 
     A finite source is used up completely, in a new random order each time, before a problem is repeated. For an
-    unlimited source, a question that was already drawn is drawn again (a family with few instances may repeat some).
+    unlimited source, a problem whose question was already chosen is replaced by another draw (a family with few
+    instances may still repeat questions).
 
     Args:
         source: The source.

@@ -1,9 +1,10 @@
 """The protocol of reward components: each scores one episode and declares its needs beyond the episode.
 
 A component without needs works inside an environment's wrapper, in an evaluation and in a trainer. A component that
-needs a judge works if one is named; one that needs the problem works if the environment has a source of problems. A
-component that needs the other episodes of the group works in an evaluation and in a trainer; one that needs tokens, the
-policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES`` has this as a table.
+needs a judge works if a judge is configured. A component that needs the problem works if the environment has a source
+of problems. A component that needs the other episodes of the group works in an evaluation and in a trainer. A component
+that needs tokens, the policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES``
+has this as a table.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class RewardContext:
 
     Attributes:
         info: The ``info`` of the episode's last step.
-        group: The episodes of its group that count, itself among them; ``reward`` is the environment's return in each.
-            Empty for a component that does not need it.
+        group: The episodes of the group that count, including the scored episode; their ``reward`` is the environment's
+            return. Empty for a component that does not need the group.
         lm: The policy; ``None`` for a component that does not need it.
         judge: The judge; ``None`` for a component that does not need it.
         problem: The problem that was played; ``None`` for a component that does not need it.
@@ -151,13 +152,13 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
         name: Name of the component, for messages.
 
     Raises:
-        ConfigurationError: The context has none, or the problem has no gold answer.
+        ConfigurationError: The context has no problem, or the problem has no gold answer.
     """
     if ctx.problem is None or not ctx.problem.answer.strip():
+        lacking = "this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none"
         raise ConfigurationError(
-            f"The reward component {name!r} needs the gold answer of each problem, and "
-            + ("this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none")
-            + ": choose an environment whose problems have one."
+            f"The reward component {name!r} needs the gold answer of each problem, but {lacking}: choose an "
+            "environment whose problems have gold answers."
         )
     return ctx.problem
 
@@ -166,13 +167,13 @@ def needs_of(score: object) -> frozenset[Need]:
     """Return the needs of a component in addition to the episode.
 
     Raises:
-        ConfigurationError: It declares an unknown need.
+        ConfigurationError: The component declares an unknown need.
     """
     needs = frozenset(getattr(score, "needs", ()))
     if unknown := needs - set(get_args(Need)):
         name = getattr(score, "__qualname__", type(score).__qualname__)
         raise ConfigurationError(
-            f"The reward component {name!r} needs {', '.join(sorted(map(repr, unknown)))}; a component may "
-            f"need {', '.join(map(repr, get_args(Need)))}."
+            f"The reward component {name!r} has the unknown need {', '.join(sorted(map(repr, unknown)))}; known "
+            f"needs: {', '.join(map(repr, get_args(Need)))}."
         )
     return needs

@@ -30,7 +30,8 @@ class Component:
         gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a function
             returns true. With a closed gate its value is 0.
         clip: Minimum and maximum value before the weight; ``None`` for no bounds.
-        when: ``"end"`` pays once, at the end; ``"step"`` pays at every turn, which only a wrapper supports.
+        when: ``"end"`` scores the episode once, at its end; ``"step"`` scores every turn, which only a wrapper
+            supports.
         judge: The judge that the score uses; ``None`` uses the judge of the context, which a training run has.
     """
 
@@ -44,7 +45,7 @@ class Component:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """Needs of its score in addition to the episode and its own judge."""
+        """Needs of the score in addition to the episode and the component's own judge."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
@@ -127,7 +128,9 @@ class Component:
         except (TypeError, ValueError):
             value = math.nan
         if not math.isfinite(value):
-            raise ConfigurationError(f"The reward component {self.name!r} gave {score!r}; expected a finite number.")
+            raise ConfigurationError(
+                f"The reward component {self.name!r} returned {score!r}; expected a finite number."
+            )
         return self.weight * clipped(value, self.clip)
 
 
@@ -138,7 +141,8 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
         written: A name in ``REWARDS``, or the user's own code, with options
             ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. The options
             are those of the score, and ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, if
-            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). Or a score itself.
+            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). Or a score or a ``Component`` as
+            an object.
         **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
             them.
 
@@ -158,8 +162,8 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
         found = call_with_options(what, found, own)
     elif own:
         raise ConfigurationError(
-            f"The {what} is a function and takes {', '.join(OF_COMPONENT)}, not {', '.join(own)}: make it a class for "
-            "options of its own."
+            f"The {what} is a function, so it accepts only the options {', '.join(OF_COMPONENT)}, not "
+            f"{', '.join(own)}. To give it other options, make it a class."
         )
     paid = {name: value for name, value in part.options.items() if name in OF_COMPONENT}
     label = part.name.rpartition(":")[2]
@@ -209,7 +213,7 @@ def check_bounds(bounds: Any) -> None:
         return
     pair = isinstance(bounds, Sequence) and len(bounds) == 2
     if not (pair and all(isinstance(bound, (int, float)) for bound in bounds) and bounds[0] <= bounds[1]):
-        raise ConfigurationError(f"clip must be a pair of numbers (lowest, highest), not {bounds!r}.")
+        raise ConfigurationError(f"`clip` must be a pair of numbers (lowest, highest), not {bounds!r}.")
 
 
 def clipped(value: float, bounds: tuple[float, float] | None) -> float:

@@ -2,7 +2,7 @@
 
     r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
 
-with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong one. L is the number of policy tokens, as in
+with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong answer. L is the number of policy tokens, as in
 open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or the tokens of a ``tokenizer``.
 """
 
@@ -28,7 +28,7 @@ class CosineLength:
         longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
         of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
             the policy's turns.
-        tokenizer: Count the text in its tokens; a tokenizer, or its folder or hub name.
+        tokenizer: Tokenizer that counts the length of the text, or its folder or hub name.
     """
 
     longest: Count
@@ -37,7 +37,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The tokens, if they are counted."""
+        """``tokens`` if the length is counted in policy tokens; otherwise none."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property

@@ -1,8 +1,9 @@
 """``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
--1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise the mean, over all files that either patch
-changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines with ``context`` lines
-around them; 0 for a file that only one patch changes. The policy writes, for each file, its path after ``###`` and then
+The score is -1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise it is the mean, over all
+files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines
+with ``context`` lines around them; 0 for a file that only one patch changes. The policy writes, for each file, its path
+after ``###`` and then
 
     <<<<<<< SEARCH
     lines as they are
@@ -11,8 +12,7 @@ around them; 0 for a file that only one patch changes. The policy writes, for ea
     >>>>>>> REPLACE
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the fixed files. Longer than most parts, since it parses edits, applies them and
-compares the patches, each with its own errors.
+``problem.meta["fixed"]`` has the fixed files.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class DiffSimilarity(CheckedOptions):
         files = problem.meta.get("files")
         if not isinstance(files, Mapping):
             raise ConfigurationError(
-                f"The reward component 'diff_similarity' needs the files of each problem as meta['files'], a mapping "
-                f"of paths to texts, and {problem.id!r} has none."
+                "The reward component 'diff_similarity' needs the files of each problem as meta['files'], a "
+                f"mapping of paths to texts, but {problem.id!r} has none."
             )
         edited = edited_files(last_turn(episode), files)
         own = {path: self.changes(files[path], text) for path, text in edited.items()} if edited else {}
@@ -85,7 +85,7 @@ def similarity(own: str, gold: str) -> float:
 
 
 def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the files that the edits in a text change; ``None`` if an edit cannot be applied or there is none."""
+    """Return the files that the edits in a text change; ``None`` if there is no edit or an edit cannot be applied."""
     heads = list(_FILE.finditer(text))
     found: dict[str, str] = {}
     ends = [*(head.start() for head in heads[1:]), len(text)]

@@ -2,8 +2,8 @@
 
 ``how="length"``: -``scale`` / (characters / 4) of the policy's text, which approaches 0 as the text grows, and
 ``unanswered`` if it marked no answer. ``how="creativity"``: a judge's mark from 0 to 1 for the policy's search: whether
-it tried several ways, checked itself and backtracked. The paper adds the first to the outcome, or uses
-0.8 outcome + 0.2 creativity (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
+it tried several ways, checked itself and backtracked. The paper adds the length score to the outcome, or uses 0.8
+outcome + 0.2 creativity (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Exploration(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """A judge, for creativity."""
+        """``judge`` with ``how="creativity"``; otherwise none."""
         return frozenset() if self.how == "length" else frozenset({"judge"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:

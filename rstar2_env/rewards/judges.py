@@ -30,10 +30,10 @@ class RewardModelJudge(AskedModel):
 
     Args:
         url: Base of the API, such as ``http://localhost:8000/v1``.
-        model: The model's name there.
+        model: Name of the model at the endpoint.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         temperature: Sampling temperature.
-        max_tokens: Longest answer.
+        max_tokens: Maximum number of tokens of an answer.
         timeout: Seconds for one request.
         retries: Further attempts for one answer.
     """

@@ -13,8 +13,7 @@ hard.
   attempt at a hard problem may continue.
 
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
-monitored, which costs nothing. Before the first step, L_T is ``limit``. Longer than most parts, since it implements
-three published rewards, and the targets of two of them are estimated and saved.
+monitored, which costs nothing. Before the first step, L_T is ``limit``.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Laser(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The group, if the target depends on its accuracy."""
+        """``tokens``; and ``group`` if the target depends on the group's accuracy."""
         return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -6,10 +6,10 @@ The state s is the problem as shown: the question and the expert's lines so far.
 ``<act>``, to continue directly, or ``<think>`` and one line of thought, which states the purpose of the next lines. The
 gold answer a is the expert's next line; its log-probability is summed over its tokens under the policy being trained.
 The second term is equal for a whole group and removes the difficulty of the state: ``<act>`` earns 0. The cost is the
-price of a new intent; the paper uses 0.05 (0.01 always thinks, 0.2 almost never), and a large cost reduces it to
-next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn log 1.6 - 0.05 = 0.42;
-a thought without effect earns -0.05. Not covered: the prior over intents as a separate distribution. Longer than most
-parts, since it computes two likelihoods of the same line.
+price of a new intent. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost
+reduces the method to next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn
+log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
+distribution.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TokenScorer(Protocol):
 
 @dataclass(frozen=True)
 class LatentAction(CheckedOptions):
-    """Increase of the likelihood of the expert's next line by a thought, minus its cost (RA3, arXiv 2509.25810).
+    """Increase of the likelihood of the expert's next line by a thought, minus a cost (RA3, arXiv 2509.25810).
 
     Attributes:
         cost: Cost of a thought, in nats.

@@ -1,4 +1,4 @@
-r"""``letter_choice``: 1 if the letter of a multiple-choice question is the gold one (AlphaMed, arXiv 2505.17952).
+r"""``letter_choice``: 1 if the chosen letter of a multiple-choice question is right (AlphaMed, arXiv 2505.17952).
 
 The letter is read from the policy's last turn, independently of the environment's answer: the last of ``\boxed{B}``,
 ``<answer>B</answer>``, ``answer: B`` or ``answer is (B)``; else the last ``(B)``; else a turn that is only a letter,
@@ -42,7 +42,7 @@ def letters_of(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class LetterChoice:
-    """1 if the chosen letter of a multiple-choice question is the gold one, else 0 (AlphaMed, arXiv 2505.17952)."""
+    """1 if the chosen letter of a multiple-choice question is right, else 0 (AlphaMed, arXiv 2505.17952)."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 
@@ -56,8 +56,8 @@ class LetterChoice:
         gold = letters_of(problem.answer)
         if not gold:
             raise ConfigurationError(
-                "The reward component 'letter_choice' needs a gold answer that is a letter, or several as in 'A, C', "
-                f"and {problem.id!r} has {problem.answer[:60]!r}."
+                "The reward component 'letter_choice' needs a gold answer that is one letter, or several letters "
+                f"as in 'A, C'; the answer of {problem.id!r} is {problem.answer[:60]!r}."
             )
         return float(letters_of(last_turn(episode)) == gold)
 

@@ -1,7 +1,7 @@
 """``linear_length``: a penalty that grows with the length of an episode and with the pass rate of its group.
 
-r = -(pass rate) (output L_out / max L_out + input L_in / max L_in + turns T / max T), the maxima being the group's
-(prime-rl).
+r = -(pass rate) (output L_out / max L_out + input L_in / max L_in + turns T / max T), where each maximum is over the
+group (prime-rl).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 class LinearLength(CheckedOptions):
     """-(pass rate of the group) times a weighted sum of lengths, each as a share of the group's maximum (prime-rl).
 
-    Correct and wrong episodes get the same penalty. A group without a correct episode gets none: unsolved problems may
-    take any length.
+    Correct and wrong episodes get the same penalty. A group without a correct episode gets no penalty: attempts at
+    unsolved problems may have any length.
 
     Attributes:
         output: Weight of the policy's tokens.
@@ -43,8 +43,8 @@ class LinearLength(CheckedOptions):
         """
         if not episode.completion_ids and (self.output or self.input):
             raise ConfigurationError(
-                "The reward component 'linear_length' counts tokens, and this episode holds none; leave out output and "
-                "input, or use it in a trainer."
+                "The reward component 'linear_length' counts tokens, but this episode has no token ids: set "
+                "output=0 and input=0, or use the component in a trainer."
             )
         rate = sum(one.correct for one in ctx.group) / max(len(ctx.group), 1)
         shares = (

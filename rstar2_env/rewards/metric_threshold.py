@@ -1,7 +1,7 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
 +1 or -1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3, -0.5, 1 and -2.5 in
-the four cases. A missing answer does not exceed it.
+the four cases. A missing answer counts as below the threshold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """``model_verifier``: a model compares the answer with the gold answer (General-Reasoner, arXiv 2505.14652).
 
 -0.5 without an answer; else 1 if the judge accepts the answer and 0 if not, minus
-``per_token`` * min(|length of the answer - length of the gold answer|, ``most``): an answer that lists candidates or
-argues is long. An environment's own verifier is ``rstar2_env.verification.model_verifier``, which asks a model only if
-rules cannot decide.
+``per_token`` * min(|length of the answer - length of the gold answer|, ``most``). The length term penalizes an answer
+that lists several candidates or argues. An environment's own verifier is ``rstar2_env.verification.model_verifier``,
+which asks a model only if rules cannot decide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ModelVerifierReward:
         missing: Score of an episode without an answer (General-Reasoner).
         per_token: Penalty per token of length difference.
         most: Maximum number of tokens to penalize.
-        tokenizer: Count in its tokens instead of in words and symbols; a tokenizer, or its folder or hub name.
+        tokenizer: Tokenizer that counts lengths, or its folder or hub name; ``None`` counts words and symbols.
     """
 
     missing: float = -0.5

@@ -40,7 +40,8 @@ def check_needs(component: Component, lacking: Mapping[Need, str]) -> None:
 
     Args:
         component: The component.
-        lacking: By need, why it is not met and what to do: the end of a sentence on what the component needs.
+        lacking: For each need that is not met, the reason and the remedy, worded as the end of the message "The reward
+            component X needs Y, ...".
 
     Raises:
         ConfigurationError: A need is not met; the message has the reason.

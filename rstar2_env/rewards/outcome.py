@@ -10,7 +10,7 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReward:
-    """One number for a correct episode and another for a wrong one; ``return`` is the environment's own reward.
+    """One number for a correct episode and another for a wrong episode; ``return`` is the environment's own reward.
 
     Attributes:
         correct: Score of a correct episode.

@@ -41,8 +41,8 @@ class Overlong:
         check_options(self)
         if self.buffer is not None and self.buffer > self.limit:
             raise ConfigurationError(
-                f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens): leave "
-                "it out, and it is a fifth of the limit."
+                f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens). If "
+                "`buffer` is not set, the buffer is a fifth of the limit."
             )
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -1,9 +1,9 @@
 """``plan_value``: the value of a plan is the success of episodes that follow it (PTA-GRPO, arXiv 2510.01833).
 
 r = the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up to the
-end of its plan. It is added to the outcome and the format. Each scored episode needs that many further episodes; they
-are not shared between equal plans. An episode without a plan earns 0. The weights of the sum are not known from the
-paper; here all are 1.
+end of its plan. r is added to the rewards for the outcome and the format. Each scored episode needs that many further
+episodes; they are not shared between equal plans. An episode without a plan earns 0. The weights of the sum are not
+known from the paper; here all are 1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlanValue(CheckedOptions):
         """
         super().__post_init__()
         if not self.end:
-            raise ConfigurationError("end must be the text that ends a plan, such as </plan>.", option="end")
+            raise ConfigurationError("`end` must be the text that ends a plan, such as </plan>.", option="end")
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return a number from 0 to 1; ``None`` if no further episode could be played."""

@@ -60,8 +60,8 @@ class Process(CheckedOptions):
         scores = list(self._scores(episode))
         if len(scores) != len(episode.steps):
             raise ConfigurationError(
-                f"{self.of!r} scored {len(scores)} turns of an episode of {len(episode.steps)}; expected a number for "
-                "each."
+                f"The component {self.of!r} scored {len(scores)} turns of an episode with {len(episode.steps)} "
+                "turns; expected one score per turn."
             )
         return sum(self.bounded(scores))
 

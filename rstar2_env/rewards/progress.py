@@ -4,11 +4,12 @@ Let Q_t be the probability of a correct answer after turn t, and the prover be t
 
     Q^mu = 1 - (1 - Q)^K,   A_t = Q^mu_t - Q^mu_{t-1},
 
-and A_t, times ``weight``, is added to the advantage of the tokens of turn t: the gradient is that of the outcome plus
-alpha times the progress. Q is the share of correct episodes among ``rollouts`` further episodes from the end of the
-turn; at the start it is the group's pass rate, and after the last turn the verdict itself. K = 1 would be the policy
-itself, whose progress only scales the gradient; if K is too large, every probability is 1. The paper uses alpha 0.5 for
-models of 2B and 9B, 0.2 for 27B, and 20 episodes; its provers are trained, while here the current policy is the prover.
+and A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t. The gradient is the
+gradient of the outcome plus alpha times the progress. Q is the share of correct episodes among ``rollouts`` further
+episodes from the end of the turn; at the start it is the group's pass rate, and after the last turn the verdict itself.
+K = 1 would be the policy itself, whose progress only scales the gradient; if K is too large, every probability is 1.
+The paper uses alpha 0.5 for models of 2B and 9B, 0.2 for 27B, and 20 episodes; its provers are trained, while here the
+current policy is the prover.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from rstar2_env.rewards.base import REWARDS, Need, OnTurns, RewardContext
 
 @dataclass(frozen=True)
 class Progress(CheckedOptions):
-    """Increase per turn of the probability that the best of K episodes succeeds from there (PAV, arXiv 2410.08146).
+    """Increase per turn of the probability that the best of K continuations succeeds (PAV, arXiv 2410.08146).
 
-    It is added to the advantage of the turn's tokens and is not part of the episode's reward. Each turn except the last
-    needs ``rollouts`` further episodes.
+    The increase is added to the advantage of the turn's tokens and is not part of the episode's reward. Each turn
+    except the last needs ``rollouts`` further episodes.
 
     Attributes:
         rollouts: Number of further episodes from the end of each turn.

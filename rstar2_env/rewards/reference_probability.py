@@ -4,7 +4,7 @@
 
 PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
 The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term
-subtracts what the policy knew without reasoning. No verifier is needed, so it works for answers that are texts. The
+subtracts the policy's knowledge without reasoning. No verifier is needed, so it works for answers that are texts. The
 paper trains on 0.9 r + 0.1 format, and drops groups with too little deviation of rewards (``selector=deviation``).
 """
 
@@ -26,7 +26,7 @@ class ReferenceProbability(CheckedOptions):
     """How much the reasoning raises the mean probability of the gold answer's tokens (RLPR, arXiv 2506.18254).
 
     Attributes:
-        lead: Text before the answer; the default is that of the ``rstar2`` dialect.
+        lead: Text before the answer; the default fits the ``rstar2`` dialect.
         debias: Subtract the probability without reasoning, as the paper does.
     """
 

@@ -2,8 +2,7 @@
 
 An episode is scored by the component of its source, with that component's weight, gate and clip. A source without a
 component is an error, not a 0, since a 0 would train the policy away from ungraded problems. Not covered: normalizing
-each source by its own statistics, which ``advantage=task_norm`` does. Longer than most parts, since nested components
-can adapt and have a state.
+each source by its own statistics, which ``advantage=task_norm`` does.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Router(CheckedOptions):
     """Scores with the component of the problem's source; an unlisted source is an error (Guru, arXiv 2506.14965).
 
     Attributes:
-        routes: The component of each source, as a recipe names one:
+        routes: The component of each source, in the notation of a recipe:
             ``{"math": "return", "code": "tool_use:weight=2"}``. By default, the paper's six domains with the
             environment's own reward.
         by: Definition of the source: ``"task"``, the environment's task, as a mixture of environments sets it;
@@ -54,7 +53,7 @@ class Router(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The needs of all components."""
+        """The needs of all components, and ``problem`` with ``by="problem"``."""
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
 

@@ -69,8 +69,8 @@ def rubric_of(problem: Problem) -> list[tuple[str, float]]:
     items = [(str(one["criterion"]), float(one["points"])) for one in written] if fits else []
     if not any(points > 0 for _, points in items):
         raise ConfigurationError(
-            f"The reward component 'rubric' needs meta['rubric'] of each problem, a list of tables with criterion and "
-            f"points, some of them positive; {problem.id!r} has {written!r}."
+            "The reward component 'rubric' needs meta['rubric'] in each problem: a list of mappings with criterion "
+            f"and points, at least one with positive points. {problem.id!r} has {written!r}."
         )
     return items
 

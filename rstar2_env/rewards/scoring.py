@@ -37,7 +37,7 @@ class RewardScorer:
 
     Raises:
         ConfigurationError: There is no component, two components have the same name, a need is not met, or a component
-            is paid per step.
+            has ``when="step"``.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class RewardScorer:
         names = [component.name for component in components]
         if not names or len(set(names)) < len(names):
             raise ConfigurationError(
-                f"Expected reward components with distinct names, at least one, not {names}; name a second of the same "
-                "kind with its option label."
+                f"Expected at least one reward component, with distinct names; got {names}. If two components have "
+                "the same name, rename one with its option label."
             )
         for component in components:
             component.check()
             if component.when == "step":
                 raise ConfigurationError(
-                    f"Only the wrapper reward_shaping supports when=step: remove it from the reward component "
-                    f"{component.name!r}, or move the component into that wrapper."
+                    "Only the wrapper reward_shaping supports when=step: remove when=step from the reward "
+                    f"component {component.name!r}, or move the component into that wrapper."
                 )
             check_needs(component, lacking)
 
@@ -73,7 +73,7 @@ class RewardScorer:
     async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
         """Set ``rewards`` of every episode of a group that counts, and ``reward`` to their sum.
 
-        A component with nothing to score is omitted from ``rewards``. The environment's own components of its return
+        A component with nothing to score is omitted from ``rewards``. The components of the environment's own return
         are kept as ``return/<name>``, and the mean of a component's scores of single turns as ``turns/<name>``. If a
         judge does not answer, the episode becomes ``unavailable``.
 

@@ -25,16 +25,17 @@ _LONGEST = 4
 
 
 def word_f1(answer: str, gold: str) -> float:
-    """Return twice the number of common words over all words, ignoring order and case; 1 for two empty texts."""
+    """Return 2 * common words / words of both texts, ignoring order and case; 1 for two empty texts."""
     own, other = Counter(pieces(answer.lower())), Counter(pieces(gold.lower()))
     total = own.total() + other.total()
     return 2 * (own & other).total() / total if total else 1.0
 
 
 def bleu(answer: str, gold: str) -> float:
-    """BLEU of one sentence: the geometric mean of the precisions of 1- to 4-grams, times the penalty for brevity.
+    """BLEU of one sentence: the geometric mean of the precisions of 1- to 4-grams, times the brevity penalty.
 
-    For n of 2 and more, 1 is added to matches and counts (Lin and Och, 2004), so that one missing 4-gram is not a 0.
+    For n of 2 and more, 1 is added to matches and counts (Lin and Och, 2004), so that a sentence without a matching
+    4-gram does not score 0.
     """
     own, other = pieces(answer), pieces(gold)
     logs = []

@@ -19,7 +19,7 @@ def policy_texts(episode: Episode) -> list[str]:
 
 
 def last_turn(episode: Episode) -> str:
-    """Return the text of the policy's last turn; "" before the first."""
+    """Return the text of the policy's last turn; an empty text before the first turn."""
     return next((message.content for message in reversed(episode.messages) if message.role == "assistant"), "")
 
 
@@ -35,8 +35,8 @@ def need_tokens(episode: Episode, name: str) -> None:
     """
     if not episode.completion_ids:
         raise ConfigurationError(
-            f"The reward component {name!r} counts tokens, and this episode holds none; name it among a trainer's "
-            "rewards instead of in a wrapper."
+            f"The reward component {name!r} counts tokens, but this episode has no token ids: move the component "
+            "from the wrapper to the rewards of a trainer."
         )
 
 
@@ -61,6 +61,6 @@ def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple
 
 
 def repeated_share(items: Sequence[object], n: int) -> float:
-    """Return the share of a sequence's n-grams that repeat an earlier one; 0 if it is shorter than n."""
+    """Return the share of a sequence's n-grams that repeat an earlier n-gram; 0 if the sequence is shorter than n."""
     grams = [tuple(items[at : at + n]) for at in range(len(items) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

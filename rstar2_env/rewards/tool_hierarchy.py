@@ -23,7 +23,7 @@ class ToolHierarchy(CheckedOptions):
     """-1 for a broken format, else the answer's score and a bonus for several tools (Tool-Star, arXiv 2505.16410).
 
     Attributes:
-        score: ``"exact"`` is 1 for a correct episode, the verdict of the environment, as for mathematics; ``"f1"`` the
+        score: ``"exact"`` is the environment's verdict, 1 for a correct episode, as for mathematics; ``"f1"`` is the
             overlap of words with the gold answer, as for questions whose answer is a text.
         broken: Score of a broken format.
         bonus: Bonus for an answer with a positive score and ``tools`` different tools.
@@ -37,7 +37,7 @@ class ToolHierarchy(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The problem, if the overlap with its answer is needed."""
+        """``problem`` with ``score="f1"``; otherwise none."""
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -122,7 +122,7 @@ class ChatCodec:
 
         Args:
             messages: Optionally a system message; a user message; then policy and environment alternately.
-            learned: For each turn of the policy, whether the mask is 1 on it; ``None`` for all of them.
+            learned: For each turn of the policy, whether the mask is 1 on its tokens; ``None`` means 1 for all turns.
 
         Returns:
             The ids, and a mask that is 1 on the policy's tokens, including its end-of-turn tokens.
@@ -182,7 +182,10 @@ class ChatCodec:
         return self._betweens[role]
 
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
-        """Guard added tokens that touch a text: DeepSeek's ``<｜User｜>`` opens a turn, yet is not marked special."""
+        """Guard the added tokens next to a text, and return the scaffold.
+
+        Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn.
+        """
         for number, part in enumerate(scaffold):
             if isinstance(part, str):
                 self._guard(
@@ -200,7 +203,7 @@ class ChatCodec:
             self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def _encode(self, scaffold: Scaffold, texts: Mapping[str, str]) -> list[int]:
-        """Tokenize the template's text with the texts in it, whose guarded tokens become plain text.
+        """Tokenize the scaffold, filled with ``texts``; guarded tokens within ``texts`` become plain text.
 
         Usually no text contains a guarded token, and everything is tokenized at once. If guarded ids appear that do not
         come from the template, every guarded token within a text is split in two.
@@ -231,9 +234,9 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The tokenizer recognises one of its special tokens even when its text is split in two, so the "
-                "environment's text could end a turn: use a tokenizer that does not normalize text before it looks for "
-                "special tokens."
+                "The tokenizer recognizes a special token even if the text of the token is split in two, so text "
+                "from the environment could end a turn. Use a tokenizer that does not normalize text before it "
+                "looks for special tokens."
             )
         return ids
 

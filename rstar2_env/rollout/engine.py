@@ -106,7 +106,7 @@ class Seat(Protocol):
     """Generates the turns of one episode."""
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``."""
+        """Generate the turn that follows ``ids``."""
         ...
 
 
@@ -119,7 +119,7 @@ class Engine(Protocol):
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``.
+        """Generate the turn that follows ``ids``.
 
         Raises:
             TurnTimeoutError: The turn took longer than the engine allows.
@@ -131,7 +131,7 @@ class Engine(Protocol):
         ...
 
     def capacity(self) -> int:
-        """Tokens that fit into its KV cache at once."""
+        """Number of tokens that fit into the engine's KV cache."""
         ...
 
     def close(self) -> None:
@@ -208,8 +208,8 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
         raise ConfigurationError(
-            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, and the engine "
-            f"{type(engine).__name__} {able}; use engine='transformers', or vLLM with a larger max_logprobs."
+            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, but the engine "
+            f"{type(engine).__name__} {able}. Use engine='transformers', or vLLM with a larger max_logprobs."
         )
 
 
@@ -227,8 +227,9 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
         raise ConfigurationError("An engine cannot continue an empty prompt.")
     if longest is not None and len(ids) >= longest:
         raise ConfigurationError(
-            f"The conversation has {len(ids)} tokens; the engine accepts {longest}, including the turn to generate: "
-            "raise max_model_len (of servers, with --max-model-len), or lower the token budget of an episode."
+            f"The conversation has {len(ids)} tokens, but the engine accepts at most {longest}, including the turn "
+            "to generate: raise max_model_len (of servers, with --max-model-len), or lower the token budget of an "
+            "episode."
         )
 
 
@@ -239,7 +240,7 @@ def longest_conversation(engine: Engine) -> int | None:
 
 
 def most_after(prompt: int, engine: Engine, budget: int) -> int:
-    """Return the maximum number of tokens after a prompt, by the budget and the engine's longest conversation.
+    """Return the maximum number of tokens after a prompt: the smaller of the budget and the engine's limit.
 
     Args:
         prompt: Tokens of the prompt.
@@ -254,8 +255,8 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
         return budget
     if prompt >= longest:
         raise ConfigurationError(
-            f"The prompt has {prompt} tokens, and the engine accepts conversations of {longest}: raise its "
-            "max_model_len, or shorten the prompt."
+            f"The prompt has {prompt} tokens, but the engine accepts conversations of at most {longest}: raise "
+            "max_model_len of the engine, or shorten the prompt."
         )
     return min(budget, longest - prompt)
 

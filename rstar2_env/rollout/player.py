@@ -2,8 +2,8 @@
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
 generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission by the engine's memory, which is the engine's task
-(``scheduler.py`` does it for several engines).
+tokens, turns and time; branches. Not covered: admission according to the engine's memory, which is the engine's
+task (``scheduler.py`` does it for several engines).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Player(Closing):
         return episode
 
     async def reply(self, text: str, *, system: str = "", group: int = 0, sampling_seed: int | None = None) -> Episode:
-        """Ask the policy for one turn, without an environment; the episode earns nothing.
+        """Ask the policy for one turn, without an environment; the episode's reward is 0.
 
         Args:
             text: The user's message.
@@ -157,7 +157,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with an expert's turns; it is ``unavailable`` if they do not end it.
+        """Play an episode with an expert's turns; if they do not end the episode, it ends ``unavailable``.
 
         Args:
             turns: The expert's turns as text.
@@ -188,7 +188,7 @@ class Player(Closing):
                 an ``OPEN`` episode.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
-            shown: Text in place of the user's message, with which the parent was played.
+            shown: The ``shown`` text with which the parent was played.
             manner: How the episode is played after these tokens.
 
         Raises:
@@ -214,7 +214,7 @@ class Player(Closing):
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode into a record; if this is cancelled, the record holds the turns played so far.
+        """Play one episode into a record; if the call is cancelled, the record has the turns played so far.
 
         The turns of ``begun`` are replayed without the engine: the environment receives the same turns, which keep
         their log-probabilities and weight versions. If the environment does not show the same text again, the episode

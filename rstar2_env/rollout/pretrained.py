@@ -1,7 +1,7 @@
 """Loads a model for generation: its weights, if the engine needs them in this process, its tokenizer and chat template.
 
 Covered: folders and names on the Hugging Face hub; a LoRA adapter is merged into its model, because the engines use
-plain weights. Not covered: models that train (``rstar2_env.trainers``).
+plain weights. Not covered: models to train (``rstar2_env.trainers``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tup
         The engine, which the caller closes, and the codec of the model's chat template.
 
     Raises:
-        ConfigurationError: There is no such model, it cannot be loaded, or an option does not fit.
+        ConfigurationError: There is no such model, it cannot be loaded, or an option is invalid.
         UnknownNameError: There is no engine of that name.
         MissingExtraError: A package that the engine needs is not installed.
         ServiceError: A server does not answer.

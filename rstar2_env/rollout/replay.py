@@ -18,7 +18,7 @@ from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
 class Replay:
-    """Returns the turns of another episode first, then those of the engine.
+    """Returns the turns of another episode first, then turns that the engine generates.
 
     Args:
         parent: The other episode, played with the same chat template.
@@ -75,19 +75,21 @@ class Replay:
         return turns[self._turn].start if self._turn < len(turns) else self._prefix
 
     async def generate(self, seat: Seat, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Return the next turn: a shared one, the shared part of one continued by ``seat``, or one of ``seat``.
+        """Return the next turn: first the shared turns, then turns that ``seat`` generates.
+
+        If only the beginning of a turn is shared, ``seat`` continues that turn.
 
         Raises:
-            BranchError: The policy sees other ids than in the parent.
+            BranchError: ``ids`` differ from the ids that the policy saw in the parent.
         """
         if self.over:
             return await seat.generate(ids, params)
         parent, start = self._parent, self._start
         if list(ids) != parent.played_ids + parent.completion_ids[:start]:
             raise BranchError(
-                f"The replay of an episode shows other text before turn {self._turn + 1} than the episode did; branch "
-                "only in environments that are deterministic for their seed and actions, and whose tools print no "
-                "clocks or addresses."
+                f"The text before turn {self._turn + 1} differs between an episode and its replay. Branch only in "
+                "environments whose observations depend only on the seed and the actions, and whose tools print no "
+                "times or addresses."
             )
         whole = self._turn < self._shared
         stop = parent.steps[self._turn].stop if whole else self._prefix

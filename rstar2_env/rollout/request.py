@@ -12,7 +12,7 @@ from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import check_options, option
 
 QUESTION = "{question}"
-"""Placeholder of the user's message in a text that is shown in its place."""
+"""Placeholder for the user's message in a text that is shown in place of that message."""
 
 
 class RolloutError(Rstar2Error, RuntimeError):

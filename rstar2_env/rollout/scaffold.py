@@ -100,7 +100,7 @@ class TemplateReader:
                 )
             )
         except TemplateError as error:
-            raise _unfit(f"fails on a conversation of {roles} ({error})") from error
+            raise _unfit(f"The chat template fails on a conversation of {roles} ({error}).") from error
         scaffold: list[str | Slot] = []
         end = 0
         for mark in _MARK.finditer(text):
@@ -109,13 +109,15 @@ class TemplateReader:
             end = mark.end()
         scaffold.append(text[end:])
         if [part.name for part in scaffold if isinstance(part, Slot)] != [name for _, name in messages]:
-            raise _unfit(f"does not write the texts of a conversation of {roles} as they are and in that order")
+            raise _unfit(
+                f"The chat template does not write the texts of a conversation of {roles} unchanged and in order."
+            )
         return tuple(part for part in scaffold if part != "")
 
 
 def _unfit(what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The chat template {what}. Correct it with chat_template_options, or choose another template.",
+        f"{what} Correct it with chat_template_options, or choose another template.",
         option="chat_template",
         value="chatml",
     )

@@ -40,14 +40,13 @@ class GivenTurns:
         """
         if self._next == len(self._turns):
             raise ConfigurationError(
-                f"An episode of {len(self._turns)} given turns continues after the last of them: the environment "
-                "answers it instead of ending. Give the turns of a whole episode, with the answer in the "
-                "environment's own form."
+                f"The environment does not end the episode after the last of the {len(self._turns)} given turns. "
+                "Give the turns of a whole episode, with the answer in the form that the environment expects."
             )
         own = self._chat.turn(self._turns[self._next])
         if len(own) > params.max_tokens:
             raise ConfigurationError(
-                f"Turn {self._next + 1} of a given episode has {len(own)} tokens, and there is room for "
+                f"Turn {self._next + 1} of a given episode has {len(own)} tokens, but the budget leaves only "
                 f"{params.max_tokens}: raise max_turn_tokens or max_episode_tokens, or leave the episode out."
             )
         self._next += 1

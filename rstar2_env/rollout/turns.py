@@ -1,4 +1,4 @@
-"""The loop of one episode: ``Turns`` alternates between policy and environment until one of them, or a limit, ends it.
+"""The loop of one episode: ``Turns`` alternates between policy and environment until the episode ends or hits a limit.
 
 Also here: ``Timing``, the time that episodes spend in environments and engines; ``SingleReply``, the environment of an
 episode without one; and functions that edit the record of an episode.
@@ -51,7 +51,7 @@ class Timing:
 
 
 class SingleReply:
-    """Stands in for an environment when the policy is asked for one turn. The episode earns nothing.
+    """Stands in for an environment when the policy is asked for one turn. The reward is 0.
 
     Args:
         text: The user's message.
@@ -64,7 +64,7 @@ class SingleReply:
         self._text, self._system = text, system
 
     async def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the message."""
+        """Return the user's message, and ``info`` with the system message."""
         return self._text, {"system": self._system}
 
     async def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -163,7 +163,7 @@ class Turns:
         return generation, full and most < params.max_tokens
 
     def _record(self, episode: Episode, generation: Generation, shared: Turn | None) -> str:
-        """Add a turn to the record and return its text. Entropy and staleness of a shared turn are its parent's."""
+        """Add a turn to the record and return its text. Copy entropy and staleness of a shared turn from the parent."""
         if episode.turns == 0:
             episode.policy_version = generation.policy_version
         start = len(episode.completion_ids)

@@ -2,8 +2,8 @@
 
 Covered: waiting for jobs (blocking and async), rejecting invalid jobs, use as a context manager, closing, forks,
 pickling, cleanup at process exit, and the warning about missing isolation. Not covered: running a job. A
-provider of your own need not build on it: ``Sandbox`` (``job``) is the contract, and
-``rstar2_env.testing.check_sandbox`` tests it.
+custom provider does not have to subclass ``BaseSandbox``: it must implement ``Sandbox`` (``job``), and
+``rstar2_env.testing.check_sandbox`` tests whether it does.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CLOSED = "The sandbox was closed."
 
 
 class PendingJob(Protocol):
-    """A submitted job."""
+    """A submitted job whose outcome may still be pending."""
 
     @property
     def future(self) -> Future[Outcome]:
-        """Resolves to the outcome."""
+        """Future that resolves to the outcome of the job."""
         ...
 
     def drop(self) -> None:
@@ -43,7 +43,7 @@ class PendingJob(Protocol):
 
 
 class SandboxOptions(Protocol):
-    """Interface of a provider's options that ``BaseSandbox`` requires."""
+    """Methods that ``BaseSandbox`` requires of a provider's options."""
 
     def as_given(self) -> dict[str, Any]:
         """The options as a dictionary, from which equal options can be constructed."""
@@ -54,7 +54,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     """A sandbox that runs jobs by submitting them. Safe to call from any thread.
 
     A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
-    keyword, calls this one first and ``_started`` last.
+    keyword, calls ``BaseSandbox.__init__`` first and ``_started`` last.
 
     Args:
         options: The provider's options. Unpickling constructs a new sandbox from them.
@@ -143,7 +143,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling it ends the program."""
+        """Run one job without blocking the event loop. Cancelling the call ends the program."""
         pending = self.submit(job)
         try:
             return await asyncio.wrap_future(pending.future)
@@ -198,8 +198,8 @@ class BaseSandbox(Sandbox, abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox belongs to the parent process of this fork. Create a new one here, or use "
-                "shared_sandbox, which does so automatically."
+                "This sandbox was created in the parent process of this fork. Create a new one here, or use "
+                "shared_sandbox, which creates one in each process."
             )
         self._refuse_if_closed()
         check_job(job)
@@ -225,7 +225,7 @@ class BaseSandbox(Sandbox, abc.ABC):
 
 
 def warn_caller(text: str) -> None:
-    """Warn, attributed to the line outside this package that called into it."""
+    """Issue a ``RuntimeWarning`` that points to the line of user code that called into this package."""
     package = __name__.partition(".")[0]
     level, frame = 1, sys._getframe()
     here: FrameType | None = frame
@@ -235,7 +235,7 @@ def warn_caller(text: str) -> None:
 
 
 def settle(future: Future[Outcome], result: Outcome | Exception) -> None:
-    """Resolve the future of a call, unless it was cancelled, with an outcome or with an error of the caller."""
+    """Resolve the future of a call with an outcome or with an exception, unless the future was cancelled."""
     if future.done() or not future.set_running_or_notify_cancel():
         return
     if isinstance(result, Exception):

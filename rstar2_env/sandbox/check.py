@@ -271,7 +271,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait until no process on this machine has the daemon's name; return whether that happened in time."""
+    """Wait for the end of the daemon that the program started; return whether it ended in time."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

@@ -50,7 +50,7 @@ class WardenClient(BaseSandbox):
     Args:
         options: The provider's options.
         make_host: Creates the host of a warden, at the start and whenever a warden is lost.
-        warns: Whether to warn about missing isolation; false if the provider checks it.
+        warns: Whether to warn about missing isolation; false if the provider itself checks the isolation.
 
     Raises:
         SandboxUnavailableError: The sandbox cannot start, or cannot provide the requested isolation.
@@ -118,7 +118,7 @@ class WardenClient(BaseSandbox):
         return ticket
 
     def _send(self, ticket: _Ticket) -> None:
-        """Send a call; the caller holds the lock. Without a connection, the call waits for the next one."""
+        """Send a call; the caller holds the lock. If there is no connection, ``_attach`` sends it later."""
         if self._connection is not None:
             ticket.attempts += 1
             self._connection.send(ticket.frame)
@@ -157,7 +157,7 @@ class WardenClient(BaseSandbox):
         ticket.lose(why)
 
     def _on_lost(self, connection: Connection, why: str) -> None:
-        """Start a new warden after a loss, and send the calls in flight again within their retries.
+        """Start a new warden after a loss, and send the calls in flight again, unless they have used up their retries.
 
         A cell of a session with earlier cells is not sent again, since it would run without their state.
         """

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Host(abc.ABC):
-    """Place where one warden runs. Used once, and only in the thread of its connection, except for ``abandon``.
+    """Place where one warden runs. A host is used once, only in the thread of its connection (except ``abandon``).
 
     Attributes:
         name: Name in messages ("The local sandbox").
@@ -39,7 +39,7 @@ class Host(abc.ABC):
         """Return the first message to the warden."""
 
     def decode(self, data: bytes) -> bytes:
-        """Extract the warden's bytes from the bytes of the stream; by default, the stream has no others."""
+        """Extract the warden's bytes from the bytes of the stream; by default, all bytes are the warden's."""
         return data
 
     @abc.abstractmethod

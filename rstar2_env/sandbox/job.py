@@ -58,7 +58,7 @@ class Job:
             check_options(self, "Job.")
 
     def _is_plainly_valid(self) -> bool:
-        """Return whether every field has exactly its type, without the option checks, which are slow for a job."""
+        """Whether every field has exactly its declared type. Faster than the generic option checks."""
         session = self.session
         return (
             type(self.code) is str
@@ -102,7 +102,7 @@ class Outcome:
             two cells (a thread that exits, a timer), which is the program's fault; this cell started in a new session.
             ``"replaced"``: the earlier session was lost for another reason (idle too long, least recently used while
             there were too many, provider restarted); this cell started in a new session.
-        session_note: The reason in one sentence, for the last four states.
+        session_note: Reason in one sentence for "interrupted", "ended", "died" and "replaced".
         reason: Machine-readable cause of the status; ``None`` for a successful call. Observed by the warden or the
             kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"output"`` (limits),
             ``"rest"`` (a session could not be halted between cells), ``"forged"`` (the program forged a message of the
@@ -158,7 +158,7 @@ class Sandbox(Protocol):
         ...
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling it ends the program."""
+        """Run one job without blocking the event loop. Cancelling the call ends the program."""
         ...
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:

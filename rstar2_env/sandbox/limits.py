@@ -33,6 +33,6 @@ class Limits:
         """Reject limits under which no program could run.
 
         Raises:
-            ConfigurationError: A limit is not positive, or not an integer although it counts something.
+            ConfigurationError: A limit is not positive, or a count, such as ``processes``, is not an integer.
         """
         check_options(self, "Limits.")

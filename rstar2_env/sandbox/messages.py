@@ -62,7 +62,7 @@ def encode_job(call_id: int, job: Job) -> bytes:
 
 
 def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
-    """Decode the outcome in a frame of the warden.
+    """Decode the outcome in a frame from the warden.
 
     Args:
         header: Header of the frame; fields that have their default are missing.
@@ -77,7 +77,7 @@ def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) ->
 
 
 def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeReason = "lost") -> Outcome:
-    """Return the ``unavailable`` outcome of a call that was lost, with its session, through no fault of its program.
+    """Return the ``unavailable`` outcome of a call that was lost through no fault of its program; its session ends too.
 
     Args:
         why: Reason, as one sentence.

@@ -62,13 +62,14 @@ class LocalOptions(ProviderOptions):
 
     Attributes:
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
-            packages are hidden. Packages that are not installed are skipped. ``("*",)`` shows all.
+            packages are hidden. Packages that are not installed are skipped. ``("*",)`` makes all packages visible.
         preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
             the preloaded modules that its source names; a program that imports another one indirectly (through a
-            module of its own) pays for that import itself.
+            module of its own) imports it at run time.
         parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
             started when programs need them. With 1, the only parent has imported all of ``preload``.
-        workers: Programs that run at once, not counting deprioritized ones; the default is the number of usable cores.
+        workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of
+            usable cores.
         deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
             run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
@@ -76,8 +77,8 @@ class LocalOptions(ProviderOptions):
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
-        warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` exercises common
-            functions of the preloaded ones of numpy and sympy.
+        warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
+            functions of numpy and sympy, if they are preloaded.
         limits: Limits of most jobs; waiting child processes are prepared for them.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
@@ -116,17 +117,17 @@ class LocalOptions(ProviderOptions):
         super().__post_init__()
         for path in self.readable:
             if not os.path.exists(path):
-                raise ConfigurationError(f"readable contains {path!r}, which does not exist.")
+                raise ConfigurationError(f"`readable` contains {path!r}, which does not exist.")
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
-                    f"readable contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
+                    f"`readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
                 )
         if unknown := set(self.without) - set(LAYERS):
-            raise ConfigurationError(f"without accepts {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(f"`without` accepts only {', '.join(LAYERS)}; got {', '.join(sorted(unknown))}.")
 
     @property
     def slots(self) -> int:
-        """Number of programs that run at once."""
+        """Number of programs that run concurrently, not counting deprioritized ones."""
         return self.workers if self.workers is not None else usable_cores()
 
     @property

@@ -1,4 +1,4 @@
-"""Packages that programs can import, for the description of a sandbox to a policy.
+"""Packages that programs can import, for the prompt that describes a sandbox to a policy.
 
 Covered: the packages that the options of a sandbox on this machine declare. Not covered: the packages of a container, a
 server or another node, and hiding other packages (``inside/kernel/packages``).

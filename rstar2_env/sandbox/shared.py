@@ -27,7 +27,7 @@ from rstar2_env.sandbox.session_names import SessionNames
 KEEP_S = 30.0
 """Seconds that a sandbox without handles is kept."""
 KEEP_MOST = 4
-"""Sandboxes without handles that are kept at once; for one more, the one that has been idle longest is ended."""
+"""Largest number of sandboxes without handles; beyond it, the sandbox that has been idle longest is ended."""
 
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
@@ -56,9 +56,9 @@ class _Entry:
 class SharedSandbox(Sandbox):
     """Handle on the shared sandbox of this process for a provider and its options.
 
-    When the last handle is closed, its sessions end, and the sandbox ends after ``KEEP_S`` seconds, or immediately if a
-    call is still in flight, which becomes ``unavailable``. A fork of the process that created the handle
-    gets its own sandbox on the first call.
+    When the last handle is closed, all sessions end, and the sandbox ends ``KEEP_S`` seconds later. If a call is in
+    flight when the last handle is closed, the sandbox ends immediately and the call becomes ``unavailable``. In a fork
+    of the process that created the handle, the first call creates a separate sandbox.
     """
 
     def __init__(self, provider: str = "local", **options: Any) -> None:
@@ -78,7 +78,7 @@ class SharedSandbox(Sandbox):
         return outcomes[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling it ends the program."""
+        """Run one job without blocking the event loop. Cancelling the call ends the program."""
         with self._call([job]) as (sandbox, outcomes):
             outcomes.append(await sandbox.arun(job))
         return outcomes[0]
@@ -122,7 +122,7 @@ class SharedSandbox(Sandbox):
     def _open(self) -> _Entry:
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This handle on the shared sandbox is closed; call shared_sandbox again.")
+                raise SandboxUnavailableError("This handle to the shared sandbox is closed; call shared_sandbox again.")
             if self._entry is None or self._pid != os.getpid():
                 self._entry, self._pid = _acquire(self._provider, self._options), os.getpid()
             return self._entry
@@ -132,7 +132,7 @@ class SharedSandbox(Sandbox):
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Count calls in flight, and record from the outcomes in the yielded list which sessions stay alive."""
+        """Yield the sandbox and a list for the outcomes; count the call, and record which sessions stay alive."""
         for job in jobs:
             check_job(job)
         entry = self._open()

@@ -21,7 +21,7 @@ class Beam(CheckedOptions):
     """At each step, tries the actions of all kept paths and keeps the best resulting paths.
 
     Args:
-        width: Number of paths to keep; 1 is greedy search. Finished paths count among them.
+        width: Number of paths to keep; 1 is greedy search. Finished paths count too.
         depth: Maximum number of steps.
     """
 

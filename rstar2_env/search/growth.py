@@ -60,7 +60,7 @@ class Growth(Generic[S, A]):
         return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
 
     def found(self) -> Found[S, A]:
-        """Return the best path: a finished path if there is one, then the highest reward, then the first found."""
+        """Return the best path: finished before unfinished paths, then by the highest reward, then the first found."""
         ends = [node for node in self.root.walk() if not node.children]
         best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
         return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

@@ -1,7 +1,7 @@
 """Scores that select the next child of a node: its estimated value plus an exploration bonus.
 
 Every function takes counts and values, so other kinds of trees can use the same formulas. Covered: UCT as in RAP and
-DeepSearch, and AlphaZero's PUCT as in x1.
+DeepSearch, and MuZero's PUCT as in x1.
 """
 
 from __future__ import annotations

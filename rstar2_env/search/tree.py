@@ -64,7 +64,7 @@ class Node(Generic[S, A]):
             ValueError: This node is the root.
         """
         if self.action is None:
-            raise ValueError("No action led to the root of a tree.")
+            raise ValueError("The root of a tree has no action, because no action led to it.")
         return self.action
 
     @property

@@ -4,7 +4,7 @@
 checks of a trainer's parts do the same, one for each slot: ``check_rollout``, ``check_reward``, ``check_selector``,
 ``check_advantage``, ``check_loss``, ``check_aggregation``, ``check_correction``, ``check_sampler``, ``check_hook``; and
 ``check_recipe``.
-``attack`` and ``attack_env`` count, by cause, the hacks that a verifier or an environment pays.
+``attack`` and ``attack_env`` count, by cause, the hacks that a verifier or an environment rewards.
 
 pytest fixtures are in ``rstar2_env.testing.fixtures``; nothing else here needs pytest.
 """

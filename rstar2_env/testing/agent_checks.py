@@ -80,7 +80,7 @@ class AgentHarness(MadeEnvs):
             agent: The agent.
             env: The environment.
             seed: Seed of both.
-            most: Largest number of turns.
+            most: Maximum number of turns.
         """
         return list(islice(self.turns(agent, env, seed), most))
 
@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """It has ``reset`` and ``act`` with the arguments of players, a docstring, and valid declarations of needs."""
+    """The agent has ``reset`` and ``act`` with the contract's arguments, a docstring, and valid declared needs."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
@@ -111,7 +111,7 @@ def protocol(harness: AgentHarness) -> None:
         try:
             inspect.signature(function).bind("text", {}, **dict.fromkeys(named))
         except TypeError as error:
-            raise AssertionError(f"it must accept the call {written}: {error}") from error
+            raise AssertionError(f"the agent must accept the call {written}: {error}") from error
     line = (inspect.getdoc(type(agent)) or "").partition("\n")[0]
     require(
         len(line) > 20, "the first line of its class's docstring must describe it, because `rstar2 agents` prints it"
@@ -134,7 +134,7 @@ def turns(harness: AgentHarness) -> None:
 
 
 def determinism(harness: AgentHarness) -> None:
-    """The same seed gives the same turns, in this agent and in another."""
+    """The same seed gives the same turns, in this agent and in another instance of it."""
     env = harness.env()
     for seed in harness.seeds:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
@@ -145,7 +145,7 @@ def determinism(harness: AgentHarness) -> None:
 
 
 def forgetting(harness: AgentHarness) -> None:
-    """``reset`` clears the previous episode, even one that was abandoned midway or before its first turn."""
+    """``reset`` clears the previous episode, even if it was abandoned midway or before its first turn."""
     env, agent = harness.env(), harness.make()
     first, second = harness.seeds[0], harness.seeds[1]
     expected = harness.play(agent, env, first)
@@ -159,7 +159,7 @@ def forgetting(harness: AgentHarness) -> None:
 
 
 def other_environments(harness: AgentHarness) -> None:
-    """It plays an environment of another package, whose ``info`` is empty."""
+    """The agent plays an environment of another package, whose ``info`` is empty."""
     agent = harness.make()
     # An agent that has the answer may return no further text after it.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
@@ -168,13 +168,13 @@ def other_environments(harness: AgentHarness) -> None:
             harness.play(agent, env, seed)
         except Exception as error:
             raise AssertionError(
-                f"in an environment whose info is empty, it raises {type(error).__name__}: {error}. Any key, such as "
-                "'system' or 'tools', may be missing: use info.get"
+                f"in an environment whose info is empty, the agent raises {type(error).__name__}: {error}. Any key, "
+                "such as 'system' or 'tools', may be missing: use info.get"
             ) from error
 
 
 def hostile_observations(harness: AgentHarness) -> None:
-    """No observation, such as the output of a tool, makes it raise."""
+    """No observation, such as the output of a tool, makes the agent raise."""
     env, agent = harness.env(), harness.make()
     for what, text in HOSTILE_TURNS.items():
         _, info = harness.start(agent, env, harness.seeds[0])
@@ -182,13 +182,13 @@ def hostile_observations(harness: AgentHarness) -> None:
             turn: Any = agent.act(text, info)
         except Exception as error:
             raise AssertionError(
-                f"given {what} as the observation, it raises {type(error).__name__}: {str(error)[:300]}"
+                f"given {what} as the observation, the agent raises {type(error).__name__}: {str(error)[:300]}"
             ) from error
         require(isinstance(turn, str), f"given {what} as the observation, act returned {type(turn).__name__}, not str")
 
 
 def untouched_info(harness: AgentHarness) -> None:
-    """It does not change the ``info`` that it receives."""
+    """The agent does not change the ``info`` that it receives."""
     env, agent = harness.env(), harness.make()
     options = None if harness.problem is None else {"problem": harness.problem}
     shown = canonical(env.reset(seed=harness.seeds[0], options=options)[1])
@@ -211,7 +211,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """It can move to another process: it, or the function that makes it, can be pickled, also midway in an episode."""
+    """The agent, or the function that makes it, can be pickled, also midway in an episode."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -220,15 +220,15 @@ def pickling(harness: AgentHarness) -> None:
         twin: AnyAgent = pickle.loads(pickle.dumps(agent))
         require(
             twin.act(text, info) == agent.act(text, info),
-            "its pickle from the middle of an episode continues differently; include its whole state in the pickle",
+            "its copy, pickled in the middle of an episode, continues differently; pickle its whole state",
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         try:
             make: Callable[[], AnyAgent] = pickle.loads(pickle.dumps(harness.make))
         except (pickle.PicklingError, TypeError, AttributeError):
             raise AssertionError(
-                f"neither it nor the function that makes it can be pickled ({error}); either keep no lambda, lock or "
-                "open file in it, or make it with a class or function of a module"
+                f"neither the agent nor the function that makes it can be pickled ({error}); either keep no lambda, "
+                "lock or open file in the agent, or make it with a class or function of a module"
             ) from error
         one, other = harness.play(make(), env, seed), harness.play(harness.make(), env, seed)
         require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")
@@ -275,8 +275,9 @@ def check_agent(
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
             is copied. Only a name or a function can prove that agents share no state.
         env: A registered id, or a function that makes the environment that it plays; ``rstar2/MathTool-v0`` with a
-            stub in place of the sandbox by default.
-        problem: The problem to play. By default a sum in the default environment, and the choice of ``env`` in another.
+            stub instead of the sandbox by default.
+        problem: The problem to play; by default a sum in the default environment, or a problem that another ``env``
+            chooses.
         seeds: Seeds of the episodes that are played; at least two.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
         **options: Options of the agent, when it is given as a name, a class or a function.
@@ -301,7 +302,8 @@ def check_agent(
     elif hasattr(agent, "act"):
         if options:
             raise ConfigurationError(
-                f"{', '.join(options)}: options go with a name or a class, not with an agent that is already made."
+                f"The options {', '.join(options)} apply only to an agent that is given by name or class; this "
+                "agent already exists."
             )
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:

@@ -44,7 +44,7 @@ _PATIENCE_S = 60.0
 
 
 def gymnasium_check(harness: Harness) -> None:
-    """Gymnasium's own ``check_env`` finds nothing, not even a warning."""
+    """Gymnasium's own ``check_env`` reports nothing, not even a warning."""
     env = harness.env().unwrapped
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("error")
@@ -62,7 +62,7 @@ def returns(harness: Harness) -> None:
 
 
 def determinism(harness: Harness) -> None:
-    """The same seed and actions give the same texts, rewards and ``info``, in one instance and in another."""
+    """The same seed and actions give the same texts, rewards and ``info``, in every instance."""
     first, second = harness.env(), harness.env()
     for script in harness.scripts(first):
         for seed in harness.seeds:
@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """``step`` before the first ``reset`` and after the end raises an error that says to reset."""
+    """``step`` before the first ``reset`` and after the end raises an error whose message tells the caller to reset."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])
@@ -102,12 +102,17 @@ def hostile_turns(harness: Harness) -> None:
         try:
             check_step(env, env.step(turn))
         except Exception as error:
-            raise AssertionError(f"on {what}: {type(error).__name__}: {str(error)[:300]}") from error
-        require(time.process_time() - start < _PATIENCE_S, f"on {what}: it took over {_PATIENCE_S:g} s of CPU time")
+            raise AssertionError(
+                f"on {what}, the environment raised {type(error).__name__}: {str(error)[:300]}"
+            ) from error
+        require(
+            time.process_time() - start < _PATIENCE_S,
+            f"on {what}, the environment took over {_PATIENCE_S:g} s of CPU time",
+        )
 
 
 def linear_time(harness: Harness) -> None:
-    """Reading a turn takes time in proportion to its length, whatever is repeated in it."""
+    """The time to read a turn is proportional to its length, even if the turn repeats a fragment many times."""
     env = harness.env()
     for what, piece in REPEATED.items():
         short, long = piece * 5_000, piece * 40_000
@@ -296,7 +301,7 @@ def check_text_env(
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
             or copied if it has no spec. Only an id or a function can prove that instances share no state.
-        actions: Turns to play in addition to the usual ones, such as a right answer or a typical call.
+        actions: Turns to play in addition to the usual turns, such as a right answer or a typical call.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.
         **options: Options of ``gym.make``, when ``env`` is an id: with ``sandbox=StubSandbox()`` no program is run.

@@ -16,13 +16,13 @@ MakeEnv = Callable[..., "gym.Env[str, str]"]
 
 @pytest.fixture
 def stub_sandbox() -> StubSandbox:
-    """A sandbox in which every program succeeds at once and prints ``stub``."""
+    """A sandbox in which every program succeeds immediately and prints ``stub``."""
     return StubSandbox()
 
 
 @pytest.fixture
 def stub_tool() -> StubTool:
-    """A tool named ``stub`` that shows its arguments at once."""
+    """A tool named ``stub`` that immediately returns its arguments as text."""
     return StubTool()
 
 

@@ -1,10 +1,10 @@
-r"""Hacks: generated answers that should earn no reward, and counts of those that a verifier or an environment pays.
+r"""Hacks: generated answers that should earn no reward, and counts of those that a verifier or environment rewards.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
-Covered: the causes of docs/verification.md (``CAUSES``), and for any problem the formulas of its own question in all
-notational variants (``echoes``). Not covered: whether right answers are paid, which labelled pairs test.
+Covered: the causes of docs/verification.md (``CAUSES``), and, for any problem, the formulas of the problem's question
+in all notational variants (``echoes``). Not covered: whether right answers are rewarded, which labelled pairs test.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)
 
 @dataclass(slots=True)
 class HackTally:
-    """Number of hacks of one cause that were tried and that were paid.
+    """Counts of the hacks of one cause: tried, and rewarded.
 
     Attributes:
         tried: Number of hacks tried.
         paid: Number of hacks graded as correct.
-        examples: The first hacks that were paid.
+        examples: The first hacks that were rewarded.
     """
 
     tried: int = 0
@@ -86,7 +86,7 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
 
 
 def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
-    """Grade hacks, and count by cause the hacks that are paid.
+    """Grade hacks, and count by cause the hacks that are graded as correct.
 
     Args:
         verifier: Any verifier.
@@ -119,7 +119,7 @@ def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, se
 
 
 def _tallies(tried: Iterable[tuple[Hack, bool]]) -> dict[str, HackTally]:
-    """Count, by cause, hacks and whether each was paid."""
+    """Count the tried and the rewarded hacks of each cause."""
     tallies: dict[str, HackTally] = {}
     for hack, paid in tried:
         tallies.setdefault(hack.cause, HackTally()).count(hack, paid=paid)

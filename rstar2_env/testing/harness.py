@@ -54,7 +54,7 @@ class Harness(MadeEnvs):
     Attributes:
         make: Makes a new instance.
         seeds: Seeds of the episodes that are played.
-        actions: Turns to play in addition to the usual ones.
+        actions: Turns to play in addition to the usual turns.
     """
 
     make: Callable[[], TextEnv]
@@ -109,7 +109,7 @@ def harness_for(
     Args:
         env: An id, an environment, or a function that makes one.
         seeds: Seeds of the episodes that are played; at least one.
-        actions: Turns to play in addition to the usual ones.
+        actions: Turns to play in addition to the usual turns.
         options: Options of ``gym.make``, when ``env`` is an id.
 
     Raises:
@@ -121,7 +121,8 @@ def harness_for(
         return env, Harness(lambda: gym.make(env, **options), seeds, actions)
     if options:
         raise ConfigurationError(
-            f"{', '.join(options)}: options go with an id; pass a function that makes the environment with them."
+            f"The options {', '.join(options)} apply only to an environment that is given by id; pass a function "
+            "that creates the environment with these options."
         )
     if isinstance(env, gym.Env):
         name = str(env)
@@ -148,7 +149,7 @@ def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
     Args:
         env: The environment.
         name: Name of the tool.
-        arguments: Its arguments.
+        arguments: Arguments of the tool.
     """
     dialect = getattr(env.unwrapped, "dialect", None)
     if dialect is not None and hasattr(dialect, "format_call"):

@@ -27,8 +27,8 @@ class HostileProgram:
 
     Attributes:
         name: A short description of the program.
-        expect: Values of the statuses that it may end with.
-        code: Its source.
+        expect: Values of the acceptable statuses.
+        code: Source of the program.
         contains: Text that its standard output must contain.
         absent: Text that its standard output must not contain.
         max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is less than the sleep of child

@@ -33,7 +33,7 @@ class StubPlan(Generic[A]):
             self._function = plan
         elif isinstance(plan, Sequence) and not isinstance(plan, str):
             if not plan:
-                raise ConfigurationError("A stub's plan must hold at least one answer; the last one repeats.")
+                raise ConfigurationError("A stub's plan must hold at least one answer; the last answer is repeated.")
             self._answers = [read(answer) for answer in plan]
         else:
             self._answers = [read(plan)]
@@ -48,10 +48,10 @@ class StubPlan(Generic[A]):
         return self._answers[index]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the lock."""
+        """Return the state to pickle, without the lock."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled with a lock of its own."""
+        """Restore a pickled state, with a new lock."""
         self.__dict__.update(state)
         self._lock = threading.Lock()

@@ -27,7 +27,7 @@ def run_checks(
     after: Callable[[], None] | None = None,
     strict: bool = True,
 ) -> list[str]:
-    """Run every check, and raise one error that lists the broken ones.
+    """Run every check, and raise one error that lists the checks that failed.
 
     Args:
         what: Name of the part under test, for the message.
@@ -41,7 +41,7 @@ def run_checks(
         The names of the checks that were made.
 
     Raises:
-        ConformanceError: A check failed; the message names each with what it found.
+        ConformanceError: A check failed; the message lists each failed check with its finding.
         UnknownNameError: ``skip`` contains a name that is not a check.
     """
     for name in skip:
@@ -68,7 +68,7 @@ def run_checks(
                     after()
     if broken:
         clauses = "\n".join(f"- {name}: {_describe(error)}" for name, error in broken)
-        raise ConformanceError(f"{what} breaks {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
+        raise ConformanceError(f"{what} fails {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
     return made
 
 

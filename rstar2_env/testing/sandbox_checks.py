@@ -44,7 +44,7 @@ class SandboxHarness:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """The sandbox of every check that only runs programs in it."""
+        """The sandbox shared by all checks that only run programs."""
         return self.fresh()
 
     def fresh(self) -> Sandbox:
@@ -63,7 +63,7 @@ class SandboxHarness:
 
 
 def protocol(harness: SandboxHarness) -> None:
-    """It has every method of ``Sandbox``, and lists each isolation layer once."""
+    """The provider has every method of ``Sandbox``, and lists each isolation layer once."""
     require(isinstance(harness.sandbox, Sandbox), f"{type(harness.sandbox).__name__} lacks a method of Sandbox")
     layers = harness.sandbox.capabilities()
     require(
@@ -146,7 +146,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """The same seed gives the same random draws and hashes; another seed gives different ones."""
+    """The same seed gives the same random draws and hashes; another seed gives different draws and hashes."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed drew {first!r} and then {again!r}")
@@ -281,7 +281,7 @@ def closing(harness: SandboxHarness) -> None:
 
 
 def pickling(harness: SandboxHarness) -> None:
-    """Its pickle holds its options: the copy runs its own jobs, and closing the copy does not affect the original."""
+    """A pickled copy has the same options and runs its own jobs; closing the copy does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
         require(copy is not harness.sandbox, "the copy is the original")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
@@ -289,7 +289,7 @@ def pickling(harness: SandboxHarness) -> None:
 
 
 def forks(harness: SandboxHarness) -> None:
-    """In a forked process it refuses jobs, or runs them separately; in the parent it continues to work."""
+    """In a forked process the sandbox refuses jobs, or runs them separately; in the parent it continues to work."""
     if not hasattr(os, "fork"):
         return
     pid = os.fork()

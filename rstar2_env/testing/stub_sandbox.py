@@ -40,17 +40,17 @@ _OUTCOMES = {
 
 
 class StubSandbox(Sandbox):
-    """Answers every job from a plan, at once or after a set time. Safe to call from any thread.
+    """Answers every job from a plan, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the ``Job``. An answer is an
             ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for the output of a program
             that succeeded.
-        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait together.
+        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait at the same time.
 
-    A job with a session name starts or continues that session, and the outcome reports which, unless the plan's
-    ``Outcome`` sets the session's state itself. A signal or ``unavailable`` ends a session; a time-out without a signal
-    interrupts it. ``sessions`` holds the names of the live sessions.
+    A job with a session name starts or continues that session; the outcome reports the session as ``new`` or ``kept``,
+    unless the plan's ``Outcome`` sets its own session state. A signal or ``unavailable`` ends a session; a time-out
+    without a signal interrupts it. ``sessions`` holds the names of the live sessions.
 
     Raises:
         ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
@@ -79,7 +79,7 @@ class StubSandbox(Sandbox):
         return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Answer all jobs, in order; they wait together."""
+        """Answer all jobs, in order; with ``wait_s``, they wait at the same time."""
         outcomes = [self._answer(job) for job in jobs]
         if self.wait_s > 0 and outcomes:
             time.sleep(self.wait_s)
@@ -100,7 +100,7 @@ class StubSandbox(Sandbox):
 
     def _answer(self, job: Job) -> Outcome:
         if self.closed:
-            raise SandboxUnavailableError("This stub sandbox is closed; make another one.")
+            raise SandboxUnavailableError("This stub sandbox is closed; create a new one.")
         check_job(job)
         self.jobs.append(job)
         outcome = self._plan.next(job)
@@ -130,8 +130,8 @@ def _outcome(answer: Any) -> Outcome:
     if isinstance(answer, ToolStatus):
         if answer not in _OUTCOMES:
             raise ConfigurationError(
-                f"No sandbox returns {answer.value!r}: it is found before a job is made. Sandboxes return "
-                f"{', '.join(_OUTCOMES)}."
+                f"A sandbox never returns {answer.value!r}, because this status is determined before a job is "
+                f"created. Sandboxes return {', '.join(_OUTCOMES)}."
             )
         return _OUTCOMES[answer]
     if isinstance(answer, str):

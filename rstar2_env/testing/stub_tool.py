@@ -18,14 +18,14 @@ ToolPlan: TypeAlias = "ToolAnswer | Sequence[ToolAnswer] | Callable[[Mapping[str
 
 
 class StubTool:
-    """Answers every call from a plan, at once or after a set time. Safe to call from any thread.
+    """Answers every call from a plan, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the arguments and the
             ``CallContext``. An answer is a ``ToolResult``, a ``ToolStatus``, or the text of a success. Without a plan
             the tool returns its arguments as JSON.
         name: The name that calls use.
-        description: Its description for the model.
+        description: Description of the tool for the model.
         parameters: JSON schema of the arguments; any object by default.
         wait_s: Seconds that every call takes.
 

@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """It is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
+    """The wrapper is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -163,7 +163,7 @@ def contract(harness: WrapperHarness) -> None:
 
 
 def composition(harness: WrapperHarness) -> None:
-    """It plays the same with another wrapper inside or outside it."""
+    """The wrapper behaves in the same way if another wrapper is inside or outside it."""
     for name, make in harness.envs.items():
         plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
@@ -203,7 +203,7 @@ def remaking(harness: WrapperHarness) -> None:
                 "wrapper from gymnasium.utils.RecordConstructorArgs too, and call its __init__ with the options"
             ) from error
         inner, outer = _layers(again), _layers(env)
-        require(inner == outer, f"around {name}, gym.make(env.spec) makes {inner} and not {outer}")
+        require(inner == outer, f"around {name}, gym.make(env.spec) makes {inner}, not {outer}")
         same = again.reset(seed=harness.seeds[0]) == env.reset(seed=harness.seeds[0])
         require(same, f"around {name}, the environment of gym.make(env.spec) starts differently; record every option")
 
@@ -219,7 +219,7 @@ def closing(harness: WrapperHarness) -> None:
         try:
             env.close()
         except Exception as error:
-            raise AssertionError(f"close around {name}, a second time: {type(error).__name__}: {error}") from error
+            raise AssertionError(f"a second close around {name} raises {type(error).__name__}: {error}") from error
 
 
 class _Closes(PlainWrapper):
@@ -309,7 +309,8 @@ def check_wrapper(
         )
     if isinstance(envs, str) or not envs or not seeds:
         raise ConfigurationError(
-            f"check_wrapper needs a list of at least one environment, and at least one seed, not {envs!r}, {seeds!r}."
+            f"check_wrapper needs a list of at least one environment, and at least one seed; got {envs!r} and "
+            f"{seeds!r}."
         )
     name = getattr(wrapper, "__qualname__", repr(wrapper))
     makers = {_name(env): partial(_stubbed, env) if isinstance(env, str) else env for env in envs}
@@ -320,7 +321,7 @@ def check_wrapper(
 
 
 def _stubbed(env_id: str) -> TextEnv:
-    """Make an environment with a stub in place of its sandbox, if it has one."""
+    """Make an environment with a stub instead of its sandbox, if it has a sandbox."""
     try:
         return gym.make(env_id, sandbox=StubSandbox("42 and more"), disable_env_checker=True)
     except (TypeError, ConfigurationError):  # it runs no programs

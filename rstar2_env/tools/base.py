@@ -16,8 +16,8 @@ class ToolSpec:
 
     Attributes:
         name: The name that calls use.
-        description: One or two sentences on what it does.
-        parameters: JSON schema of its arguments, an object schema.
+        description: One or two sentences on what the tool does.
+        parameters: JSON schema of the tool's arguments, an object schema.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ToolCall:
 
     Attributes:
         name: Name of the tool; empty if the call did not parse.
-        arguments: Its arguments.
+        arguments: Arguments of the call.
         problem: Status and message if the call did not parse, and so cannot be run; else ``None``.
     """
 

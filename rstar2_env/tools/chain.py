@@ -1,7 +1,7 @@
 """The tools of an environment, and the chain of middleware that every call passes through.
 
-Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` sees only text. Calls
-that did not parse pass through the chain too, so that a budget counts them.
+Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` has access only to
+text. Calls that did not parse pass through the chain too, so that a budget counts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_NAME = 80
 
 
 class ToolChain:
-    """Runs calls: first the middleware, starting with the outermost, then the tool of that name.
+    """Runs calls: first the middleware, starting with the outermost, then the tool that the call names.
 
     Args:
         tools: The tools, with distinct names.
@@ -49,14 +49,14 @@ class ToolChain:
         return tuple(self._tools.values())
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all existing ones."""
+        """Add a middleware around all existing middleware."""
         self._middleware.insert(0, middleware)
 
     def remove(self, middleware: Middleware) -> None:
         """Remove a middleware.
 
         Raises:
-            ValueError: It is not in the chain.
+            ValueError: The middleware is not in the chain.
         """
         self._middleware.remove(middleware)
 

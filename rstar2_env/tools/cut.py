@@ -18,11 +18,11 @@ class Tokenizer(Protocol):
     """The methods of a Hugging Face tokenizer that counting and cutting need."""
 
     def encode(self, text: str, /, *, add_special_tokens: bool = True) -> Any:
-        """Text to token ids."""
+        """Return the token ids of a text."""
         ...
 
     def decode(self, token_ids: Any, /) -> Any:
-        """Token ids to text."""
+        """Return the text of token ids."""
         ...
 
 
@@ -74,7 +74,7 @@ def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Toke
         text: Any text.
         limit: Number of characters or tokens to keep, without the note on the omitted part.
         omit: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Count in its tokens instead of in characters.
+        tokenizer: Tokenizer that counts the units; ``None`` counts characters.
 
     Returns:
         The text, and the number of omitted units (0 if it was short enough).
@@ -103,6 +103,6 @@ def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> 
     Args:
         text: Any text.
         limit: Number of characters or tokens to keep, without the note on the omitted part.
-        tokenizer: Count in its tokens instead of in characters.
+        tokenizer: Tokenizer that counts the units; ``None`` counts characters.
     """
     return cut_text(text, limit, tokenizer=tokenizer)

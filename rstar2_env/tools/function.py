@@ -36,11 +36,12 @@ class FunctionTool:
     the position of the call, with a seed for random numbers.
 
     Args:
-        function: Every parameter needs an annotation; the docstring's first paragraph describes it to the model.
+        function: The function. Every parameter needs an annotation; the docstring's first paragraph describes the tool
+            to the model.
         name: The name that calls use; the function's own by default.
 
     Raises:
-        ConfigurationError: A parameter has no annotation, or one without a JSON type; or there is no docstring.
+        ConfigurationError: A parameter has no annotation, or its annotation has no JSON type; or there is no docstring.
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Join the tools of several environments of which one is active at a time; middleware is added to all."""
+"""Joins the tools of several environments, one of which is active at a time; middleware is added to all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.tools.chain import Middleware
 
 
 class JoinedChains:
-    """The tools of several environments, of which one is active at a time.
+    """The tools of several environments, one of which is active at a time.
 
     Args:
         owners: The environments, without wrappers; those without tools are ignored.
@@ -32,6 +32,6 @@ class JoinedChains:
             chain.use(middleware)
 
     def remove(self, middleware: Middleware) -> None:
-        """Remove a middleware from all of them."""
+        """Remove a middleware from the tools of every environment."""
         for chain in filter(None, self._chains):
             chain.remove(middleware)

@@ -137,12 +137,12 @@ class NotebookTool(SandboxTool):
         return outcome
 
     def _is_lost(self, outcome: Outcome) -> bool:
-        """Whether the state of the earlier cells was missing."""
+        """Return whether the cell ran, or failed, without the state of the earlier cells."""
         gone = outcome.session in ("died", "replaced") or (outcome.session == "new" and bool(self._cells))
         return gone or outcome.status is ToolStatus.UNAVAILABLE
 
     def _run_rebuilt(self, cell: _Cell) -> Outcome:
-        """Run the earlier cells in a new session, and then this one."""
+        """Run the earlier cells in a new session, and then this cell."""
         self._end_session()
         for number, past in enumerate(self._cells):
             outcome = self._run(past)

@@ -30,9 +30,9 @@ class SandboxTool(ABC):
             its name under ``"provider"``. With a name or options, the tool uses a sandbox that the process shares; it
             is started at the first call and released by ``close``.
         limits: Resource limits of each program.
-        max_output: Maximum length of the output that the policy is shown, in characters; more is cut in the middle.
-        tokenizer: Count ``max_output`` in its tokens instead of in characters; a tokenizer, or the folder or Hub name
-            of one.
+        max_output: Maximum length of the output that the policy is shown, in characters; longer output is cut in the
+            middle.
+        tokenizer: Tokenizer that counts ``max_output`` in tokens instead of in characters, or its folder or Hub name.
         traceback: Whether to show the traceback of an exception, or only its type and message.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The file of traces: one JSON line per trace, in the order of the problems, which can be resumed.
+"""A file of traces that can be resumed: one JSON line per trace, in the order of the problems.
 
 Covered: the existing content of the file, and a check that it belongs to the resumed run. Not covered: writing traces
 (``rstar2_env.traces.writer``), reading them to train (``rstar2_env.trainers``).
@@ -17,9 +17,9 @@ from rstar2_env.traces.writer import Trace
 
 
 class TraceFile:
-    """Writes traces to a file; the file is not changed before ``with``.
+    """Writes traces to a file; the file is not changed until ``with`` is entered.
 
-    Each line is ``Trace.record()`` with ``run``, the source of the trace.
+    Each line is ``Trace.record()`` and the entry ``run``, the source of the trace.
 
     A resumed file becomes equal, line by line, to the file of an uninterrupted run. A new file without traces is
     removed.
@@ -35,8 +35,8 @@ class TraceFile:
         next: Number of the first remaining problem.
 
     Raises:
-        ConfigurationError: The file exists and neither option is set, it belongs to another run, or it cannot be
-            written (the last at ``with``).
+        ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set, or it belongs to another
+            run; when ``with`` is entered, also: the file cannot be written.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class TraceFile:
             last = self.records[-1]["index"] if self.records else -1
             if not isinstance(record, dict) or not isinstance(record.get("index"), int) or record["index"] <= last:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not the next trace of a file that rstar2 traces wrote; it cannot be "
-                    "resumed."
+                    f"{self.path}:{number} is not the next trace of a file that `rstar2 traces` wrote, so the file "
+                    "cannot be resumed."
                 )
             if other := difference(record.pop("run", None), self._run):
                 raise ConfigurationError(
-                    f"{self.path}:{number} belongs to other traces: {other}. Resume with the same problems, options "
-                    "and seed, or choose another file."
+                    f"{self.path}:{number} was written with other settings: {other}. Resume with the same problems, "
+                    "options and seed, or choose another file."
                 )
             self.records.append(record)
             kept.append(line + "\n")

@@ -81,7 +81,7 @@ class _CallMistake:
 
 
 def _undefined_name(code: str, rng: np.random.Generator) -> str | None:
-    """Replace a number by the name of an undefined variable."""
+    """Replace a number with the name of an undefined variable."""
     return _in_place_of_a_number(code, rng, lambda number: _NAMES[int(rng.integers(len(_NAMES)))])
 
 
@@ -105,7 +105,7 @@ def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
 
 
 def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
-    """Replace a number before a plus or minus by a text."""
+    """Replace a number before a plus or minus with a text."""
     places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
     if not places:
         return None

@@ -3,8 +3,8 @@
 A trace is a whole conversation. It is written from a problem's worked ``calculations``, as in GSM8K ("16-3-4=9"), or
 its ``expression``, and then replayed through a real environment, so its tool results are real. Deliberate mistakes can
 be added, each kind independently of the others, so that reinforcement learning has room to improve. A trace is dropped
-if its replay differs from the intention, above all if a right one earns no reward. Not covered: problems without a
-worked solution, training (``rstar2 sft``).
+if its replay differs from the intention, above all if a trace with a right answer earns no reward. Not covered:
+problems without a worked solution, training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
-        index: Its number among all requested traces, dropped ones included.
+        index: Number of the trace among all requested traces, including dropped traces.
         problem_id: The problem.
         messages: System, user, policy and tool, in order.
         reward: Reward of the environment.
@@ -87,7 +87,7 @@ class TraceOptions(CheckedOptions):
         call_mistakes: Mistakes in the first call, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
         format_mistakes: Format mistakes of the answer, names of ``FORMAT_MISTAKES``.
         one_call: Run all calculations in one program instead of one per turn.
-        reasons: Put the text between the calculations of the problem's ``solution`` before the calls.
+        reasons: Begin each turn with the text of the problem's ``solution`` that precedes the turn's calculation.
 
     Raises:
         ConfigurationError: A rate is not in [0, 1], or a mistake is unknown.
@@ -127,16 +127,16 @@ def generate_traces(
 
     Args:
         env: A Gymnasium id, your own code, or a class or function, as for ``make_env``; or an environment (further
-            ones are made from its ``spec``; it stays open).
+            environments are made from its ``spec``; the given environment stays open).
         problems: Problems, as for ``load_problems``.
-        episodes: Number of traces to write, dropped ones included; ``None`` writes one for each problem of a finite
+        episodes: Number of traces to write, including dropped traces; ``None`` writes one for each problem of a finite
             source.
         seed: Seed of the choice of problems, of the mistakes and of the episodes.
         split: Split of the problems, if the source has splits.
         workers: Number of environments, each in a thread; by default four per processor, at most 32.
         dropped: Called with every dropped trace.
-        start: Number of the first trace to write; earlier ones already exist.
-        stop: Once a stop is requested, traces in progress are finished and no new ones started.
+        start: Number of the first trace to write; earlier traces already exist.
+        stop: Once a stop is requested, traces in progress are finished and no new traces are started.
         env_options: Options of the environment, unless ``env`` is an environment.
         wrappers: Wrappers of every environment, innermost first, as for ``make_env``, unless ``env`` is an environment.
         **options: Fields of ``TraceOptions``.
@@ -150,14 +150,14 @@ def generate_traces(
     chosen = call_with_options("writer of traces", TraceOptions, options)
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{source.name} never ends: give the number of traces to write.", option="episodes")
+        raise ConfigurationError(f"{source.name} is unlimited: give the number of traces to write.", option="episodes")
     tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     make: Callable[[], gym.Env[str, str]] | None
     if not isinstance(env, gym.Env):
         make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))
     elif env_options or wrappers:
-        raise ConfigurationError("env_options and wrappers do not apply to an environment that is made already.")
+        raise ConfigurationError("env_options and wrappers do not apply to an environment that already exists.")
     else:
         make = None if env.spec is None else partial(gym.make, env.spec)
     numbered = list(enumerate(tasks))[start:]
@@ -213,9 +213,9 @@ def write_trace(
     """Write one trace and replay it.
 
     Args:
-        env: The environment that replays it.
-        problem: The problem that it solves.
-        options: Its options.
+        env: The environment that replays the trace.
+        problem: The problem that the trace solves.
+        options: Options of the trace.
         seed: Seed of all traces.
         index: Number of this trace; with ``seed`` it determines all random draws.
 
@@ -244,7 +244,7 @@ def write_trace(
 
 
 class _Writer:
-    """An agent that plays one trace: it knows the problem, and makes the requested mistakes."""
+    """An agent that plays one trace: it receives the problem, and makes the requested mistakes."""
 
     needs_problem: Literal[True] = True
 
@@ -327,7 +327,7 @@ def _calculations(problem: Problem) -> Sequence[str]:
 
 
 def _reasons(problem: Problem, programs: int) -> list[str]:
-    """Return the text of the worked solution before each calculation and after the last; empty if it does not fit."""
+    """Return the solution's text before each calculation and after the last; empty texts if the calculations differ."""
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
     if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:
         return [""] * (programs + 1)

@@ -169,7 +169,7 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
         MissingExtraError: math-verify is not installed.
     """
     if importlib.util.find_spec("math_verify") is None:
-        raise MissingExtraError("math-verify", "A comparison with math-verify")
+        raise MissingExtraError("math-verify", "Comparing with math-verify")
     start = time.perf_counter()
     if answer is None or not answer.strip():
         return _verdict(_NO_ANSWER, 0.0)
@@ -235,7 +235,7 @@ def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str |
 
 
 def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """Compare two plain numbers. Return ``None`` if a text is not one, or if an equal answer may be an echo."""
+    """Compare two plain numbers; ``None`` if a text is not a plain number, or if an equal answer may be an echo."""
     if options.kind not in ("auto", "number"):
         return None
     gold_number = read_plain(gold)

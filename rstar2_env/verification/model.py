@@ -4,7 +4,7 @@ The rules are applied first, and their certain verdicts are final: an equal answ
 text that is too large. Only the rest goes to the judge, over an OpenAI-compatible endpoint, once for each question,
 gold and answer (a cache), and at most ``max_calls`` times (a budget). These texts are sent as data between random
 delimiters, which an answer cannot contain; the judge's reply must be one word. Model judges can be manipulated:
-published attacks succeed in up to a third of cases, so this is an option and off by default. Not covered: serving a
+published attacks succeed in up to a third of cases, so the judge is optional and off by default. Not covered: serving a
 model.
 """
 
@@ -107,7 +107,7 @@ class ModelVerifier:
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify as a call of the object does, without blocking the event loop.
+        """Verify as ``__call__`` does, without blocking the event loop.
 
         Args:
             gold: The gold answer.

@@ -80,10 +80,21 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
+_TYPES = {
+    "gold": "a string or a number",
+    "pred": "a string, a number or null",
+    "expected": "true or false",
+    "categories": "a list of strings",
+}
+"""Types of the fields of a line, for messages."""
+
+
 def _read_pair(line: str, path: Path, number: int) -> Pair:
-    def fail(field: str, expected: str, came: object) -> ProblemFormatError:
+    def fail(field: str, came: object) -> ProblemFormatError:
         shown = came if isinstance(came, str) else json.dumps(came, default=repr)
-        return ProblemFormatError(f"{path}, line {number}, field {field!r}: expected {expected}, got {shown[:80]}.")
+        return ProblemFormatError(
+            f"{path}, line {number}, field {field!r}: expected {_TYPES[field]}, got {shown[:80]}."
+        )
 
     try:
         record: Any = json.loads(line)
@@ -93,22 +104,22 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
         raise ProblemFormatError(f"{path}, line {number}: expected an object, got {type(record).__name__}.")
     gold = record.get("gold")
     if isinstance(gold, bool) or not isinstance(gold, str | int | float):
-        raise fail("gold", "a string or a number", gold if "gold" in record else "nothing")
+        raise fail("gold", gold if "gold" in record else "nothing")
     if "pred" not in record:
-        raise fail("pred", "a string, a number or null", "nothing")
+        raise fail("pred", "nothing")
     pred = record["pred"]
     if isinstance(pred, bool) or not (pred is None or isinstance(pred, str | int | float)):
-        raise fail("pred", "a string, a number or null", pred)
+        raise fail("pred", pred)
     expected = record.get("expected")
     if expected is not None and not isinstance(expected, bool):
-        raise fail("expected", "true or false", expected)
+        raise fail("expected", expected)
     categories = record.get("categories", record.get("category"))
     if categories is None:
         categories = []
     elif isinstance(categories, str):
         categories = [categories]
     if not isinstance(categories, list) or not all(isinstance(name, str) for name in categories):
-        raise fail("categories", "a list of strings", categories)
+        raise fail("categories", categories)
     name = record.get("id", f"line {number}")
     return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories))
 

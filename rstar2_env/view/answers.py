@@ -1,4 +1,4 @@
-"""The query layer of the viewer: the responses of the server, without HTTP, which an export stores too.
+"""The query layer of the viewer: the content of all responses, which the server sends and an export stores.
 
 Each response is a JSON-compatible mapping. ``KeyError`` means that the requested item does not exist,
 ``ConfigurationError`` that the query is invalid.
@@ -205,7 +205,7 @@ def read_runs(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Iterator[Answers]:
-    """Read all runs below some paths completely, and provide the queries over them.
+    """Read all runs below the given paths completely, and return the queries over them.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
@@ -226,5 +226,5 @@ def read_runs(
 def _run_parameter(params: Params, name: str) -> str:
     run = params.get(name)
     if not run:
-        raise ConfigurationError(f"The parameter {name} is missing: name both runs, a=RUN&b=RUN.")
+        raise ConfigurationError(f"The parameter {name} is missing: name both runs, as in a=RUN&b=RUN.")
     return run

@@ -32,7 +32,7 @@ def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool
 
 
 def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
-    """Every solution, found column by column from the right; the sum's digit follows from the others."""
+    """Every solution, found column by column from the right; the addends' digits determine the sum's digit."""
     width = max(len(total), *map(len, addends))
     columns = [[word[-place] for word in addends if place <= len(word)] for place in range(1, width + 1)]
     sums = [total[-place] if place <= len(total) else "" for place in range(1, width + 1)]
@@ -73,7 +73,7 @@ def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
 
 
 def is_unique(addends: Sequence[str], total: str) -> bool:
-    """Whether there is exactly one solution."""
+    """Whether the sum of words has exactly one solution."""
     if interchangeable(addends, total):
         return False
     found = solutions(addends, total)
@@ -83,8 +83,8 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 def interchangeable(addends: Sequence[str], total: str) -> bool:
     """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
 
-    A cheap test to run before the solver: it is true of most random sums. Two letters of which only one may be 0 are
-    not compared, since swapping them may be invalid.
+    A cheap test to run before the solver: most random sums have such letters. Two letters of which only one may be 0
+    are not compared, since swapping them may be invalid.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):
@@ -121,7 +121,7 @@ def random_sums(addends: int, length: int, letters: int, rng: np.random.Generato
 
 
 def encoded(parts: Sequence[int], whole: int, rng: np.random.Generator) -> tuple[list[str], str, dict[str, int]]:
-    """Write a sum in random letters.
+    """Replace the digits of a sum with random letters.
 
     Args:
         parts: The addends.

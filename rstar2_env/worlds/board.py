@@ -15,7 +15,7 @@ MINE, THEIRS, FREE = "X", "O", "."
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The geometry; a position is a string of ``rows * columns`` marks, row by row from the top.
+    """Geometry of a board; a position is a string of ``rows * columns`` marks, row by row from the top.
 
     Attributes:
         rows: Number of rows.
@@ -63,7 +63,7 @@ class Board:
         return after, any(all(after[place] == mark for place in line) for line in lines)
 
     def winning(self, board: str, mark: str) -> list[int]:
-        """The moves with which ``mark`` would win at once."""
+        """The moves with which ``mark`` would win immediately."""
         return [move for move in self.moves(board) if self.place(board, move, mark)[1]]
 
     def show(self, board: str) -> str:
@@ -86,7 +86,7 @@ class BoardMatch:
         seed: Seeds the opponent's choices.
         strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
             move.
-        search: How a winning line is searched for: all lines, or this number of random ones.
+        search: Number of random lines that the search for a winning line tries; ``None`` tries all lines.
         board: The position.
         score: 1 for a win, 0.5 for a draw, 0 for a loss.
     """
@@ -127,7 +127,7 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """The moves with which the policy, and the opponent if it were to move, would win at once."""
+        """The moves that would win immediately for the policy, and for the opponent if it were the opponent's turn."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:
@@ -149,7 +149,7 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: a win, else a block, else a random move; without looking, a random move."""
+        """The opponent's move: with probability ``strength`` a win or else a block, if possible; else a random move."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice

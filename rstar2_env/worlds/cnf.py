@@ -1,6 +1,6 @@
 """Formulas in conjunctive normal form: planted instances, their text, a solver, SATURN's difficulty, answers.
 
-The difficulty is that of SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
+The difficulty is defined in SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
 negative if negated. The solver tries every assignment and is meant for tests and small instances.
 """
 
@@ -24,7 +24,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRST"
 def planted(
     clause_size: int, variables: int, count: int, rng: np.random.Generator
 ) -> tuple[list[int], list[list[int]]]:
-    """Draw an assignment, and distinct clauses that it satisfies, uniformly among all such.
+    """Draw an assignment, and distinct clauses, uniformly among all clauses that the assignment satisfies.
 
     Args:
         clause_size: Number of variables in a clause.

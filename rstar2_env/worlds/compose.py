@@ -1,6 +1,6 @@
 """Draws compositions of string functions, and writes them as programs.
 
-The frequencies of the kinds of nodes are those of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123);
+The frequencies of the kinds of nodes are taken from "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123);
 ``rstar2_env.worlds.string_functions`` has the functions.
 """
 
@@ -25,9 +25,9 @@ class Composition:
 
     Attributes:
         expression: The expression in Python.
-        value: Its value for the input with which it was drawn.
-        functions: The functions in it, each once, in the order of their numbers.
-        reads_input: Whether it contains the input.
+        value: Value of the expression for the input with which it was drawn.
+        functions: The functions in the expression, each once, in the order of their numbers.
+        reads_input: Whether the expression contains the input.
     """
 
     expression: str
@@ -99,7 +99,7 @@ def _join(
 
 
 def _wrap(inner: Composition, pool: Sequence[StringFunction], rng: np.random.Generator) -> Composition:
-    """Transform a string by a method, a function of it alone, or a function with a parameter."""
+    """Transform a string with a method, a function of one argument, or a function with a parameter."""
     if rng.random() < _METHOD:
         method = pick(rng, CASE_METHODS)
         value = str(getattr(inner.value, method)())

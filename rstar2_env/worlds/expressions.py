@@ -51,7 +51,7 @@ class ParsedExpression:
     """A parsed expression.
 
     Attributes:
-        numbers: Every number in it, in order.
+        numbers: Every number in the expression, in order.
         postfix: Numbers and operators in postfix order.
     """
 
@@ -59,7 +59,7 @@ class ParsedExpression:
     postfix: tuple[int | str, ...]
 
     def value(self) -> Fraction | None:
-        """Its exact value; ``None`` if it divides by zero."""
+        """The exact value of the expression; ``None`` if it divides by zero."""
         stack: list[Fraction] = []
         for item in self.postfix:
             if isinstance(item, int):
@@ -80,7 +80,7 @@ def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
         target: A number that may follow an equals sign at the end, as in ``(1+2)*8 = 24``.
 
     Raises:
-        UnreadableAnswerError: It is not an expression over whole numbers; the message names the position.
+        UnreadableAnswerError: The answer is not an expression over whole numbers; the message names the position.
     """
     text = plain(answer)
     if len(text) > _LONGEST:
@@ -146,8 +146,8 @@ def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
 def solve(numbers: Sequence[int], target: int) -> str | None:
     """An expression that uses every number once and has the target's value; ``None`` if there is none.
 
-    It tabulates the values of every subset of the numbers, and for the whole set only computes which value would
-    complete each value of a subset. Meant for up to five numbers.
+    The solver tabulates the values of every proper subset of the numbers. For the whole set, it looks up whether the
+    remaining numbers can make the value that completes the target. Meant for up to five numbers.
     """
     everything = (1 << len(numbers)) - 1
     made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}
@@ -179,7 +179,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
 
 
 def _parts(whole: int) -> list[int]:
-    """Every subset except the empty one and the whole set, as bit masks."""
+    """Every subset except the empty set and the whole set, as bit masks."""
     parts, part = [], (whole - 1) & whole
     while part:
         parts.append(part)
@@ -188,7 +188,7 @@ def _parts(whole: int) -> list[int]:
 
 
 def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
-    """A random expression over all the numbers: two terms are joined by a random operator until one is left."""
+    """A random expression over all the numbers: random operators join two terms until one term is left."""
     left = list(map(str, numbers))
     while len(left) > 1:
         a, b = _take_two(left, rng)
@@ -197,7 +197,7 @@ def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
 
 
 def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
-    """A random expression and its value; ``None`` if a step leaves the positive whole numbers."""
+    """A random expression and its value; ``None`` if a value on the way is not a positive whole number."""
     left = [(str(number), number) for number in numbers]
     while len(left) > 1:
         (a, x), (b, y) = _take_two(left, rng)
@@ -216,7 +216,7 @@ def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
 
 
 def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.random.Generator) -> tuple[str, int] | None:
-    """Draw an expression over all the numbers, whose value is not one of them.
+    """Draw an expression over all the numbers whose value is not one of the numbers.
 
     Args:
         numbers: The numbers.

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def knob(default: T, least: float | None = None, most: float | None = None, *, choices: tuple[T, ...] = ()) -> T:
-    """A difficulty knob: a field of a family with its allowed values; the type is that of the default.
+    """A difficulty knob: a field of a family with its allowed values; the default determines the type.
 
     Args:
         default: The value at the default difficulty. ``True`` and ``False`` need no range.
@@ -33,7 +33,8 @@ def knob(default: T, least: float | None = None, most: float | None = None, *, c
 class Family(CheckedOptions):
     """A kind of puzzle or game at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
 
-    Its docstring is the specification of its environment, without the sections that all environments of its kind share.
+    The docstring of a subclass is the specification of its environment, without the sections that all puzzles or all
+    games share.
 
     Attributes:
         name: The family's name for ``load_problems``; every problem's id begins with it.
@@ -63,11 +64,11 @@ class Family(CheckedOptions):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def named(self, **more: Any) -> str:
-        """The name with the knobs that differ from their defaults, and with those of ``more`` that are not 0."""
+        """The family's name, with each knob that differs from its default and each value in ``more`` that is not 0."""
         return source_name(self.name, self.knobs | more, self.defaults() | dict.fromkeys(more, 0))
 
     def require(self, knob: str, least: float | None, most: float | None) -> None:
-        """Refuse a knob that is not a number in its range; for ranges that depend on another knob.
+        """Check that a knob is a number in a range; for ranges that depend on another knob.
 
         Args:
             knob: Name of the knob.

@@ -1,6 +1,6 @@
 """Games: rules with knobs, a match against a scripted opponent, graded intermediate answers.
 
-The intermediate answers are those of GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
+The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
 intermediate answers, the opponent's random numbers. Not covered: the turn loop and the reward
 (``rstar2_env.env.game_env``), and the rules of each game, which are in its own file.
 """
@@ -65,7 +65,7 @@ class Match(Protocol):
         ...
 
     def best(self) -> str:
-        """The move of a player who knows what the opponent will do."""
+        """The move of a player who knows the opponent's replies in advance."""
         ...
 
 
@@ -126,7 +126,7 @@ class IntermediateCounts:
 
     @property
     def f1(self) -> float:
-        """``2 TP / (2 TP + FP + FN)``; if there was nothing to find, 1 for having answered "none"."""
+        """``2 TP / (2 TP + FP + FN)``; if all three are 0: 1 for a correct answer "none", else 0."""
         wrong = self.fp + self.fn
         if not self.tp and not wrong:
             return float(self.tn > 0)
@@ -138,7 +138,7 @@ class IntermediateCounts:
 
 
 def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
-    """The intermediate answers of a turn by their number; the last one of a number counts."""
+    """The intermediate answers of a turn, by question number; the last answer to a question counts."""
     return {int(number): _items(text) for number, text in _INTERMEDIATE.findall(turn)}
 
 

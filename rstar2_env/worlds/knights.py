@@ -31,7 +31,7 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """Draw a statement. A simple statement is about another person: about oneself it would be empty or a paradox.
+    """Draw a statement. A simple statement is about another person: about the speaker, it would be empty or a paradox.
 
     Args:
         speaker: Number of the person who makes it.
@@ -131,7 +131,7 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
     kinds = dict(zip(written[::2], written[1::2], strict=False))
     each_once = sorted(written[::2]) == sorted(lower) and len(written) == 2 * len(names)
     if not each_once or set(kinds.values()) - set(ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
-        raise UnreadableAnswerError(f"expected {list(names)}, each once with its kind, got {answer[:80]!r}")
+        raise UnreadableAnswerError(f"expected each of {list(names)} once, with its kind, got {answer[:80]!r}")
     return [kinds[name] == "knight" for name in lower]
 
 
@@ -139,7 +139,7 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that is equal for puzzles that differ only in names or in the order of ``and``, ``or`` and ``same``.
 
     Each person gets a colour from their statement and the people in it, refined in a few rounds; the sorted colours are
-    the signature. Two different puzzles may share one, which does no harm here.
+    the signature. Two different puzzles may have the same signature, which does no harm here.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

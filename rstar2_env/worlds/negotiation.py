@@ -1,7 +1,7 @@
 """Negotiations: a pool of items, two sides that value them differently, an opponent that concedes.
 
-After the negotiation of GAMEBoT (arXiv 2412.13602). A deal is the number of items of each kind that the policy takes.
-Not covered: more than two sides, or other kinds of items.
+Modelled on the negotiation of GAMEBoT (arXiv 2412.13602). A deal is the number of items of each kind that the policy
+takes. Not covered: more than two sides, or other kinds of items.
 """
 
 from __future__ import annotations

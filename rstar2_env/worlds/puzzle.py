@@ -1,4 +1,4 @@
-"""Puzzles: a family with difficulty knobs, and three functions.
+"""Puzzles: a family with difficulty knobs, and the functions ``draw``, ``solves`` and ``guess``.
 
 Covered: the base class, its problem source, its grader. Not covered: the environment (``rstar2_env.env.puzzle_env``).
 """
@@ -104,7 +104,7 @@ class PuzzleGrader:
     puzzle: Puzzle
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
-        """Say whether the answer solves the problem."""
+        """Return whether the answer solves the problem."""
         if len(answer) > LONGEST_ANSWER:
             return Verdict(False, Reason.TOO_LARGE, self.puzzle.name)
         try:

@@ -1,8 +1,8 @@
-"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), run from the source that is shown.
+"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the shown source.
 
 Thirteen functions for training and twelve for evaluation only, with fixed numbers. Their sources are strings in this
-file; the functions are compiled from them once, when first used. As in the published sets, some functions of the second
-set do the same as one of the first with different code (repeat, rotate, interlace), so those test little.
+file; the functions are compiled from them once, when first used. As in the published sets, some evaluation functions
+(repeat, rotate, interlace) compute the same result as a training function, with different code, so they test little.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class StringFunction:
 
     Attributes:
         title: A short description.
-        name: Its name in programs, such as "func_7".
-        source: Its definition.
-        kind: How it is called: "plain" (one string), "binary" (two strings), or what its second argument is: "count"
-            (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or "mark" (one of
-            ``-``, ``_``, ``|``).
+        name: Name of the function in programs, such as "func_7".
+        source: Definition of the function.
+        kind: Arguments of the function: "plain" (one string), "binary" (two strings), or the kind of its second
+            argument: "count" (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or
+            "mark" (one of ``-``, ``_``, ``|``).
         split: "train" or "eval".
         call: The function itself.
     """

@@ -74,7 +74,7 @@ def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int
 
     Args:
         grid: The puzzle, 0 for an empty cell.
-        solution: A solution of it.
+        solution: A solution of the puzzle.
         cell: Index of the cell.
         size: 4, 6 or 9.
     """
@@ -98,7 +98,7 @@ def random_grid(size: int, rng: np.random.Generator) -> list[int]:
 
 
 def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator) -> list[int] | None:
-    """Empty cells so that the solution stays the only one.
+    """Empty cells of a full grid, and keep the solution unique.
 
     Args:
         solution: A full grid, in reading order.
@@ -181,7 +181,7 @@ def _allowed(grid: Sequence[int], size: int) -> list[int] | None:
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
-    """Set a cell, and every cell that this leaves a single digit; ``False`` if a cell is left without a digit."""
+    """Set a cell, and then every cell with a single possible digit; ``False`` if a cell has no possible digit."""
     allowed[cell], waiting = bit, [cell]
     if not bit:
         return False

@@ -18,7 +18,7 @@ class SupportsToolUse(Protocol):
     """The method of a ``ToolChain`` that wrappers call."""
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all existing ones."""
+        """Add a middleware around all existing middleware."""
         ...
 
 

@@ -203,7 +203,9 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
         chances = {kind: float(rate) / len(chosen) for kind in chosen}
     # The sum of a few floats may exceed 1 by rounding alone.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
-        raise ConfigurationError(f"`rate` must be probabilities from 0 to 1 whose sum is at most 1, not {rate!r}.")
+        raise ConfigurationError(
+            f"`rate` must be a probability, or one for each kind of fault with a sum of at most 1; got {rate!r}."
+        )
     return chances
 
 

@@ -26,7 +26,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
         env: A text environment.
         limit: Number of units to keep of one result, without the note on the omitted part.
         cut: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Count in its tokens instead of in characters; a tokenizer, or its folder or hub name.
+        tokenizer: Tokenizer that counts ``limit`` in tokens instead of in characters, or its folder or hub name.
 
     Raises:
         ConfigurationError: The limit is not a positive integer, ``cut`` has another value, or the tokenizer does not

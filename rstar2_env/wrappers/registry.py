@@ -40,7 +40,7 @@ def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
     if isinstance(wrappers, str):
         wrappers = [wrappers]
     if not isinstance(wrappers, Sequence):
-        raise ConfigurationError(f"wrappers must be a list with the innermost wrapper first, not {wrappers!r}.")
+        raise ConfigurationError(f"`wrappers` must be a list with the innermost wrapper first, not {wrappers!r}.")
     parts = [read_part(written, WRAPPERS.kind) for written in wrappers]
     found = []
     for part in parts:

@@ -1,6 +1,6 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
-Covered: weights, gates, clips of each component and of the sum; components paid at the end or at every turn; the
+Covered: weights, gates, clips of each component and of the sum; components scored at the end or at every turn; the
 problem, for components that need it, if the environment has a source of problems; judges, for which a step waits. Not
 covered: components that need more (the group, the policy, its tokens); use them in a trainer's reward or in the scores
 of an evaluation.
@@ -61,7 +61,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         written = split_parts(components) if isinstance(components, str) else components
         if not isinstance(written, Sequence):
             raise ConfigurationError(
-                "components must be a list of reward components (names, functions, or Component(name, score)), not "
+                "`components` must be a list of reward components (names, functions, or Component(name, score)), not "
                 f"{components!r}. Pass a single component in a list: RewardShaping(env, [component])."
             )
         made = [make_component(one) for one in written]
@@ -98,7 +98,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             EpisodeOverError: The episode ended because a judge did not answer.
         """
         if self._unjudged:
-            raise EpisodeOverError("The episode is over: call reset() to start the next one.")
+            raise EpisodeOverError("The episode is over: call reset() to start a new episode.")
         text, reward, terminated, truncated, info = self.take(action)
         episode = self._episode
         over = episode.step(action, (text, reward, terminated, truncated, info))

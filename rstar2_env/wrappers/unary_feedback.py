@@ -24,12 +24,12 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
     Each attempt is an episode of the wrapped environment from the same seed, with its own budget of turns. Success at
     attempt ``t`` (0-based) earns ``decay ** t``. At the end ``penalty * (1 - E / T)`` is subtracted, where ``E`` of the
     ``T`` given answers are distinct (compared in lower case without white space). An attempt without an answer counts
-    as wrong, and in neither ``E`` nor ``T``.
+    as wrong and is included in neither ``E`` nor ``T``.
 
     At the end, ``info`` holds the sums of ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts, and
     ``answer``, ``correct``, ``verdict``, ``answer_tags`` and ``end`` of the last attempt. It also has ``attempts``
     (their number) and ``reward_components`` (``success``, ``repetition``). If an attempt is ``truncated``, the whole
-    episode is.
+    episode is ``truncated``.
 
     Args:
         env: The environment; an answer is correct if ``info["correct"]`` at its end is true, or its reward is positive.

@@ -101,7 +101,7 @@ def test_theirs_keeps_our_contract_with_its_global_random_state():
     ("options", "said"),
     [
         ({"game": "GuessTheNumbr-v0"}, "Did you mean 'GuessTheNumber-v0'"),
-        ({"game": BOARD, "players": 2}, "need an opponent"),
+        ({"game": BOARD, "players": 2}, "needs an opponent"),
         ({"game": BOARD, "players": 2, "seat": 2, "opponent": Player}, "from 0 to 1"),
         ({"game": BOARD, "players": 2, "opponent": "nobody"}, "module:Name"),
     ],

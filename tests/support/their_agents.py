@@ -199,5 +199,5 @@ class TheirAgents:
     def test_it_says_what_it_needs(self):
         with pytest.raises(ConfigurationError, match="base_url and model"):
             make(self.name)
-        with pytest.raises(ConfigurationError, match="not both"):
+        with pytest.raises(ConfigurationError, match="cannot be combined"):
             make(self.name, factory="x:y", model="m")

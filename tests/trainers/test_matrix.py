@@ -23,7 +23,7 @@ REFUSED: dict[tuple[str, str], str] = dict.fromkeys(
     "chooses between kinds of problems",
 ) | dict.fromkeys((("ruscarl", world) for world in WORLDS), "'rubric' needs a judge")
 REFUSED |= dict.fromkeys((("general_reasoner", world) for world in WORLDS), "needs a judge")
-REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gold answer that is a letter")
+REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gold answer that is one letter")
 REFUSED |= dict.fromkeys((("swe_rl", world) for world in WORLDS), "needs the files of each problem")
 REFUSED |= dict.fromkeys((("guru", world) for world in WORLDS), "no route for the source")
 """Of a recipe in an environment that it refuses: words of the reason."""

@@ -59,7 +59,7 @@ def test_what_can_be_called_without_an_argument_makes_the_part(given, makes):
 
 
 def test_a_part_that_is_no_class_takes_no_options():
-    with pytest.raises(ConfigurationError, match=r"'.*half' is not a class, and does not take options such as eps"):
+    with pytest.raises(ConfigurationError, match=r"'.*half' is not a class, so it does not accept options such as eps"):
         made(advantage=[half, {"eps": 1}])
 
 

@@ -37,7 +37,7 @@ class Package:
 
 
 PACKAGES = (
-    Package("index.md", "rstar2_env", "rstar2_env", "The public face: what most programs need, imported from here."),
+    Package("index.md", "rstar2_env", "rstar2_env", "The public interface, which most programs import from here."),
     Package("trainers.md", "rstar2_env.trainers", "rstar2_env.trainers", "Trainers by name, and what their parts see."),
     Package("testing.md", "rstar2_env.testing", "rstar2_env.testing", "What authors of parts test with."),
     Package("agents.md", "rstar2_env.agents", "rstar2_env.agents", "Agents, by name and by type."),

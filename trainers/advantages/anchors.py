@@ -25,7 +25,7 @@ def observation(episode: Episode, turn: int) -> str:
 
 
 def history(episode: Episode, turn: int) -> str:
-    """Return all observations so far, without the policy's text: equal for equal results of equally many calls."""
+    """Return all observations up to the turn, joined to one text, without the policy's own text."""
     return "\0".join(step.observation for step in episode.steps[: turn + 1])
 
 

@@ -23,7 +23,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class ApoStcr(Wrapped):
-    """Another estimator's advantages, increased for long wrong episodes: APO's STCR (arXiv 2506.21655).
+    """Another estimator's advantages, amplified for long wrong episodes: APO's STCR (arXiv 2506.21655).
 
     Only negative advantages change; a group without a correct episode is left unchanged.
 

@@ -10,7 +10,7 @@ A class may have these attributes:
 - ``needs`` (default none): the entries of ``Episode.measured`` that it reads, named as in ``AdvantageNeed``. The
   trainer measures them for the selected episodes, in separate passes, before it calls the estimator.
 - ``of_batch`` (default ``False``): its statistics cover the whole batch, so ``groups`` also contains the groups that a
-  selector rejected and that no refill replaced. The advantages returned for these are not used.
+  selector rejected and that no refill replaced. The advantages returned for these groups are not used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Measure(Protocol):
     """Computes the measurements that an estimator needs; implemented by a backend."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set the measurements in ``Episode.measured``; all processes must call it, even without groups.
+        """Set the measurements in ``Episode.measured``; every process must call it, even if it has no groups.
 
         Raises:
             ConfigurationError: The measurement is not possible in this run.
@@ -61,13 +61,14 @@ class Advantage(Protocol):
 
         Args:
             groups: The selected episodes of this process, by group. Other processes may have more, fewer or no groups.
-            ranks: Reduces over all processes; every process calls the estimator and makes the same collective calls.
+            ranks: The processes, for sums over all of them. Every process calls the estimator and makes the same
+                collective calls.
         """
         ...
 
 
 class GroupAdvantage(CheckedOptions):
-    """Base of estimators that need nothing but the episodes of a group to compute its advantages."""
+    """Base of estimators that compute the advantages of a group from its episodes alone."""
 
     least: ClassVar[int] = 2
 
@@ -97,7 +98,7 @@ def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
     if need not in episode.measured:
         raise ConfigurationError(
             f"The measurement {need!r} of an episode is missing. The trainer computes it if the class of the advantage "
-            "contains it in `needs`."
+            "lists it in `needs`."
         )
     return np.asarray(episode.measured[need], dtype=np.float64)
 
@@ -108,7 +109,7 @@ def rewards(group: Sequence[Episode]) -> FloatArray:
 
 
 def centred(values: FloatArray) -> FloatArray:
-    """Subtract the mean from values; return exact zeros if they are equal up to rounding.
+    """Subtract the mean from values; return exact zeros if the values are equal up to rounding.
 
     Args:
         values: Rewards, shape (episodes,).

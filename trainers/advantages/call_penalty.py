@@ -36,7 +36,8 @@ class CallPenalty(Wrapped):
         malformed: Number for calls that did not run: malformed calls, unknown tools, invalid arguments; ``None`` does
             not penalize them.
         failed: Number for calls with any other error; ``None`` does not penalize them.
-        how: Whether the number is ``"set"``, as in NeMo-RL, or ``"add"``-ed.
+        how: ``"set"`` replaces the advantage with the number, as in NeMo-RL; ``"add"`` adds the number to the
+            advantage.
     """
 
     malformed: float | None = option(-5.0, most=0)

@@ -6,7 +6,7 @@ large language model that is called four times, and the steps that all four crit
 ``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
 answers, but not correct steps in wrong answers.
 
-Longer than most parts, since wrong steps are found before tokens get values.
+This module is longer than most parts because wrong steps are found before tokens get values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Capo(CheckedOptions):
 
     Args:
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,
-            ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own, ``./mine.py:Judge``.
+            ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own class, ``./mine.py:Judge``.
         vote: How several critiques are combined: ``"intersection"`` uses steps that all critiques name, ``"majority"``
             steps that more than half name; ``"average"`` uses the share of critiques as a degree.
         correct: C, the value of each token of a correct episode.

@@ -1,10 +1,10 @@
 """``gdpo``: normalizes every reward component separately before adding them: GDPO (arXiv 2601.05242).
 
 A_c = (r_c - mean) / (std + eps) over the group for each component c; A = sum of weight_c A_c; then A is normalized over
-the batch. If the sum of rewards is normalized instead (``group_norm``: TRL's ``sum_then_normalize``), different
-mixtures with the same sum get the same advantage; here they differ. Use it for a reward with several components, such
-as correctness and format. Longer than most parts, since it checks the components of every episode and normalizes over
-all processes.
+the batch. If the sum of the components is normalized instead (``group_norm``: TRL's ``sum_then_normalize``), different
+mixtures of components with the same sum get the same advantage. With ``gdpo`` their advantages differ. Use it for a
+reward with several components, such as correctness and format. This module is longer than most parts because it checks
+the components of every episode and normalizes over all processes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .tokens import normalized, scaled
 class Gdpo(CheckedOptions):
     """The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
 
-    The components are those of the trainer's ``reward``. If a component has no score for an episode, it contributes 0.
-    The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
+    The components are defined by the trainer's option ``reward``. If a component has no score for an episode, it
+    contributes 0. The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
 
     Args:
         weights: Factors on the normalized components, by name; 1 by default.

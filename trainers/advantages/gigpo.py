@@ -4,8 +4,8 @@ A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its gr
 turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
 it is 0 for a turn with a unique anchor. With ``normalize``, both are divided by their deviations. The paper uses groups
 of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which states
-recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``. Longer than most parts,
-since turns are matched to their anchors, exactly or by similarity.
+recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``. This module is longer than
+most parts because turns are matched to their anchors, exactly or by similarity.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Gigpo(GroupAdvantage):
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """Return the positions of the states, grouped by equal states."""
+    """Return groups of positions in ``states``; the states of a group are equal, or similar enough."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

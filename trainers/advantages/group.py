@@ -1,4 +1,4 @@
-"""Group-relative advantages: compare an episode's reward with those of its group."""
+"""Group-relative advantages: compare an episode's reward with the rewards of its group."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class GroupMean(GroupAdvantage):
 
 @dataclass(frozen=True)
 class LeaveOneOut(GroupAdvantage):
-    """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
+    """r - mean reward of the other episodes, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
-    The baseline excludes the episode's own reward, so the gradient of small groups is not too small; otherwise as
-    ``group_mean``.
+    The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Otherwise it
+    equals ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -64,9 +64,9 @@ class LeaveOneOut(GroupAdvantage):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    It uses one deviation for all problems of a step, so that groups with nearly equal rewards are not amplified; for
-    rewards with several values, and small groups. The batch covers all processes and includes the groups that a
-    selector rejected.
+    It uses one deviation for all problems of a step, so that groups with nearly equal rewards are not amplified. Use it
+    for small groups, and for rewards with more than two values. The batch covers all processes and includes the groups
+    that a selector rejected.
 
     Args:
         eps: Added to the deviation.

@@ -20,7 +20,7 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 @dataclass(frozen=True)
 class Opo(GroupAdvantage):
-    """R - the mean reward weighted by length, the minimum-variance baseline: OPO (arXiv 2505.23585)."""
+    """r - the group's mean reward weighted by length, the minimum-variance baseline: OPO (arXiv 2505.23585)."""
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
         """See ``GroupAdvantage``."""

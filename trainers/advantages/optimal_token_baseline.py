@@ -1,6 +1,6 @@
-"""``optimal_token_baseline``: a separate baseline per token position, weighted by the uncertainty up to it.
+"""``optimal_token_baseline``: a separate baseline per token position, weighted by the uncertainty of the tokens so far.
 
-Longer than most parts, since a group with rows of different lengths needs a baseline per position.
+This module is longer than most parts because a group with rows of different lengths needs a baseline per position.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def _uncertainty(episode: Episode) -> FloatArray:
 
 
 def _plain_mean(returns: FloatArray, there: np.ndarray) -> FloatArray:
-    """Return the unweighted mean over the episodes with a token at each position, if all tokens so far were certain."""
+    """Return the unweighted mean reward at each position, over the episodes that have a token there.
+
+    It replaces the weighted mean if the uncertainty of all tokens so far is 0.
+    """
     mean: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
     return mean
 

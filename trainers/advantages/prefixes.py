@@ -1,4 +1,4 @@
-"""Tokens that episodes of a group share because one branched off another."""
+"""Tokens that episodes of a group share because one episode branched off another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Prefix:
 
 
 def shared_prefixes(group: Sequence[Episode]) -> list[list[Prefix]]:
-    """Return for each episode the prefixes that it shares with others of the group, shortest first.
+    """Return for each episode the prefixes that it shares with other episodes of the group, shortest first.
 
     A prefix ends only where an episode branched off (``Episode.parent``): two episodes that start with the same tokens
     by chance share nothing. The comparison uses the tokens before the branch and not the parent's position, so it also

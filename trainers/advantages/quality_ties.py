@@ -26,11 +26,11 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes are better.
+    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes get higher advantages.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        scale: Weight of such a group; 1 equals the weight of a group with correct and wrong answers.
+        scale: Weight of an all-correct group; 1 equals the weight of a group with correct and wrong answers.
         eps: Added to the deviation of the penalties.
     """
 

@@ -1,8 +1,8 @@
-"""``rae``: the reward minus a running mean of the rewards of its role: RAE of SPIRAL (arXiv 2506.24119).
+"""``rae``: the reward minus a running mean of the rewards of the episode's role: RAE of SPIRAL (arXiv 2506.24119).
 
 A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this step; the role is
 ``Episode.task``. It needs no group, and its means are saved in checkpoints. Use it for self-play and mixtures of games,
-where the mean reward of a group is not informative and that of a role drifts slowly.
+where the mean reward of a group is not informative and the mean reward of a role drifts slowly.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 
 @dataclass
 class Rae(CheckedOptions, SavedAttributes):
-    """The reward minus a running mean of the rewards of its role, one per task: SPIRAL (arXiv 2506.24119).
+    """The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
 
-    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance; n
-    separate updates give the same result on average over the orders of the episodes.
+    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance;
+    updating once per episode gives the same result, averaged over all orders of the episodes.
 
     Args:
         decay: Weight of the previous mean relative to one more episode.

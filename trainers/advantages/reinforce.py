@@ -1,4 +1,4 @@
-"""``reinforce``: the reward itself, or minus the mean of the batch."""
+"""``reinforce``: the reward itself, or the reward minus the mean of the batch."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ReinforcePp(CheckedOptions):
 
     @property
     def least(self) -> int:
-        """A group may have a single episode, unless the group is the baseline."""
+        """Minimum number of episodes in a group: 2 with ``baseline=group``, otherwise 1."""
         return 2 if self.baseline == "group" else 1
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:

@@ -31,9 +31,9 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 def turn_rewards(episode: Episode) -> FloatArray:
     """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
-    A turn earns its share of the environment's return as far as the reward pays that return: with
-    ``return:weight=0.5`` half of the turn's own reward, and nothing if the return is not a component. All other
-    components are paid at the end of an episode and therefore belong to the last turn.
+    The component ``return`` of the trainer's reward is split among the turns in proportion to their own rewards: with
+    ``return:weight=0.5`` a turn has half of its own reward, and without that component it has 0. All other components
+    are computed at the end of an episode and are therefore added to the last turn.
     """
     own = [turn.reward for turn in episode.steps]
     earned = np.array(episode.measured.get(TURN_RETURNS, own), dtype=np.float64)
@@ -68,7 +68,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
 
 
 def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct numbers in an advantage, and the number of policy tokens with each."""
+    """Return the distinct values of an advantage, and the number of policy tokens that have each value."""
     if np.ndim(value):
         own = np.asarray(value)[np.asarray(episode.mask, dtype=bool)]
         return own, np.ones(len(own))

@@ -2,11 +2,11 @@
 
 The episodes of a group that branch off one another form a tree: a node ends where a turn ends or a branch starts. Each
 episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so late nodes
-have larger weights. Q of a node is the sum of the weighted values of the episodes that pass it, divided by their
-number; if one of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the mean v of the
-group, without division by a deviation. Use it for a rollout that searches; without branches every episode is a separate
-path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more nodes. Longer than
-most parts, since it finds the tree of a group before it backs up values.
+have larger weights. Q of a node is the sum of the weighted values of the episodes that pass through it, divided by the
+number of these episodes; if any of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the
+mean v of the group, without division by a deviation. Use it for a rollout that searches; without branches every episode
+is a separate path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more
+nodes. This module is longer than most parts because it finds the tree of a group before it backs up values.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TreeValue(GroupAdvantage):
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
-    """Return the ends of an episode's nodes; each node holds policy tokens."""
+    """Return the end of each node of an episode, as a token position; nodes without policy tokens are left out."""
     ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
     written = np.cumsum([0, *episode.mask])
     path: list[int] = []
@@ -78,10 +78,10 @@ def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
 
 
 def node_value(backed: Sequence[tuple[float, float]]) -> float:
-    """Return the value of a node: the sum over good episodes that pass it, or over bad ones if there are no good ones.
+    """Return the value of a node: the sum over its correct episodes, or over its wrong episodes if none is correct.
 
-    DeepSearch's backup gives this result in any order: a good value replaces bad ones, and a bad value is ignored after
-    a good one.
+    DeepSearch's backup gives this result in any order: a positive value replaces negative ones, and a negative value is
+    ignored after a positive one.
 
     Args:
         backed: Value and weight of each episode.

@@ -16,7 +16,7 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """An estimator over another one; it has the needs and the state of the other one.
+    """Base of an estimator that changes the advantages of another estimator, and has its needs and its state.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
@@ -40,7 +40,7 @@ class Wrapped(CheckedOptions):
         return self._inner(groups, ranks)
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate the attributes of an estimator (``least``, ``needs``, ``state_dict``, ...) to the other one."""
+        """Delegate an estimator's attributes (``least``, ``needs``, ``state_dict``, ...) to the other estimator."""
         if name.startswith("_"):  # includes ``_inner``, which copy requests before it is set
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
         return getattr(self._inner, name)

@@ -59,14 +59,14 @@ class DemoOptions:
         traces: Number of traces for the cold start.
         error_rate: Share of traces whose first call fails and is then corrected.
         wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently.
-        sft_steps: Optimizer steps of the cold start.
-        steps: Optimizer steps of each trainer.
+        sft_steps: Number of optimizer steps of the cold start.
+        steps: Number of optimizer steps of each trainer.
         learning_rate: Learning rate of each trainer.
-        eval_episodes: Held-out episodes in each evaluation while a trainer trains.
-        eval_problems: Held-out problems of the evaluation at the end.
-        eval_samples: Episodes of each of them.
+        eval_episodes: Number of held-out episodes in each evaluation during training.
+        eval_problems: Number of held-out problems in the evaluation at the end.
+        eval_samples: Number of episodes for each of these problems.
         seed: Seed from which every random choice is derived.
-        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        threads: Number of CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.
     """
 
@@ -242,7 +242,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
 
 
 def _evaluation_of(model: Path) -> Path:
-    """Return the path of the evaluation of a stage's model."""
+    """Return the path at which the evaluation of a stage's model is saved."""
     return model.parent / f"eval-{model.name}"
 
 

@@ -63,7 +63,7 @@ def export_model(
     if dtype is not None and dtype not in PRECISIONS:
         raise ConfigurationError(f"dtype must be one of {', '.join(PRECISIONS)}; got {dtype!r}.", option="dtype")
     if (private or update) and push is None:
-        raise ConfigurationError("private and update need push=ORG/NAME.", option="push")
+        raise ConfigurationError("The options private and update need push=ORG/NAME.", option="push")
     weights = find_weights(source, which)
     asked = _asked(weights, merge, dtype)
     check_folder(folder, "out")
@@ -105,8 +105,12 @@ def _made(folder: Path, asked: dict[str, Any]) -> bool:
         held = None
     if held == asked:
         return True
-    what = "another export" if isinstance(held, dict) and held.get("format") == asked["format"] else "files already"
-    raise ConfigurationError(f"{folder} holds {what}: choose another folder, or remove it.", option="out")
+    what = (
+        "holds another export"
+        if isinstance(held, dict) and held.get("format") == asked["format"]
+        else "already holds files"
+    )
+    raise ConfigurationError(f"{folder} {what}: choose another folder, or remove it.", option="out")
 
 
 def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool, dtype: str | None) -> None:
@@ -153,7 +157,7 @@ def _check_base(folder: Path) -> None:
     base = str(json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path", ""))
     if Path(base).exists():
         raise ConfigurationError(
-            f"The adapter belongs to the model {base} on this machine, which others cannot load: merge the adapter "
-            "into it.",
+            f"The adapter belongs to the model {base}, which exists only on this machine, so others cannot load the "
+            "adapter: merge the adapter into the model.",
             option="merge",
         )

@@ -1,9 +1,9 @@
 """``Push``: pushes an exported folder to a model repository on a Hugging Face hub; without torch.
 
 The token, the permission to write and the content of the repository are checked before anything is written. The token
-is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and appears in no message; ``HF_ENDPOINT`` names the hub. An
-interrupted push resumes when it is called again: files on the hub are not sent twice. Not covered: data sets, pull
-requests, deleting.
+is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and never appears in a message; ``HF_ENDPOINT`` names the hub.
+An interrupted push resumes when it is called again: files that are already on the hub are not sent again. Not covered:
+data sets, pull requests, deleting.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Push:
         try:
             from huggingface_hub import constants, get_token
         except ImportError as error:
-            raise MissingExtraError("train", "Pushing to a hub") from error
+            raise MissingExtraError("train", "Uploading weights") from error
         self.name, self._private, self._update = name, private, update
         if not _NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith(".git"):
             raise ConfigurationError(
@@ -57,7 +57,8 @@ class Push:
         token = get_token()
         if not token:
             raise ConfigurationError(
-                "Pushing needs a token that may write: put it into HF_TOKEN, or run `hf auth login`.", option="push"
+                "Pushing needs a token with write permission: put it into HF_TOKEN, or run `hf auth login`.",
+                option="push",
             )
         self._token = token
         self.url = f"{constants.ENDPOINT}/{name}"
@@ -87,7 +88,7 @@ class Push:
             others = sorted(set(held) - set(same))
             if others and not self._update:
                 raise ConfigurationError(
-                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace them.",
+                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace the files.",
                     option="update",
                 )
         return self._send(folder, list(own), message)
@@ -136,7 +137,7 @@ class Push:
         )
 
     def _check_owner(self) -> None:
-        """Check that the token is valid, may write, and belongs to the owner of the name or a member of it."""
+        """Check that the token is valid, may write, and belongs to the repository's owner or a member of it."""
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(
@@ -150,7 +151,9 @@ class Push:
             )
         access = record.get("auth", {}).get("accessToken") or {}
         if access.get("role") == "read":
-            raise ConfigurationError("The token may only read: put one that may write into HF_TOKEN.", option="push")
+            raise ConfigurationError(
+                "The token has no write permission: put a token with write permission into HF_TOKEN.", option="push"
+            )
         owner = self.name.partition("/")[0]
         members = [str(record.get("name", "")), *(str(one.get("name", "")) for one in record.get("orgs", []))]
         if owner not in members:
@@ -161,13 +164,14 @@ class Push:
             )
 
     def _held(self) -> dict[str, Any] | None:
-        """Return the hub's record of each file of the repository; ``None`` if there is no repository."""
+        """Return the hub's record of each file of the repository; ``None`` if the repository does not exist."""
         status, record = hub_answer(f"/api/models/{self.name}?blobs=true", self._token)
         if status in (401, 403, 404):
             return None
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The hub answers {status} when asked for {self.name}: try again later.", cause="passing"
+                f"The hub answers {status} to the request for the files of {self.name}: try again later.",
+                cause="passing",
             )
         if self._private and not record.get("private", False):
             raise ConfigurationError(

@@ -35,7 +35,7 @@ class Weights:
     Attributes:
         folder: The folder of the weights.
         which: ``best``, ``final`` or ``checkpoint-N``; empty for a folder that does not belong to a run.
-        run: The run that produced them, if any.
+        run: The run that produced the weights, if any.
         step: Number of optimizer steps, if the run records it.
     """
 
@@ -56,7 +56,7 @@ class Weights:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The model options of the run that produced them, by the names of ``ModelOptions``."""
+        """Model options of the run that produced the weights, by the field names of ``ModelOptions``."""
         if self.run is None:
             return {}
         config = self.run.config
@@ -67,7 +67,7 @@ class Weights:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the names, sizes and times of the files; it changes when the weights are written again."""
+        """Digest of the files' names, sizes and modification times; it changes when the weights are written again."""
         found = hashlib.sha256()
         for path in sorted(self.folder.rglob("*") if self.sharded else self.folder.glob("*")):
             if path.suffix in (".safetensors", ".bin", ".distcp", ".json"):
@@ -88,15 +88,16 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
         which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
 
     Raises:
-        ConfigurationError: The weights do not exist; the message lists the existing ones.
+        ConfigurationError: The weights do not exist; the message lists the weights that exist.
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):
-        raise ConfigurationError(f"which must be best, final or checkpoint-N; got {which!r}.", option="which")
+        raise ConfigurationError(f"The weights must be best, final or checkpoint-N; got {which!r}.", option="which")
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
             raise ConfigurationError(
-                f"The path {folder} already selects the weights {folder.name}: leave which out.", option="which"
+                f"The path {folder} already selects the weights {folder.name}: omit the other selection.",
+                option="which",
             )
         folder, which = folder.parent, folder.name
     if not (folder / RUN_FILE).is_file():

@@ -87,7 +87,7 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
 
 
 def _loaded(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
-    """Load the weights of a folder in float32; an adapter is merged, since it is loaded without a new rank."""
+    """Load the weights of a folder in float32, and merge the adapter if there is one."""
     return load_policy(_options(weights), weights.folder, dropout=True)
 
 

@@ -1,9 +1,10 @@
 """The protocol of hooks, which are called between the steps of a run and may change the following steps.
 
 A hook is any object with some of the methods of transformers' ``TrainerCallback``, called with the same arguments,
-``(args, state, control, **kwargs)``. It need not inherit from it, and imports neither torch nor transformers. In
-addition, a hook may have ``bind``: before training it receives the ``RunState``, through which it acts. ``on_evaluate``
-is called with the figures of each evaluation on held-out problems (``metrics={"eval/pass_rate": ...}``).
+``(args, state, control, **kwargs)``. A hook need not inherit from ``TrainerCallback``, and imports neither torch nor
+transformers. In addition, a hook may have ``bind``: before training, this method receives the ``RunState``, through
+which the hook acts. ``on_evaluate`` is called with the figures of each evaluation on held-out problems
+(``metrics={"eval/pass_rate": ...}``).
 
 Every process of a run has its own copy of each hook, and all copies must act identically. Their inputs
 (``RunState.figures``, ``logs``, ``metrics``) are equal on every process; a hook that draws random numbers seeds its
@@ -55,7 +56,7 @@ class Binds(Protocol):
         """Store the run's state, and check that the run has everything that the hook needs.
 
         Raises:
-            ConfigurationError: The run lacks something, such as a reference model.
+            ConfigurationError: The run lacks something that the hook needs, such as a reference model.
         """
 
 
@@ -64,7 +65,7 @@ class Observes(Protocol):
     """Optional method of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of the groups of all processes, once per rollout, before its first step ends."""
+        """Receive the results of all processes' groups, once per rollout, before the first step on the rollout ends."""
 
 
 @runtime_checkable

@@ -24,15 +24,16 @@ from .guard import Action, act
 class Collapse(SavedAttributes, RunHook):
     """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
 
-    It acts once, with a note of the observed values. If the run continues, it can act again after the mean has been
-    above the threshold.
+    The hook acts once, with a note of the observed values. If the run continues, it can act again after the mean has
+    returned above the threshold.
 
     Args:
         metric: The logged figure to watch; higher is better.
         share: Share of the best value by which the mean must fall.
         window: Number of logs over which the mean is computed.
-        patience: Number of consecutive means below the threshold after which it acts.
-        action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` writes one; ``"warn"`` only logs a warning.
+        patience: Number of consecutive means below the threshold after which the hook acts.
+        action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` only writes a checkpoint; ``"warn"`` only
+            logs a warning.
     """
 
     metric: str = "rollout/reward"
@@ -51,7 +52,7 @@ class Collapse(SavedAttributes, RunHook):
         self._below = self._best_step = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Add the logged figure to the window, and act if the mean has fallen; do nothing without the figure."""
+        """Add the logged figure to the window, and act if the mean has fallen; do nothing if the figure is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

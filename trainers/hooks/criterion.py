@@ -33,7 +33,7 @@ class Criterion:
     value: float
 
     def met(self, figures: Mapping[str, float | None]) -> bool:
-        """Return whether the figures meet the criterion; a missing figure, or one without data, does not."""
+        """Return whether the figures meet the criterion; false if the figure is missing or has no data."""
         found = figures.get(self.figure)
         return found is not None and _SIGNS[self.sign](found, self.value)
 
@@ -55,6 +55,6 @@ def read_criterion(written: str) -> Criterion:
         return Criterion(found["figure"], found["sign"], float(found["value"]))
     except ValueError:
         raise ConfigurationError(
-            f"A criterion is a figure, one of {', '.join(_SIGNS)} and a number, such as pass_rate >= 0.9; not "
-            f"{written!r}."
+            "A criterion must have the form FIGURE SIGN NUMBER, such as 'pass_rate >= 0.9', with one of the signs "
+            f"{', '.join(_SIGNS)}; got {written!r}."
         ) from None

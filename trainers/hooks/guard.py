@@ -1,14 +1,14 @@
 """``guard``: acts when a figure leaves its bounds, such as the entropy or the KL to the reference model.
 
 If a policy collapses, its entropy goes to 0 and its KL diverges; both are visible in the figures of a step long before
-the reward. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder, once
-until the figure has been within the bounds again, and
+the reward. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and
+acts. It acts again only after the figure has returned to its bounds. The actions are:
 
-- ``action="warn"``: does nothing else;
-- ``action="save"``: also has a checkpoint written at the end of the step;
+- ``action="warn"``: only writes the note;
+- ``action="save"``: also requests a checkpoint at the end of the step;
 - ``action="stop"``: ends the run after that checkpoint; the run's folder is complete and can be resumed.
 
-Longer than most parts, since it has three actions and a state for checkpoints.
+This module is longer than most parts because it has three actions and a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Guard(SavedAttributes, RunHook):
         metric: A logged figure: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....
         low: Lower bound; ``None`` for no bound.
         high: Upper bound; ``None`` for no bound.
-        patience: Number of consecutive logs outside the bounds after which it acts.
+        patience: Number of consecutive logs outside the bounds after which the hook acts.
         action: ``"warn"``, ``"save"`` or ``"stop"``.
     """
 
@@ -60,7 +60,7 @@ class Guard(SavedAttributes, RunHook):
         self._outside = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Compare the logged figure with the bounds, and act; do nothing without the figure."""
+        """Compare the logged figure with the bounds, and act; do nothing if the figure is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

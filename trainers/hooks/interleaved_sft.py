@@ -4,8 +4,8 @@ Reinforcement learning sharpens existing abilities and learns nothing from a pro
 such problem with a stored demonstration is added to a buffer, once. When the buffer holds ``size`` problems, one SFT
 step (the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is
 cleared. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
-GRPO without the deviation. Longer than most parts, since it keeps a buffer, also in checkpoints, and takes its own
-steps.
+GRPO without the division by the deviation. This module is longer than most parts because it keeps a buffer, also in
+checkpoints, and takes its own steps.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ class InterleavedSft(SavedAttributes, RunHook):
         """Read the demonstrations and set the initial state.
 
         Raises:
-            ConfigurationError: The file cannot be read, or has no demonstration of a problem.
+            ConfigurationError: The file cannot be read, or contains no demonstration.
         """
         super().__post_init__()
         path = Path(os.path.expanduser(self.demonstrations))
         if not path.is_file():
             raise ConfigurationError(
-                f"There is no file with demonstrations {self.demonstrations!r}; `rstar2 traces` writes one.",
+                f"The file of demonstrations {self.demonstrations!r} does not exist; `rstar2 traces` writes such a "
+                "file.",
                 option="demonstrations",
             )
         self._shown = {

@@ -19,8 +19,8 @@ class KlSchedule(RunHook):
 
     Args:
         start: Coefficient of the first step.
-        end: Coefficient after the last of the steps.
-        steps: Number of steps of the change; ``None`` for all steps of the run.
+        end: Coefficient after ``steps`` steps.
+        steps: Number of steps over which the coefficient changes; ``None`` for all steps of the run.
         term: Name of the term of the loss.
     """
 

@@ -1,6 +1,7 @@
 """``length_stages``: changes the budgets of episodes in stages (AceReason-Nemotron, arXiv 2505.16400).
 
-Longer than most parts, since it implements the stages of three papers and checks their lengths against each other.
+This module is longer than most parts because it implements the stages of three papers and checks their lengths against
+each other.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class LengthStages(SavedAttributes, RunHook):
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty
             to keep it.
-        steps: Steps of each stage except the last; one number applies to all, and empty divides the run into equal
-            stages.
+        steps: Number of steps of each stage except the last; one number applies to all, and empty divides the run into
+            equal stages.
         when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
-            replaces ``steps``. Stages then end for no other reason and are never repeated.
-        turns: Turns of an episode in each stage, set as the environment's option ``max_turns``; empty to keep the
-            run's value.
+            replaces ``steps``. A stage then ends only for this reason, and no stage is repeated.
+        turns: Maximum number of turns of an episode in each stage, set as the environment's option ``max_turns``; empty
+            to keep the run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is
             one.
     """
@@ -69,7 +70,7 @@ class LengthStages(SavedAttributes, RunHook):
                 raise ConfigurationError(f"{name} must be positive numbers, not {list(numbers)}.", option=name)
         if len(self.steps) not in (0, 1, self._stages - 1):
             raise ConfigurationError(
-                f"steps must be one number, or one for each of the {self._stages - 1} stages before the last, not "
+                f"`steps` must be one number, or one for each of the {self._stages - 1} stages before the last, not "
                 f"{list(self.steps)}.",
                 option="steps",
             )
@@ -79,7 +80,9 @@ class LengthStages(SavedAttributes, RunHook):
             )
         self._stage, self._begun = 1, False
         if any(not 1 <= stage <= self._stages for stage in self.reset):
-            raise ConfigurationError(f"reset must contain stages from 1 to {self._stages}; got {list(self.reset)}.")
+            raise ConfigurationError(
+                f"`reset` must contain numbers of stages from 1 to {self._stages}; got {list(self.reset)}."
+            )
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``.
@@ -96,7 +99,7 @@ class LengthStages(SavedAttributes, RunHook):
             run.check_limits(self._limits(stage))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Set the budgets of the stage; at its first step, apply its reset."""
+        """Set the budgets of the stage; at the first step of a stage, apply the stage's reset."""
         run = self._run
         stage, begun = sum(begin <= run.step for begin in self._begins), run.step in self._begins[1:]
         if self.when_cut is not None:

@@ -1,10 +1,10 @@
 """``policy_refresh``: each stage of a curriculum starts with the policy as its own reference (arXiv 2507.17512).
 
-"Can One Domain Help Others?" trains in stages, from easy to hard within a domain. At the end of each stage the
-reference model becomes the policy and the optimizer's moments are reset, so the next stage is not constrained by the
+"Can One Domain Help Others?" trains in stages, from easy to hard within a domain. At the end of each stage, the policy
+is copied to the reference model and the optimizer's moments are reset, so the next stage is not constrained by the
 previous one. The study also found that different chat templates in training and evaluation cost more than any of its
-curricula gain; such a run is therefore rejected. Longer than most parts, since it also compares the templates of
-training and evaluation.
+curricula gain; such a run is therefore rejected. This module is longer than most parts because it also compares the
+templates of training and evaluation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class PolicyRefresh(RunHook):
     """At the end of each stage, the policy becomes the reference and the optimizer is reset (arXiv 2507.17512).
 
     Args:
-        steps: Steps of each stage except the last, which lasts until the end; one number applies to all.
+        steps: Number of steps of each stage except the last, which lasts until the end of the run; one number applies
+            to all.
         optimizer: Whether to reset the optimizer's moments.
         same_template: Reject a run in which evaluation uses another template or system message than training.
     """
@@ -43,27 +44,27 @@ class PolicyRefresh(RunHook):
         """
         super().__post_init__()
         if not self.steps or min(self.steps) < 1:
-            raise ConfigurationError(f"steps must be positive numbers, not {list(self.steps)}.", option="steps")
+            raise ConfigurationError(f"`steps` must be positive numbers, not {list(self.steps)}.", option="steps")
 
     def bind(self, run: RunState) -> None:
         """See ``Binds``.
 
         Raises:
-            ConfigurationError: The templates differ, or there is nothing to refresh.
+            ConfigurationError: The templates differ, or the run has neither a reference model nor ``optimizer=true``.
         """
         if not run.has_reference and not self.optimizer:
             raise ConfigurationError(
-                "The hook 'policy_refresh' has nothing to refresh: add a KL term (loss.kl.coef=1e-3), or let it reset "
-                "the optimizer (optimizer=true)."
+                "The hook 'policy_refresh' has nothing to refresh: add a KL term (loss.kl.coef=1e-3), or let the "
+                "hook reset the optimizer (optimizer=true)."
             )
         openings = run.openings if self.same_template else {}
         if len(set(openings.values())) > 1:
             train, held_out = openings["train"].splitlines(), openings["eval"].splitlines()
             differing = [line for line in difflib.ndiff(train, held_out) if line[:2] in ("- ", "+ ")]
+            shown = "\n".join(differing[:10])
             raise ConfigurationError(
-                "Evaluation uses another template than training (- training, + evaluation):\n"
-                + "\n".join(differing[:10])
-                + "\nGive both the same dialect and system message, or set same_template=false."
+                f"Evaluation and training use different templates (-: training, +: evaluation):\n{shown}\nGive both "
+                "the same dialect and system message, or set same_template=false."
             )
         super().bind(run)
         each = self.steps if len(self.steps) > 1 else self.steps * max(1, -(-run.steps // self.steps[0]))

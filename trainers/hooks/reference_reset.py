@@ -1,6 +1,6 @@
 """``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864).
 
-Longer than most parts, since it resets for two reasons and has a state for checkpoints.
+This module is longer than most parts because it resets for two reasons and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .state import RunState
 class ReferenceReset(SavedAttributes, RunHook):
     """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
 
-    The paper resets manually when validation stalls; here, after ``patience`` evaluations without an improvement.
+    The paper resets manually when validation stalls; this hook resets after ``patience`` evaluations without an
+    improvement.
 
     Args:
         patience: Number of consecutive evaluations that are not better than the best since the last reset.
@@ -55,8 +56,8 @@ class ReferenceReset(SavedAttributes, RunHook):
         """
         if not run.has_reference:
             raise ConfigurationError(
-                "The hook 'reference_reset' needs a reference model, and no term of the loss has one: add a KL term "
-                "(loss.kl.coef=1e-4)."
+                "The hook 'reference_reset' needs a reference model, but no term of the loss uses one: add a KL "
+                "term (loss.kl.coef=1e-4)."
             )
         if not run.evaluates and self.most_kl is None:
             raise ConfigurationError(

@@ -23,8 +23,8 @@ class Budgets:
     """Limits of the episodes that are trained on; evaluation uses the limits in the run's options.
 
     Attributes:
-        max_episode_tokens: Tokens of an episode after its prompt.
-        max_turn_tokens: Tokens of one turn; ``None`` allows the rest of the episode's budget.
+        max_episode_tokens: Maximum number of tokens of an episode after its prompt.
+        max_turn_tokens: Maximum number of tokens of one turn; ``None`` allows the rest of the episode's budget.
         env_options: Options of the environment that override the run's own, such as ``{"max_turns": 8}``.
     """
 
@@ -117,7 +117,7 @@ class RunState(Protocol):
         """Reset the optimizer's moments. The learning rate schedule continues."""
 
     def note(self, text: str) -> None:
-        """Record a reason: a warning in the log, and an event ``note`` in the run's folder."""
+        """Record a reason as a warning in the log and as an event ``note`` in the run's folder."""
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.

@@ -1,7 +1,7 @@
 """Executes a command that is terminated when its parent process ends: ``child.py CORES COMMAND...``.
 
-The kernel sends it SIGTERM when its parent ends for any reason, including SIGKILL, which no handler could observe.
-``CORES`` are the cores that it may use ("0,1"), or "-" for all.
+The kernel sends the command SIGTERM when its parent ends for any reason, including SIGKILL, which a signal handler
+cannot catch. ``CORES`` are the cores that the command may use ("0,1"), or "-" for all.
 """
 
 from __future__ import annotations

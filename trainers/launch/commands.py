@@ -29,10 +29,10 @@ class LaunchCommand:
     Attributes:
         name: Name in messages and of the log file.
         words: Program and arguments.
-        devices: The devices that it runs on.
+        devices: The devices that the process runs on.
         variables: Further environment variables, without those for devices.
         url: Address of a server; empty for the trainer.
-        node: Name of the machine that it runs on; empty for this machine.
+        node: Name of the machine that the process runs on; empty for this machine.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LaunchCommand:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return all environment variables to add to those of this process."""
+        """Return all environment variables to add to this process's environment."""
         return {**self.devices.environment(outer), **self.variables}
 
     def shown(self, outer: Mapping[str, str]) -> str:

@@ -41,17 +41,21 @@ class Devices:
             ConfigurationError: The number of devices is not a multiple of ``size``.
         """
         if len(self) % size:
-            raise ConfigurationError(f"{len(self)} devices ({self}) do not make engines of {size} (--tensor-parallel).")
+            raise ConfigurationError(
+                f"{len(self)} devices ({self}) cannot be divided into engines with {size} devices each "
+                "(--tensor-parallel)."
+            )
         return [Devices(self.numbers[start : start + size], self.cores) for start in range(0, len(self), size)]
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return variables that make only these devices visible to a process.
+        """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The variables of this process; if they hide devices, number 0 is the first visible one.
+            outer: The environment variables of this process; if they hide devices, number 0 is the first visible
+                device.
 
         Raises:
-            ConfigurationError: A device is not among the visible ones.
+            ConfigurationError: A device is not among the visible devices.
         """
         if self.cores:
             threads = str(len(self))

@@ -37,7 +37,7 @@ class StartedCommand:
     Attributes:
         command: The command.
         log: File for its output; ``None`` for this process's output.
-        inherited: File descriptors that it must inherit.
+        inherited: File descriptors that the process must inherit.
         process: The process.
         starts: Number of starts.
     """
@@ -79,7 +79,7 @@ class StartedCommand:
             return False
 
     def check_free(self) -> None:
-        """Reject a port of this machine that is in use: answers from there would be taken for the server's.
+        """Check that no other program uses the server's port, whose answers would be mistaken for the server's.
 
         Raises:
             ConfigurationError: The port is in use.
@@ -96,7 +96,7 @@ class StartedCommand:
                 ) from error
 
     def tail(self) -> str:
-        """Return the last lines of the log, for a message."""
+        """Return the last lines of the log, to quote in a message."""
         if self.log is None:
             return ""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]

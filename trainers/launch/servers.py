@@ -61,7 +61,7 @@ class Servers:
             for server in list(waiting):
                 if server.ended is not None:
                     raise LaunchError(
-                        f"{server.command.name} ended with {server.ended} before it was ready:{server.tail()}"
+                        f"{server.command.name} ended with exit code {server.ended} before it was ready:{server.tail()}"
                     )
                 if server.healthy():
                     waiting.remove(server)
@@ -69,8 +69,8 @@ class Servers:
             if waiting and time.monotonic() - began > self.wait_s:
                 late = waiting[0]
                 raise LaunchError(
-                    f"{late.command.name} is not ready after {self.wait_s:g} s; --wait-s (serve.wait_s of a stage) "
-                    f"gives it longer:{late.tail()}"
+                    f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --wait-s "
+                    f"(serve.wait_s of a stage):{late.tail()}"
                 )
             time.sleep(POLL_S if waiting else 0)
 
@@ -82,14 +82,14 @@ class Servers:
             if server.starts > self.restarts:
                 self.lost.append(server)
                 continue
-            self.say(f"{server.command.name} ended with {server.ended}; restarting it.")
+            self.say(f"{server.command.name} ended with exit code {server.ended}; restarting it.")
             server.start()
 
     @contextmanager
     def kept(self, all_lost: Callable[[], None]) -> Iterator[None]:
         """Start the servers, restart them in the background, and stop all of them at the end of the context.
 
-        A server that ends too often is given up while others answer.
+        A server that ends too often is not restarted again, as long as other servers run.
 
         Args:
             all_lost: Called from another thread when all servers are lost.
@@ -132,7 +132,8 @@ class Servers:
 
 def too_often(server: StartedCommand) -> str:
     """Return the message about a server that is not restarted."""
-    return f"{server.command.name} ended with {server.ended} for the {server.starts}. time:{server.tail()}"
+    return f"{server.command.name} ended with exit code {server.ended} and will not be restarted (starts: "
+    f"{server.starts}):{server.tail()}"
 
 
 def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[int] = ()) -> list[StartedCommand]:

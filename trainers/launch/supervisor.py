@@ -56,7 +56,7 @@ class Supervisor:
                 end([self.trainer, *self.servers.running])
 
     def _watch(self) -> int:
-        """Wait until the trainer ends; restart servers that end before."""
+        """Wait until the trainer ends; until then, restart servers that end."""
         while (code := self.trainer.ended) is None:
             if not self._asked:
                 self.servers.revive()
@@ -88,8 +88,8 @@ class Supervisor:
 def _workers(pid: int) -> list[int]:
     """Return the processes to interrupt: those that ``torchrun`` started, or the trainer itself.
 
-    ``torchrun`` reacts to a signal by ending its processes; if one of these is interrupted, all stop after the same
-    step.
+    ``torchrun`` reacts to a signal by ending its processes; if one of these processes is interrupted, all of them stop
+    after the same step.
     """
     children = Path(f"/proc/{pid}/task/{pid}/children")
     command = Path(f"/proc/{pid}/cmdline")

@@ -1,7 +1,7 @@
 """Aggregations: how token losses are averaged: ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
 
-All count the real rows of the whole optimizer batch on all processes. The gradient therefore does not depend on how
-rows are divided into micro-batches and processes, nor on padding rows that only keep processes in step.
+All aggregations count the real rows of the whole optimizer batch on all processes. The gradient therefore does not
+depend on how rows are divided into micro-batches and processes, nor on padding rows that only keep processes in step.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TokenMean(CheckedOptions):
 class SeqMean(CheckedOptions):
     """Every row has the same weight: the mean over rows of the mean over tokens (GRPO, arXiv 2402.03300, Eq. 3).
 
-    1 / (rows * tokens of the row). For losses of whole rows, such as ``ppo_clip:level=sequence``; with token losses it
-    favours short correct answers and long wrong answers.
+    A token's weight is 1 / (rows * tokens of the row). Use it for losses of whole rows, such as
+    ``ppo_clip:level=sequence``; with token losses it favours short correct answers and long wrong answers.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -48,8 +48,8 @@ class SeqMean(CheckedOptions):
 class PromptMean(CheckedOptions):
     """Every group has the same weight: the mean over groups of the mean over all tokens of the group.
 
-    1 / (groups * tokens of the group), SkyRL's ``prompt_mean``. For groups of different sizes, or problems whose
-    episodes differ widely in length.
+    A token's weight is 1 / (groups * tokens of the group), as in SkyRL's ``prompt_mean``. Use it for groups of
+    different sizes, or problems whose episodes differ widely in length.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -64,7 +64,7 @@ class PromptMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class ConstLen(CheckedOptions):
-    """1 / (rows * length): independent of the episodes' lengths (Dr. GRPO, arXiv 2503.20783, section 3.2).
+    """Every token has the weight 1 / (rows * length), with a constant length (Dr. GRPO, arXiv 2503.20783, section 3.2).
 
     With ``length=1`` it is the mean over rows of the sum over their tokens, as in LUSPO and GVPO.
 

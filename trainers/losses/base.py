@@ -2,8 +2,8 @@
 
 The loss of an optimizer step is a sum over all rows of all processes: the row's weight (from the aggregation) times the
 sum of all terms over its policy tokens. Policy gradient terms are multiplied by the correction. Terms about the
-environment's tokens are summed over those tokens instead, weighted by the aggregation with their counts. The parts only
-use methods of the given tensors and do not import torch.
+environment's tokens are summed over the environment's tokens instead, and the aggregation computes the row weights from
+the numbers of these tokens. The parts only use methods of the given tensors and do not import torch.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class Aggregation(Protocol):
 
         Args:
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
-                about the environment's tokens, the number of those. Rows with advantage zero are included; padding rows
-                that keep processes in step are not. A row without such tokens does not count.
+                about the environment's tokens, the number of environment tokens. Rows with advantage zero are included;
+                padding rows that keep processes in step are not. A row without such tokens does not count.
             groups: Number of the group that each row belongs to, unique over all processes, (rows,).
-            ranks: The processes; all of them call together.
+            ranks: The processes; all of them call this together.
 
         Returns:
             Weights, (rows,). The loss is the sum of weight times term over all tokens of all rows of all processes.

@@ -1,4 +1,4 @@
-"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare tokens across it."""
+"""``BatchTokens``: the policy's tokens of a whole optimizer batch, for terms that compare tokens across the batch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BatchTokens:
         )
 
     def lengths(self) -> IntArray:
-        """Policy tokens of each row, (rows,)."""
+        """Number of policy tokens of each row, (rows,)."""
         return np.bincount(self.row, minlength=len(self.groups)).astype(np.int64)
 
     def keys(self) -> IntArray:
@@ -90,7 +90,7 @@ class BatchTokens:
         return found
 
     def _rows(self) -> list[tuple[int, int]]:
-        """Return each row's group, and its number in the group."""
+        """Return the group of each row, and the number of the row in its group."""
         before: Counter[int] = Counter()
         found = []
         for group in self.groups.tolist():

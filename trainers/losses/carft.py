@@ -19,10 +19,10 @@ class Carft(CheckedOptions):
 
     Let s be the cosine similarity of two embeddings divided by ``temperature``. For a correct answer the loss is the
     mean over its positives of -log(e^s / (e^s + sum over wrong answers of e^s')); it is 0 for other rows, and if the
-    group has no positives. The positives are the group's expert answers (annotated chains of thought) or, without any,
-    the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings of
-    other rows are those of the sampling weights, without a gradient. Add it to a policy gradient with a small weight.
-    The projection head and the masks of the authors' code are omitted: this is the general form.
+    group has no positives. The positives are the group's expert answers (annotated chains of thought) or, if there are
+    none, the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings
+    of other rows are computed with the weights that sampled them, without a gradient. Add it to a policy gradient with
+    a small weight. The projection head and the masks of the authors' code are omitted: this is the general form.
 
     Args:
         coef: Weight in the loss.

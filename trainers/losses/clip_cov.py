@@ -1,6 +1,6 @@
 """``clip_cov``: the clipped surrogate without some of the tokens that reduce the entropy.
 
-Longer than most parts, since the tokens are chosen from the whole batch before the loss is computed.
+This module is longer than most parts because the tokens are chosen from the whole batch before the loss is computed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class ClipCov(CheckedOptions):
     """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617).
 
     The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
-    contribute most of it. From the tokens whose own product (log pi - mean)(A - mean) is between ``least`` and
-    ``most``, a random selection, as large as ``share`` of all tokens (at least one), is excluded from training. Tokens
-    that the surrogate clips are never selected. This prevents entropy collapse in long runs. The selection is the same
-    on any number of processes.
+    contribute most of it. Candidates are the tokens whose own product (log pi - mean)(A - mean) is between ``least``
+    and ``most``. A random selection of the candidates is excluded from training; its size is ``share`` of all tokens,
+    at least one. Tokens that the surrogate clips are never selected. This prevents entropy collapse in long runs. The
+    selection is the same on any number of processes.
 
     Args:
         share: Share of all tokens to exclude.
@@ -55,11 +55,13 @@ class ClipCov(CheckedOptions):
         """Check every option.
 
         Raises:
-            ConfigurationError: One is out of its range.
+            ConfigurationError: An option is out of its range.
         """
         super().__post_init__()
         if self.least >= self.most:
-            raise ConfigurationError(f"least of clip_cov must be below most, not {self.least} and {self.most}.")
+            raise ConfigurationError(
+                f"`least` of clip_cov must be less than `most`; got least={self.least} and most={self.most}."
+            )
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """See ``Prepares``."""

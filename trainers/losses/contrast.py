@@ -12,8 +12,8 @@ LIKE, UNLIKE, NEITHER = 1, -1, 0
 def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]:
     """Return the relation of a row to the other rows of its group.
 
-    For a correct answer of the policy, the positives are the expert's rows of its group or, without any, the other
-    correct rows; the negatives are the wrong rows. For all other rows, there are neither.
+    For a correct answer of the policy, the positives are the expert's rows of its group or, if there are none, the
+    other correct rows; the negatives are the wrong rows. All other rows have neither positives nor negatives.
 
     Args:
         rows: The rows of an optimizer batch, in whole groups.

@@ -17,12 +17,12 @@ class Dro(Anchored, CheckedOptions):
 
     The square pulls every token back to its probability when it was sampled, more strongly the further it has moved, so
     rows can be trained on many times without choosing a bound. It also acts on rows without an advantage, so it does
-    not count as a policy gradient here: all rows are computed, and nothing is corrected. The paper uses a reference
+    not count as a policy gradient here: all rows are computed, and no correction is applied. The paper uses a reference
     model and learns a value; Tinker uses the engine's probabilities, verl the trainer's (``anchor=old``), and both use
     the advantage.
 
     Args:
-        beta: Weight of the square; 0.05 is Tinker's value, verl has no default.
+        beta: Weight of the squared log-ratio; 0.05 is Tinker's value, verl has no default.
         anchor: Denominator of the ratio.
     """
 

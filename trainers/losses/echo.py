@@ -21,7 +21,7 @@ class Echo(CheckedOptions):
 
     Args:
         coef: Weight in the loss; the default is prime-rl's (``roles.tool.alpha``).
-        tools: Learn only results of the policy's calls; otherwise, all observations after its turns.
+        tools: Train only on results of the policy's calls; otherwise, on all observations after its turns.
     """
 
     coef: float = option(0.1, least=0)
@@ -35,7 +35,7 @@ class Echo(CheckedOptions):
         return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean cross-entropy of the trained tokens, in nats."""
+        """Return the mean cross-entropy of the tokens that the term trains on, in nats."""
         return {"echo": tokens.sum_and_count(-tokens.logp.detach(), self._learnt(tokens))}
 
     def _learnt(self, tokens: Tokens) -> Tensor:

@@ -64,7 +64,7 @@ class AdaptiveEntropy(CheckedOptions):
         """Check every option and set the initial state.
 
         Raises:
-            ConfigurationError: One is out of its range.
+            ConfigurationError: An option is out of its range.
         """
         self._coef = self.start
         super().__post_init__()

@@ -1,6 +1,6 @@
 """``fipo``: the clipped surrogate, with tokens weighted by the policy's change on the tokens that follow.
 
-Longer than most parts, since it sums the following tokens with a decay before weighting.
+This module is longer than most parts because it sums the following tokens with a decay before weighting.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ class Fipo(CheckedOptions):
     """ppo_clip times sg(clip(exp(sum over k >= t of gamma^(k - t) log ratio_k), 1 - below, 1 + above)): FIPO.
 
     arXiv 2603.19835. A token counts more if its following tokens have become more probable since the rollout, and less
-    if they have become less probable: credit assignment within a row without a value model. gamma = 2^(-1 / half_life).
-    The sum is over the policy's tokens of the row, without those whose ratio is above ``dual``; k - t counts policy
-    tokens. If the advantage is negative and the ratio above ``safety``, the weight is limited to [0.8, 1]. In the first
-    update on a rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is false.
+    if they have become less probable: this assigns credit within a row without a value model. The decay is gamma =
+    2^(-1 / half_life). The sum is over the policy's tokens of the row, without tokens whose ratio is above ``dual``; k
+    - t counts policy tokens. If the advantage is negative and the ratio above ``safety``, the weight is limited to 0.8
+    to
+    1. In the first update on a rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is
+    false.
 
     Args:
         half_life: Distance in tokens at which a token's weight in the sum is halved.
         below: The weight is at least 1 - below.
         above: The weight is at most 1 + above.
-        safety: Ratio above which a negative advantage is not amplified; ``None`` for no limit.
+        safety: Ratio above which the weight of a token with a negative advantage is at most 1; ``None`` for no limit.
         low: See ``ppo_clip``.
         high: See ``ppo_clip``.
         dual: See ``ppo_clip``; 10 is the authors' value.

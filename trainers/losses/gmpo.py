@@ -22,8 +22,8 @@ class Gmpo(CheckedOptions):
     tokens that are not clipped. With the aggregation ``seq_mean`` it is the paper's objective.
 
     Args:
-        low: Lower bound of the log-ratio is -low if the advantage is negative; ``None`` does not clip.
-        high: Upper bound of the log-ratio if the advantage is positive; ``None`` does not clip.
+        low: The log-ratio is at least -low if the advantage is negative; ``None`` does not clip.
+        high: The log-ratio is at most high if the advantage is positive; ``None`` does not clip.
         level: Whether the mean is over a turn or a row; the paper uses rows.
     """
 

@@ -23,10 +23,10 @@ class Gvpo(CheckedOptions):
     """((R - mean R) - A)^2 / (2 (n - 1)) of a row, with R = beta log(pi / pi_old) of the row: GVPO (arXiv 2504.19599).
 
     R is the reward implied by the policy's change; its mean is over the n rows of the group, and A is the reward minus
-    the group's mean (``group_mean``). The optimum is unique: that of reward maximization with a KL constraint, for any
-    sampling policy. In the first update on a rollout, it equals the policy gradient of ``reinforce`` times
-    beta / (n - 1). It also acts on rows without an advantage, so it does not count as a policy gradient here: all rows
-    are computed, and nothing is corrected. The loss of a row is divided among its tokens: with the aggregation
+    the group's mean (``group_mean``). Its unique optimum is the optimum of reward maximization with a KL constraint,
+    for any sampling policy. In the first update on a rollout, it is beta / (n - 1) times the policy gradient of
+    ``reinforce``. It also acts on rows without an advantage, so it does not count as a policy gradient here: all rows
+    are computed, and no correction is applied. The loss of a row is divided among its tokens: with the aggregation
     ``const_len:length=1`` it is the mean over rows. If there is an advantage per token, A is their mean.
 
     Args:
@@ -67,7 +67,7 @@ class Gvpo(CheckedOptions):
         return value + tokens.column(_SLOPE) * change
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean absolute difference of implied reward and advantage, over tokens."""
+        """Return the mean absolute difference between implied reward and advantage, over the policy's tokens."""
         return {"gvpo/distance": tokens.sum_and_count(tokens.column(_DISTANCE).abs())}
 
 

@@ -17,11 +17,11 @@ from .tokens import Tensor, Tokens
 class Kdrl(CheckedOptions):
     """coef times k2 of KL(policy, teacher) at the tokens of wrong answers, added to a policy gradient (KDRL).
 
-    With d = log pi - log pi_teacher: k2 = d^2 / 2. On tokens sampled from the policy, the gradient of k2 equals that of
-    the divergence in expectation; the gradient of k3 does not (arXiv 2506.02208, section 3). Only wrong answers are
-    pulled towards the teacher (the paper's reward-guided masking), since correct answers are already rewarded. The hook
-    ``kl_schedule`` with ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 per step to 1e-3. Needs
-    ``model.teacher`` and the column ``correct``, which every row of a run has.
+    With d = log pi - log pi_teacher: k2 = d^2 / 2. On tokens sampled from the policy, the expected gradient of k2
+    equals the gradient of the divergence; the expected gradient of k3 does not (arXiv 2506.02208, section 3). Only
+    wrong answers are pulled towards the teacher (the paper's reward-guided masking), since correct answers are already
+    rewarded. The hook ``kl_schedule`` with ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 per step to 1e-3.
+    Needs ``model.teacher`` and the column ``correct``, which every row of a run has.
 
     Args:
         coef: Weight in the loss; the paper starts with 5e-3.
@@ -46,7 +46,7 @@ class Kdrl(CheckedOptions):
         return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence over all tokens, by k3, whichever estimator and tokens the loss uses."""
+        """Return the divergence over all tokens, estimated with k3, whichever estimator and tokens the loss uses."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

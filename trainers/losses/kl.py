@@ -1,6 +1,6 @@
 """``kl``: the divergence from a reference model, by one of five estimators, which differ mainly in their gradients.
 
-Longer than most parts, since it has five estimators, two of them with special gradients.
+This module is longer than most parts because it has five estimators, two of them with special gradients.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Kl(CheckedOptions):
     """coef times an estimate of KL(policy, reference) at each token (Schulman, "Approximating KL divergence", 2020).
 
     With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens sampled from the policy, the
-    expected gradient of k2 is that of the divergence, that of k1 is zero, and that of k3 is the gradient of
-    KL(reference, policy) (arXiv 2512.21852).
+    expected gradient of k2 is the gradient of the divergence. The expected gradient of k1 is zero, and the expected
+    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852).
 
     Args:
         coef: Weight in the loss.
         estimator: ``"k1"``, ``"k2"``, ``"k3"``; ``"k3+"`` has the value of k3 and the gradient of k2 (verl);
-            ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``, whose gradient is that of the divergence
-            (DeepSeek-V3.2, arXiv 2512.02556).
+            ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``, whose expected gradient is the gradient of the
+            divergence (DeepSeek-V3.2, arXiv 2512.02556).
     """
 
     coef: float = option(1e-3, least=0)
@@ -47,7 +47,7 @@ class Kl(CheckedOptions):
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence by k3, whichever estimator the loss uses."""
+        """Return the divergence, estimated with k3, whichever estimator the loss uses."""
         return measured("kl", tokens, _difference(tokens))
 
 
@@ -56,7 +56,8 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
     Args:
         tokens: The micro-batch.
-        difference: Log-probability under the policy minus that under the other model, (B, T), 0 off the mask.
+        difference: Log-probability under the policy minus log-probability under the other model, (B, T), 0 off the
+            mask.
         estimator: Name of the estimator.
     """
     match estimator:
@@ -73,7 +74,7 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
-    """Return the divergence over the policy's tokens by k3, as a metric with the given name."""
+    """Return the divergence over the policy's tokens, estimated with k3, as a metric with the given name."""
     return {name: tokens.sum_and_count(_k3(difference.detach()))}
 
 

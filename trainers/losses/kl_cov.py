@@ -21,7 +21,7 @@ _COLUMN = "kl_cov"
 
 @dataclass(frozen=True)
 class KlCov(CheckedOptions):
-    """coef |log pi - log pi_old| on the tokens of the highest covariance: KL-Cov (arXiv 2505.22617).
+    """coef |log pi - log pi_old| on the tokens with the highest covariance: KL-Cov (arXiv 2505.22617).
 
     The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
     contribute most of it. The penalty applies to the ``share`` of all tokens (at least one) with the largest product
@@ -57,7 +57,7 @@ class KlCov(CheckedOptions):
         return self.coef * tokens.column(_COLUMN) * tokens.log_ratio.abs()
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean distance of the penalized tokens."""
+        """Return the mean of |log pi - log pi_old| over the penalized tokens."""
         held = tokens.mask & (tokens.column(_COLUMN) > 0)
         return {"kl_cov/distance": tokens.sum_and_count(tokens.log_ratio.detach().abs(), held)}
 

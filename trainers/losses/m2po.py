@@ -1,4 +1,4 @@
-"""``m2po``: a trust region over the whole batch, by the second moment of the log-ratios."""
+"""``m2po``: a trust region over the whole batch, defined by the second moment of the log-ratios."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class M2po(Anchored, CheckedOptions):
     """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
     While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
-    the largest value is excluded, together with its ties. Only outliers are lost, and none while the batch is close to
-    the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The ratio is
+    the largest value is excluded, together with its ties. Only outliers are excluded, and none while the batch is close
+    to the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The ratio is
     against the sampling probabilities, so it contains the correction and is not corrected again. AReaL counts all
     tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on (``of=harmful``).
 

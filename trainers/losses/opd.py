@@ -17,10 +17,10 @@ from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 class Opd(CheckedOptions):
     """-coef sg(log pi_teacher - log pi) ratio: the reverse KL as an advantage of each token (arXiv 2306.08543).
 
-    On tokens sampled from the policy, its expected gradient is that of KL(policy, teacher). It does not use the reward,
-    so every episode is trained on, whatever its group. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on
-    the student's own texts; as a signal per token it is Tinker's on-policy distillation and prime-rl's ``opd``. A
-    policy that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
+    On tokens sampled from the policy, its expected gradient is the gradient of KL(policy, teacher). It does not use the
+    reward, so every episode is trained on, whatever its group. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649)
+    distil on the student's own texts; Tinker's on-policy distillation and prime-rl's ``opd`` use this signal per token.
+    A policy that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
     ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's
     generalized Jensen-Shannon), which need the teacher's whole distribution.
 
@@ -63,7 +63,7 @@ class Opd(CheckedOptions):
         return self.coef * (loss + self.square * log_ratio.square())
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence from the teacher, by k3."""
+        """Return the divergence from the teacher, estimated with k3 (see ``Kl``)."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

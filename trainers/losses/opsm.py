@@ -1,6 +1,6 @@
 """``opsm``: excludes wrong answers that the policy has already moved away from.
 
-Longer than most parts, since a second correction can be nested in it.
+This module is longer than most parts because a second correction can be nested in it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OffPolicySequenceMask(CheckedOptions):
         """Check every option.
 
         Raises:
-            ConfigurationError: One is out of its range.
+            ConfigurationError: An option is out of its range.
             UnknownNameError: The correction ``then`` does not exist.
         """
         super().__post_init__()
@@ -62,11 +62,11 @@ class OffPolicySequenceMask(CheckedOptions):
         return self._then(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """See ``Measures``: the figures of ``then``."""
+        """Return the figures of the correction ``then``; see ``Measures``."""
         return self._then.figures(tokens) if isinstance(self._then, Measures) else {}
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
-        """See ``Adapts``; ``then`` may adapt."""
+        """Pass the figures to the correction ``then``, if it adapts; see ``Adapts``."""
         if isinstance(self._then, Adapts):
             self._then.observe(figures)
 

@@ -1,6 +1,6 @@
 """``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and optional further bounds.
 
-Longer than most parts, since it implements the clips of four papers.
+This module is longer than most parts because it implements the clips of four papers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PpoClip(Anchored, CheckedOptions):
         return -gain
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the shares of the policy's tokens that do not train: clipped below, above, or by the outer bound."""
+        """Return the shares of the policy's tokens without a gradient: clipped below, above, or by the outer bound."""
         ratio, advantage = self._ratio(tokens).detach(), tokens.advantage
         least, most = self.bounds
         outer = min((bound for bound in (self.two_sided, self.dual) if bound is not None), default=math.inf)

@@ -18,10 +18,10 @@ class RlPlus(CheckedOptions):
 
     r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, because the probability of the solution
     under its author's distribution is unknown (arXiv 2508.00222, section 3.1; the released code uses 1 for the uniform
-    part). It is .3077 for pi = pi_old = .1, .8 for .5, 1 for 1, 1.5385 for pi = .5 and pi_old = .1, and at most 4. (1 -
-    pi)^gamma is the paper's exploration factor: tokens that are improbable for the policy count most. External rows are
-    those with the column ``off_policy``, such as those of the rollout ``external``. Use it with the advantage
-    ``policy_baseline``.
+    part). For pi = pi_old, r is .3077 at .1, .8 at .5 and 1 at 1; for pi = .5 and pi_old = .1 it is 1.5385; it is at
+    most 4. The paper's exploration factor is (1 - pi)^gamma: tokens that are improbable for the policy count most.
+    External rows are those with the column ``off_policy``, such as the rows of the rollout ``external``. Use it with
+    the advantage ``policy_baseline``.
 
     Args:
         gamma: Exponent of the exploration factor; the released code uses 0.5, and 0 disables it.

@@ -19,8 +19,8 @@ class Rover(CheckedOptions):
     Q_t = rho (log pi(a_t) - log pi_old(a_t)), and y_t = r + rho (V_{t+1} - V_old_{t+1}), without a gradient. V is the
     mean over the vocabulary of the log-probabilities at the policy's next token, and 0 after its last token. In a
     deterministic tree, such as text, the best action under the value of the *uniform* policy is optimal, and a softmax
-    over these values keeps several solutions alive. r is the advantage, equal at every token: with ``group_mean`` as in
-    the paper, with ``group_norm`` as in its authors' experiments on math. The first update on a rollout is a policy
+    over these values keeps several solutions probable. r is the advantage, equal at every token: with ``group_mean`` as
+    in the paper, with ``group_norm`` as in its authors' experiments on math. The first update on a rollout is a policy
     gradient, later updates are not. Use it to obtain many different correct answers.
 
     Args:

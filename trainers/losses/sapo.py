@@ -15,9 +15,9 @@ from .tokens import Tensor, Tokens, bounded_exp
 class Sapo(CheckedOptions):
     """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347), tau by the sign of A.
 
-    With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: that of the plain policy gradient
-    at a ratio of 1, and smaller the further the ratio is from 1. Use it if hard clipping loses too many tokens, as with
-    mixtures of experts. A larger tau fades sooner; by default, tokens with a negative advantage fade sooner.
+    With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: it equals the plain policy
+    gradient at a ratio of 1, and shrinks as the ratio moves away from 1. Use it if hard clipping loses too many tokens,
+    as with mixtures of experts. A larger tau fades sooner; by default, tokens with a negative advantage fade sooner.
 
     Args:
         positive: tau for positive advantages.

@@ -15,8 +15,8 @@ from .tokens import Tensor, Tokens
 class SftLoss(CheckedOptions):
     """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
 
-    The term of Cog-Rethinker (arXiv 2510.15979), for the rollout ``decompose``, whose rows have no advantage; on rows
-    with an advantage, it is added to the other terms. The aggregation averages it over all rows.
+    This is the term of Cog-Rethinker (arXiv 2510.15979). It is meant for the rollout ``decompose``, whose rows have no
+    advantage; on rows with an advantage, it is added to the other terms. The aggregation averages it over all rows.
 
     Args:
         coef: Weight in the loss; the paper's lambda, whose value is not published.
@@ -32,7 +32,7 @@ class SftLoss(CheckedOptions):
         return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean cross-entropy of the trained tokens, in nats."""
+        """Return the mean cross-entropy of the tokens that the term trains on, in nats."""
         return {"sft": tokens.sum_and_count(-tokens.logp.detach(), self._learnt(tokens))}
 
     def _learnt(self, tokens: Tokens) -> Tensor:

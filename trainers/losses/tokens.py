@@ -23,7 +23,7 @@ RatioAnchor = Literal["old", "sampled"]
 
 @dataclass(slots=True)
 class Tokens:
-    """The completion tokens of B rows, the longest of which has T; tensors are (B, T), with any number off the mask.
+    """The completion tokens of B rows, of which the longest has T tokens; tensors are (B, T), arbitrary off the mask.
 
     Attributes:
         logp: Log-probability of each token under the trained weights, at the sampling temperature; with a gradient.
@@ -31,7 +31,7 @@ class Tokens:
             the value of ``logp`` in the first update on the rows.
         sampled: The engine's log-probability of each token when it was sampled, without a gradient.
         advantage: Advantage of each token.
-        mask: True for tokens sampled from the policy; only these are in the loss.
+        mask: True for tokens sampled from the policy; only these tokens are in the loss.
         turn: Number of the policy's turn, long; -1 for tokens that the policy did not sample.
         depth: Number of tool calls before the token, long.
         entropy: Entropy of the distribution from which each token was sampled, in nats, with a gradient; ``None`` if no
@@ -73,11 +73,11 @@ class Tokens:
 
     @property
     def log_ratio(self) -> Tensor:
-        """Logarithm of the ratio of each token's current probability to that under ``old``; 0 off the mask."""
+        """Logarithm of each token's current probability over its probability under ``old``; 0 off the mask."""
         return self.log_ratio_to("old")
 
     def log_ratio_to(self, anchor: RatioAnchor) -> Tensor:
-        """Logarithm of the ratio of each token's probability to that under ``old`` or ``sampled``; 0 off the mask."""
+        """Logarithm of each token's probability over its probability under ``old`` or ``sampled``; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property
@@ -105,8 +105,9 @@ class Tokens:
             return self.columns[name]
         if self.mask.any():
             raise ConfigurationError(
-                f"The loss needs the column {name!r}, but the rows have {', '.join(sorted(self.columns)) or 'none'}. A "
-                "term's own columns come from its prepare, which a backend calls for the whole optimizer batch."
+                f"The loss needs the column {name!r}, but the rows have "
+                f"{', '.join(sorted(self.columns)) or 'none'}. A term's own columns are returned by its method "
+                "`prepare`, which a backend must call for the whole optimizer batch."
             )
         return self.logp.detach() * 0
 
@@ -115,7 +116,7 @@ class Tokens:
         """True for the environment's tokens; only available if a term needs ``environment``.
 
         Raises:
-            ConfigurationError: No term needs them.
+            ConfigurationError: No term needs ``environment``.
         """
         if self.answered is None:
             raise ConfigurationError(

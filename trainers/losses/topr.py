@@ -1,4 +1,4 @@
-"""``topr``: positive examples as in supervised training, negative ones by importance weights of at most 1."""
+"""``topr``: trains on positive examples as SFT does, and on negative examples with importance weights of at most 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 class Topr(Anchored, CheckedOptions):
     """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
 
-    Correct answers are learned however improbable they have become; wrong answers are unlearned only while the policy
+    Correct answers are learned even if they have become improbable; wrong answers are unlearned only while the policy
     still produces them, so log-probabilities do not diverge. It suits rows that are trained on many times, or fully
     offline, without a KL term. The ratio is over the whole row against the sampling probabilities, as in the paper;
     ROLL uses token ratios against the trainer's probabilities (``level=token,anchor=old``).

@@ -15,9 +15,9 @@ from .tokens import LARGEST_LOG, Tensor, Tokens
 class Vespo(CheckedOptions):
     """-sg(phi(w)) A log pi, with phi(w) = w^k exp(k' (1 - w)): VESPO (arXiv 2602.10693).
 
-    w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so the loss of on-policy
-    rows is that of ``reinforce``; far from 1 on either side, phi fades to 0 without choosing a bound, which suits rows
-    that are many updates old. k and k' are ``k_...`` and ``decay_...``, by the sign of the advantage (TRL's
+    w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so on-policy rows have the
+    same loss as with ``reinforce``; far from 1 on either side, phi fades to 0 without choosing a bound, which suits
+    rows that are many updates old. k and k' are ``k_...`` and ``decay_...``, by the sign of the advantage (TRL's
     ``vespo_lambda_...`` is k'). The ratio contains the correction and is not corrected again.
 
     Args:
@@ -43,7 +43,7 @@ class Vespo(CheckedOptions):
         return -self._weight(tokens) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean weight."""
+        """Return the mean weight of the policy's tokens."""
         return {"vespo/weight": tokens.sum_and_count(self._weight(tokens))}
 
     def _weight(self, tokens: Tokens) -> Tensor:

@@ -30,7 +30,7 @@ class SftOptions:
         warmup_ratio: Share of the steps in which the learning rate warms up.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.
-        max_length: Longest trace to train on, in tokens; longer ones are left out.
+        max_length: Longest trace to train on, in tokens; longer traces are left out.
         seed: Seed of the order of the traces.
         chat_template: As in ``ModelOptions``.
         dtype: As in ``ModelOptions``.
@@ -39,10 +39,10 @@ class SftOptions:
         lora_rank: As in ``ModelOptions``.
         lora_alpha: As in ``ModelOptions``.
         lora_targets: As in ``ModelOptions``.
-        lora_dropout: Dropout before the adapters while the cold start trains; reinforcement learning trains without.
+        lora_dropout: Dropout before the adapters during the cold start; reinforcement learning uses none.
         gradient_checkpointing: As in ``ModelOptions``.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
-        save_every: Steps between checkpoints; ``None`` saves after about each tenth of the run, 0 only the final model.
+        save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only the final model.
         resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
         report_to: Experiment trackers, by transformers' names.
         progress: Show a progress bar, or periodic lines if stderr is not a terminal.

@@ -49,7 +49,7 @@ class RunOptions:
         output_dir: Folder of the run: checkpoints, episodes, metrics.
         seed: Seed from which every random choice is derived.
         steps: Optimizer steps.
-        save_every: Steps between checkpoints; ``None`` saves after about each tenth of the run, 0 only at its end.
+        save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only at the end.
         keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
         resume: Continue from the newest checkpoint of ``output_dir``.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
@@ -112,8 +112,8 @@ class ModelOptions:
         gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.
-        teacher: Folder or hub name of a model with the same tokenizer, frozen, whose log-probabilities a term of the
-            loss needs (``kdrl``, ``opd``); ``"self"`` is the initial model of the run.
+        teacher: Frozen model whose log-probabilities a term of the loss needs (``kdrl``, ``opd``): folder or hub name
+            of a model with the same tokenizer, or ``"self"`` for the initial model of the run.
         teacher_prompt: Text that only the teacher reads after the user's message, such as ``"The answer is
             {answer}."``; ``{answer}`` is the gold answer, and other names are fields of ``Problem.meta``, such as
             ``{solution}``.
@@ -170,9 +170,8 @@ class RolloutOptions:
         group_size: Episodes per group that are trained on (G).
         oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
         refill: Rounds in which rejected groups are replaced by new ones.
-        replace: Replace missing groups by copies of randomly drawn groups as soon as this share of
-            ``problems_per_step`` is found (POLARIS; 0.3 in SkyRL); rounds of refill are played only until then.
-            ``None`` trains on fewer groups.
+        replace: Once this share of ``problems_per_step`` has been accepted, stop refilling and replace the missing
+            groups by copies of randomly drawn groups (POLARIS; 0.3 in SkyRL). ``None`` trains on fewer groups.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.
@@ -182,10 +181,10 @@ class RolloutOptions:
             ``None`` for no limit. A run with a limit is not reproducible.
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/rollout.md#early-stop.
-        tail: Handling of the groups that end last. ``"wait"`` waits for them. The others begin ``spare_groups`` more,
-            and when ``problems_per_step`` groups have ended, ``"drop"`` drops the rest, and ``"carry"`` carries them
-            over to the next step, which continues them. Both favour short episodes or train on turns of older weights,
-            see docs/rollout.md#the-long-tail.
+        tail: Handling of the groups that end last. ``"wait"`` waits for them. The other two values start
+            ``spare_groups`` additional groups. When ``problems_per_step`` groups have ended, ``"drop"`` drops the
+            remaining groups, and ``"carry"`` carries them over to the next step, which continues them. ``"drop"``
+            favours short episodes, and ``"carry"`` trains on turns of older weights; see docs/rollout.md#the-long-tail.
         spare_groups: Groups begun in addition to ``problems_per_step``, as a share of it, if ``tail`` is not
             ``"wait"``.
         max_in_flight: Largest number of episodes played concurrently in one process.
@@ -195,12 +194,12 @@ class RolloutOptions:
         judge: Model for parts that need a judge: ``model:url=http://localhost:8000/v1,model=NAME``, or your own code;
             see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
-        max_staleness: Largest number of weight syncs between the weights that generate a turn and the weights that
-            first train on it. 0 alternates between playing and training; from 1, an engine with its own weights plays
-            while the trainer trains.
-        handover: Handling of prefetched episodes at a weight sync: ``"drain"`` lets them end first, and syncs weights
-            every ``max_staleness`` rollouts; ``"carry"`` syncs weights before each rollout is trained on, and
-            the episodes continue with the new weights.
+        max_staleness: Maximum number of weight syncs by which the weights that generate a turn may lag behind the
+            trainer's weights at the first update on that turn. 0 alternates between playing and training; with 1 or
+            more, an engine with its own weights plays while the trainer trains.
+        handover: Handling of prefetched episodes at a weight sync: ``"drain"`` waits until they have ended, and syncs
+            weights every ``max_staleness`` rollouts; ``"carry"`` syncs weights before each rollout is trained on, and
+            the running episodes continue with the new weights.
         handover_tolerance: Largest mean distance, in nats, between the log-probabilities that the engine and the
             trainer give to a known prompt's continuation after a weight sync; a larger distance stops the run. ``None``
             is 0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it if the engine computes in a lower
@@ -240,7 +239,7 @@ class RolloutOptions:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: There is no wrapper with one of the names.
+            UnknownNameError: The name of a wrapper is unknown.
         """
         check_options(self, "rollout.")
         check_wrappers(self.wrappers)
@@ -293,9 +292,9 @@ class OptimOptions:
 class PartOptions:
     """The parts of the trainer, one field per slot; ``rstar2 parts`` lists them with their options.
 
-    Each is a name with options (``roc:mode=rank``), a table, your own code (``./mine.py:MySelector``), or in Python the
-    class or function itself; the recipe sets the defaults. ``SLOT.NAME`` is short for an option of a part; in
-    ``reward``, ``loss`` and ``hook``, which are lists, it is ``SLOT.PART.NAME``.
+    Write a part as a name with options (``roc:mode=rank``), a table, your own code (``./mine.py:MySelector``), or in
+    Python the class or function itself; the recipe sets the defaults. ``SLOT.NAME`` sets one option of a part. The
+    slots ``reward``, ``loss`` and ``hook`` are lists; for them, write ``SLOT.PART.NAME``.
 
     Attributes:
         rollout: Plays the groups; written only as ``parts.rollout``, since ``rollout`` is the group of options.
@@ -303,10 +302,10 @@ class PartOptions:
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode or a token is.
         loss: Terms of the loss, added to one another.
-        aggregation: The mean over the tokens of the optimizer's batch.
-        correction: Weights that correct for differences between the engine's and the trainer's probabilities;
-            ``"auto"`` truncates them per token if the engine has its own copy of the weights, and otherwise does
-            nothing.
+        aggregation: Averages the loss over the tokens of the optimizer's batch.
+        correction: Importance weights that correct for differences between the engine's and the trainer's
+            probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model, and
+            otherwise does nothing.
         sampler: Chooses the problems of a step.
         hook: Callbacks of the running trainer.
     """
@@ -345,7 +344,7 @@ class TrainConfig:
     eval: EvalOptions = field(default_factory=EvalOptions)
 
     def in_evaluation(self, name: str) -> Any:
-        """Return the value of an option of ``eval``; if it is ``None``, that of the option of ``rollout``."""
+        """Return the ``eval`` value of an option; if it is ``None``, return the ``rollout`` value."""
         value = getattr(self.eval, name)
         return getattr(self.rollout, name) if value is None else value
 
@@ -357,7 +356,7 @@ class TrainConfig:
     def record(self) -> dict[str, Any]:
         """Return the options as JSON-compatible values, from which the same run can be configured again.
 
-        A loaded model becomes the name of its type, and a class or function without a module its own name.
+        A loaded model is stored as the name of its type, and a class or function as ``code_name`` names it.
         """
         return {
             group: {one.name: plain(one.name, getattr(options, one.name)) for one in fields(options)}

@@ -10,15 +10,15 @@ from rstar2_env.core.options.declare import check_options, option
 
 @dataclass(slots=True)
 class EvalOptions:
-    """Evaluation on held-out problems; ``None`` uses training's value.
+    """Evaluation on held-out problems; an option that is ``None`` has the value that training uses.
 
     Attributes:
         every: Steps between evaluations; 0 disables evaluation.
         episodes: Episodes in each evaluation.
         env_options: Options that override ``rollout.env_options``; ``eval.env.NAME`` is short for an option. If the
-            environment has splits and ``split`` is not set, it is ``"test"``.
-        wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied there, so that held-out
-            figures measure the task itself.
+            environment has splits and ``split`` is not set, ``split`` is ``"test"``.
+        wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied in evaluation, so
+            held-out figures measure the task itself.
         temperature: Sampling temperature.
         max_episode_tokens: Token budget of an episode.
         max_turn_tokens: Token budget of one turn.
@@ -39,7 +39,7 @@ class EvalOptions:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: There is no wrapper with one of the names.
+            UnknownNameError: The name of a wrapper is unknown.
         """
         check_options(self, "eval.")
         check_wrappers(self.wrappers)
@@ -50,7 +50,7 @@ def check_wrappers(wrappers: str | list[Any]) -> None:
 
     Raises:
         ConfigurationError: A wrapper does not have an option, or refuses its value.
-        UnknownNameError: There is no wrapper with one of the names.
+        UnknownNameError: The name of a wrapper is unknown.
     """
     if wrappers:
         # Imported here, since most runs have no wrappers, and listing trainers does not need them.

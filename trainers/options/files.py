@@ -38,10 +38,10 @@ class OptionsFile:
     """Contents of a file of options.
 
     Attributes:
-        trainer: Name of the trainer that it is for; empty if it names none.
+        trainer: Name of the trainer that the file names; empty if it does not name a trainer.
         about: Name, summary and paper, if the file is a recipe itself.
         options: The options, as written.
-        of_run: Whether a run wrote it, so that it has every option and every part.
+        of_run: Whether a run wrote the file, which then contains every option and every part.
     """
 
     trainer: str

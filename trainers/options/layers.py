@@ -1,8 +1,8 @@
 """Merge layers of options: a recipe's defaults, a file, the command line.
 
-Mappings are merged key by key, at any depth. Options for a slot's current part are merged over the part's options;
-naming another part drops them, as naming another engine drops the engine's options. Not covered: valid values
-(``config``, ``parts``).
+Mappings are merged key by key, at any depth. If a layer keeps the part of a slot, its options are merged over the
+part's options. If it names another part or another engine, the options of the earlier one are dropped. Not covered:
+valid values (``config``, ``parts``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge one layer over another, both in groups (``names.in_groups``); the parts of ``base`` are already read."""
+    """Merge one layer over another; both are in groups (``names.in_groups``), and ``base`` holds ``Part`` objects."""
     found = {group: dict(options) for group, options in base.items()}
     for group, options in over.items():
         held = found.setdefault(group, {})
@@ -139,7 +139,7 @@ def _split(text: str) -> list[str]:
 
 
 def each_part(parts: Mapping[str, Any], make: Callable[[str, Part], Part]) -> dict[str, Any]:
-    """Apply a function of the slot's name and the part to every part of the slots."""
+    """Return the slots with each part replaced by ``make(slot, part)``."""
     return {
         slot: [make(slot, one) for one in held] if isinstance(held, list) else make(slot, held)
         for slot, held in parts.items()

@@ -32,10 +32,10 @@ def known_names() -> dict[str, tuple[str, ...]]:
 
 
 def place(name: str, groups: OptionGroups) -> tuple[str, str]:
-    """Return the group of an option that is written without a group.
+    """Return the group and the name of an option that is written without its group.
 
-    This is the only group other than ``eval`` that has the option; if several have it, ``rollout``. ``parts.rollout``
-    must be written out, since ``rollout`` is a group.
+    The group is ``rollout`` if it has the option, else the only group that has it; ``eval`` is not considered.
+    ``parts.rollout`` must be written in full, since ``rollout`` is a group.
 
     Args:
         name: As written.
@@ -43,7 +43,7 @@ def place(name: str, groups: OptionGroups) -> tuple[str, str]:
 
     Raises:
         UnknownOptionError: No group has the option; the message suggests the nearest.
-        ConfigurationError: Several groups have the option; the message lists the full names.
+        ConfigurationError: Several groups have the option, but ``rollout`` does not; the message lists the full names.
     """
     having = [group for group, names in groups.items() if name in names and group != EVAL]
     if FIRST in having:
@@ -110,7 +110,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _nearest(name: str, groups: OptionGroups, group: str = "") -> str:
-    """Return a question that suggests an option, with its group, and options of the same group first."""
+    """Return the hint for an unknown name: similar options with their groups, those of ``group`` first."""
     elsewhere = [f"{other}.{name}" for other in groups if name in groups[other] and other != group]
     joined = {f"{other}_{one}": f"{other}.{one}" for other in groups for one in groups[other]}
     if name in joined:

@@ -110,7 +110,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
             class, which imports torch.
 
     Raises:
-        UnknownNameError: There is no part with one of the names.
+        UnknownNameError: The name of a part is unknown.
         ConfigurationError: A part does not accept its options, or ``early_stop`` is on and the selector has no method
             ``settled``.
     """
@@ -135,8 +135,8 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     selector = made("selector", parts.selector)
     if config.rollout.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
-            f"early_stop needs a selector that decides when a group has enough episodes; {parts.selector.name!r} has "
-            "no `settled`."
+            f"early_stop needs a selector that decides when a group has enough episodes; {parts.selector.name!r} "
+            "has no method `settled`."
         )
     rollout = as_rollout(made("rollout", parts.rollout))
     check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
@@ -192,13 +192,15 @@ def typed_part(slot: str, part: Part) -> Part:
     own = {name: value for name, value in part.options.items() if name not in paid}
     if not is_factory(made_by):
         if own:
-            raise ConfigurationError(f"The {what} is not a class, and does not take options such as {', '.join(own)}.")
+            raise ConfigurationError(
+                f"The {what} is not a class, so it does not accept options such as {', '.join(own)}."
+            )
         return Part(part.name, paid, made_by)
     known = part_options(made_by)
     given = GIVEN.get(slot, ())
     for name in given:
         if name in part.options:
-            raise ConfigurationError(f"{prefix}{name} is set by the trainer, and is not an option.")
+            raise ConfigurationError(f"{prefix}{name} is set by the trainer, so it cannot be set as an option.")
     options = {**typed_options(what, made_by, own, prefix=prefix), **paid}
     defaults = {
         name: one.default

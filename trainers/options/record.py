@@ -31,7 +31,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def shared_fields(kind: type[Any], record: Any) -> dict[str, Any]:
-    """Return the values of a record's fields that a record class ``kind`` also has, by name."""
+    """Return the values of the fields that ``record`` has in common with the record class ``kind``, by name."""
     return {one.name: getattr(record, one.name) for one in fields(kind) if hasattr(record, one.name)}
 
 
@@ -51,7 +51,7 @@ def _recorded(wrappers: str | list[Any]) -> list[str]:
 
 
 def code_name(made_by: Any) -> str:
-    """Return the name of a class or function for a file: ``module:Name`` if it can be imported by it."""
+    """Return the name under which a file stores a class or function: ``module:Name`` if that can be imported."""
     name = getattr(made_by, "__qualname__", type(made_by).__qualname__)
     module = getattr(made_by, "__module__", "")
     return f"{module}:{name}" if module not in ("", "__main__") and name.isidentifier() else name

@@ -31,8 +31,7 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output must exist and stay unchanged only if another stage uses it; other outputs always
-            must.
+        if_taken: If true, the output must exist and stay unchanged only if another stage uses it; if false, always.
     """
 
     kind: str
@@ -46,7 +45,7 @@ class Work:
 
     Attributes:
         folder: The stage's folder, which exists. The stage writes only into it.
-        seed: Seed of the pipeline; each round has a different seed.
+        seed: Seed of the stage; each round has a different seed.
         round: Number of the round, from 1; 0 outside of rounds.
         resumed: Whether an earlier run started this stage with the same options and inputs but did not finish it; the
             stage then continues from the content of the folder.

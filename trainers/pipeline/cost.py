@@ -107,7 +107,7 @@ class Cost:
         Args:
             config: The run's options.
             about: Further facts.
-            spread: The devices that it uses. Servers that are not launched here count in addition.
+            spread: The devices that it uses. Servers that the stage does not launch are added to them.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)
@@ -228,7 +228,7 @@ def servers_of(options: Mapping[str, Any]) -> int:
 
 
 def _known(spread: Spread, machine: Machine) -> tuple[int, list[str]]:
-    """Return the number of training devices, and a sentence if it is assumed."""
+    """Return the number of training devices and, if the number is an assumption, a note that states it."""
     if spread.train is not None:
         return spread.train, []
     return machine.gpus, [f"its launcher does not specify the number of devices: all {machine.gpus} are assumed"]

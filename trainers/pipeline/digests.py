@@ -1,8 +1,9 @@
 """Digests of files and folders, and fingerprints of stages.
 
-The digest of a model's folder covers only the files from which the model is loaded, not logs, checkpoints or cards. The
-digest of a run as an optimizer covers the optimizer state in its newest checkpoint. Digests are cached with the size
-and time of every file, so weights are read once. Not covered: models and data on a hub, which are identified by name.
+The digest of a model's folder covers only the files from which the model is loaded, not logs, checkpoints or cards. If
+a stage uses a run as its ``optimizer``, the digest of the run covers the optimizer state in its newest checkpoint.
+Digests are cached with the size and time of every file, so weights are read once. Not covered: models and data on a
+hub, which are identified by name.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
     Args:
         made: The stage.
-        before: The record of its last run.
-        after: The record of a run now.
+        before: The recorded options and inputs of its last run.
+        after: Its present options and inputs, in the same form.
     """
     inputs = before.get("inputs", {})
     for option, given in made.given.items():

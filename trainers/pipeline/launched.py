@@ -1,7 +1,7 @@
-"""Runs a stage's training in separate processes: several, started by a launcher, or one.
+"""Runs a stage's training in one or more separate processes, which a launcher starts.
 
-Covered: the command, Ctrl-C, the death of the runner (the command is then stopped gracefully), and its exit code. Not
-covered: the list of launchers; see docs/training.md.
+Covered: the command and its exit code, Ctrl-C, and a graceful stop of the command if the runner dies. Not covered: the
+list of launchers; see docs/training.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     """
     given = given_words(shlex.split(launch), configs)
     if not given:
-        raise ConfigurationError("launch must be a command: accelerate launch --config_file FILE.", option="launch")
+        raise ConfigurationError("`launch` must be a command: accelerate launch --config_file FILE.", option="launch")
     if given[0] == "rstar2":
         given = [sys.executable, *RSTAR2, *given[1:]]
     elif given[0] == "python":

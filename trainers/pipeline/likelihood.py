@@ -1,4 +1,4 @@
-"""``Likelihood``: the log-probabilities of given text under a model, token for token as in training."""
+"""``Likelihood``: the log-probabilities of given text under a model, for the same tokens as in training."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """``PipelinePlan``: the steps of a pipeline in order, with each round of a group expanded, and the inputs of each step.
 
-A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: that
-of the same round if the stage comes earlier in it, else that of the previous round. ``A.model or B.model`` is the first
-of these that exists. Not covered: deciding what is up to date, and running (``run``).
+A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: from
+the same round if ``STAGE`` comes earlier in the round, else from the previous round. ``A.model or B.model`` is the
+first of these that exists. Not covered: deciding what is up to date, and running (``run``).
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class PipelinePlan:
 
         Args:
             step: The step.
-            skipped: Returns whether the step with an id was skipped.
+            skipped: Takes the id of a step; returns whether that step was skipped.
 
         Raises:
             ConfigurationError: A reference cannot be resolved, or an option is not valid.
@@ -169,7 +169,7 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the model from outside the pipeline from which a stage's model descends; empty if there is none."""
+        """Return the external model that a stage's model was ultimately trained from; empty if there is none."""
         for one in made.given.get(option, ()):
             if not one.step:
                 return one.text
@@ -209,9 +209,9 @@ class PipelinePlan:
             if before:
                 return self._output(before[-1].id, output, kind, where)
         last = alternatives[-1].partition(".")[0]
+        first = ", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT" if step.round else ""
         raise ConfigurationError(
-            f"{where}: the stage {last!r} does not run before this stage. Move it before this stage"
-            + (", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
+            f"{where}: the stage {last!r} does not run before this stage. Move {last!r} before this stage{first}."
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
@@ -304,7 +304,7 @@ def _is_list(written: Any) -> bool:
 
 
 def _texts(written: Any) -> list[str]:
-    """Return the values of an input as a list; a source of problems may be a mapping."""
+    """Return the values of an input as a list of texts; a mapping (a source of problems) becomes JSON."""
     every = written if _is_list(written) else [] if written is None else [written]
     return [json.dumps(one) if isinstance(one, Mapping) else str(one) for one in every]
 

@@ -127,7 +127,7 @@ class PlayingStage(EngineStage):
         return result
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
-        """Start servers and open the model on them until ``opened`` is closed; stop if no server is left."""
+        """Start servers and open the model on them until ``opened`` closes; request ``stop`` if no server is left."""
         check_whole(self.model)  # before the servers start, which takes minutes
         check_model(self.model)
         policy = policy_options(self.model_options)

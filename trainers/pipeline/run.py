@@ -76,7 +76,7 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: The folder belongs to another run.
+            ConfigurationError: The folder contains a run that is not a pipeline.
         """
         folder = self.plan.folder
         check_folder(folder, "output_dir")
@@ -134,7 +134,7 @@ class PipelineRun:
         return bool(later)
 
     def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
-        """Return the current digest of each relevant output of a step; ``None`` if the output does not exist."""
+        """Return the current digest of each output that must exist; ``None`` if the output does not exist."""
         return {
             name: self.digests.of(made.output(name), output.kind, sync=sync)
             for name, output in made.stage.outputs.items()
@@ -143,7 +143,7 @@ class PipelineRun:
 
 
 def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Iterator[Outlook]:
-    """Return every step with its state, as a plan shows them, without running or writing anything.
+    """Return every step with its state, for display in a plan, without running or writing anything.
 
     Args:
         run: The pipeline in its folder.
@@ -188,9 +188,9 @@ def run_pipeline(
     Args:
         pipeline: The pipeline.
         folder: The pipeline's folder.
-        begin: A stage (its first round, if it is repeated). It and later stages run again; earlier stages are accepted
-            unchanged, whatever their options.
-        until: A stage (its last round, if it is repeated). Later stages are left for another run.
+        begin: The first stage to run again (from its first round, if it is repeated); later stages follow. Earlier
+            stages are accepted unchanged, even if their options have changed.
+        until: The last stage to run (to its last round, if it is repeated). Later stages are left for another run.
         progress: Show progress.
         say: Receives messages for the user, one sentence at a time.
 
@@ -293,7 +293,7 @@ def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """Return the outlook of a step if a first or a last stage was requested."""
+    """Adapt the outlook of a step to the requested range of steps, ``first`` to ``last``."""
     step = outlook.made.step
     if step.number > last:
         return replace(outlook, state="later", why="")
@@ -324,7 +324,7 @@ def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
 
 
 def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None:
-    """Accept a stage unchanged, whatever its options and changes of its outputs."""
+    """Accept the results of a stage unchanged, even if its options or outputs have changed since it ran."""
     step = outlook.made.step
     outputs = _check_done(run, outlook.made)
     if outlook.state != "done":

@@ -41,9 +41,9 @@ class Serve(CheckedOptions):
     """Servers of a stage's model; the option names are those of ``rstar2 launch``.
 
     Attributes:
-        devices: Devices that serve, on each machine: ``0-7``.
-        tensor_parallel: Devices per server.
-        cpu: The devices are CPU cores.
+        devices: Devices for servers on each machine: ``0-7``.
+        tensor_parallel: Number of devices per server.
+        cpu: Whether the devices are CPU cores.
         nodes: Number of machines; if more than one, the machines of the Slurm job in which the runner runs.
         launch: Command that starts a server on one of several machines; ``{node}`` is replaced by its name.
         port: Port of the first server of a machine; the others use the following ports.

@@ -1,4 +1,4 @@
-"""``Shelved``: the common options of stages that load data sets by a lock file, and the shelf to load from."""
+"""``Shelved``: common options of stages that load data sets pinned by a lock file, and their ``Shelf`` of data sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """Open the shelf; values that the lock file did not know are written to it at the end.
+        """Yield the shelf of data sets; values that the lock file lacked are written to it at the end.
 
         Args:
             work: The environment of the stage.

@@ -24,9 +24,9 @@ class Spread:
     """The number of devices that a stage uses.
 
     Attributes:
-        train: Devices that train; ``None`` if the launcher does not specify it.
-        serve: Additional devices that serve.
-        tensor_parallel: Devices per server.
+        train: Number of training devices; ``None`` if the launcher does not specify it.
+        serve: Number of additional devices for servers.
+        tensor_parallel: Number of devices per server.
         sharding: The sharding of the training processes, if the launcher specifies it.
     """
 

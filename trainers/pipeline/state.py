@@ -46,7 +46,7 @@ class StageState:
     running_since: str = ""
 
     def seconds_of_kill(self, folder: Path) -> float:
-        """Return the seconds of a killed run until its last write into the folder; 0 if the last run was not killed.
+        """Return the seconds from the start of a killed run to its last write into the folder; 0 if it was not killed.
 
         Args:
             folder: The stage's folder.

@@ -83,7 +83,7 @@ class Architecture:
 
     @property
     def embedding_parameters(self) -> int:
-        """Number of parameters of the embedding, which is also that of the head."""
+        """Number of parameters of the embedding; the head has the same number."""
         return self.vocabulary * self.hidden
 
     @property

@@ -70,7 +70,8 @@ def placements(
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        serve: Number of serving devices; 0 if all devices serve and train in turn, ``None`` to try several numbers.
+        serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` to try
+            several numbers.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
 
     Raises:
@@ -79,7 +80,7 @@ def placements(
     if serve is not None and not 0 <= serve < gpus:
         raise ConfigurationError(
             f"The number of serving devices must be at least 0 and less than {gpus}, the number of all devices; got "
-            f"{serve}. With 0, all devices serve and train in turn.",
+            f"{serve}. With 0, every device alternates between serving and training.",
             option="serve",
         )
     counts = _splits(gpus) if serve is None else [serve]
@@ -106,7 +107,7 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
         work: The work of a step.
         processes: Number of training processes.
         assume: The assumptions.
-        accelerator: Whether each has an accelerator.
+        accelerator: Whether each process has an accelerator.
     """
     widest = work.budget + assume.prompt_tokens
     rows = work.rows * widest / processes / max(work.minibatches, 1)

@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def limits(self) -> list[str]:
-        """Return the limits of the run, the closest one first."""
+        """Return a sentence for each bottleneck of the run, most restrictive first, with ways to relieve it."""
         placed, found = self.placed, []
         if placed.lacking:
             found.append(f"{placed.lacking}.{_ways_out(self)}")
@@ -117,7 +117,8 @@ def make_plan(
         gpus: Number of devices.
         work: The work of a step.
         assume: The assumptions.
-        serve: Number of serving devices; 0 if all devices serve and train in turn, ``None`` for the fastest number.
+        serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` for the
+            fastest number.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
 
     Raises:

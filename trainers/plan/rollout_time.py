@@ -2,9 +2,9 @@
 
 Episodes start in their order while their tokens fit into the cache, and end at their drawn lengths. Between two such
 events, each decoding step adds one token to every running episode. Lengths are log-normal, cut at the budget. Covered:
-waves of episodes that do not fit at once, and the long tail with few running episodes. Not covered: differences between
-engines, pre-emption (admission uses the drawn lengths), prompts that a group shares; benchmarks/scheduler_sim.py
-simulates the engines and the scheduler of a cluster.
+waves of episodes that do not all fit into the cache, and the long tail with few running episodes. Not covered:
+differences between engines, pre-emption (admission uses the drawn lengths), prompts that a group shares;
+benchmarks/scheduler_sim.py simulates the engines and the scheduler of a cluster.
 """
 
 from __future__ import annotations

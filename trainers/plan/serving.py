@@ -1,7 +1,7 @@
 """``serving_seconds``: the time in which engines on dedicated devices play episodes.
 
-The cache uses all memory besides the bfloat16 weights, since no training runs on these devices. Episodes run in waves
-(``rollout_time``). Not covered: loading the weights, and the tools of episodes.
+The cache uses all memory that the bfloat16 weights leave free, since no training runs on these devices. Episodes run in
+waves (``rollout_time``). Not covered: loading the weights, and the tools of episodes.
 """
 
 from __future__ import annotations

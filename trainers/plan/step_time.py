@@ -77,7 +77,7 @@ def mean_tokens(work: Workload, assume: Assumptions) -> int:
 def train_seconds(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> float:
     """Return the seconds of the forward and backward passes of a step.
 
-    An update takes the operations of three forward passes, and of one more to recompute layers.
+    An update takes the operations of three forward passes, or of four if layers are recomputed.
 
     Raises:
         ValueError: The device's speed is unknown.

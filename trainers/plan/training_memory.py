@@ -27,7 +27,7 @@ ZERO_BUCKETS = 2 * 2 * 500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The setup of a training.
+    """The setup of a training run.
 
     Attributes:
         tokens: Number of tokens, including padding, of one forward and backward pass on a device.
@@ -58,7 +58,7 @@ class Training:
 
     @property
     def stream(self) -> int:
-        """Bytes per number in the residual stream; the precision of the weights that a layer uses."""
+        """Bytes per number in the residual stream, which has the precision of the weights that a layer uses."""
         whole = self.sharding == "none" and not self.lora_rank
         return 4 if whole else self.width
 

@@ -1,9 +1,9 @@
 """``Desk``: decides which process plays which episode, and when. It holds no clocks, messages or episodes.
 
 One limit applies to all processes together; each may play its share of it. A process with room plays the oldest of its
-own episodes; if none of them waits, the oldest episode of the process with the most waiting. So no episode moves while
-its own process has room, and no process is idle while an episode waits. Not covered: the choice of a server, which is
-the engine's.
+own waiting episodes. If it has none, it plays the oldest episode of the process with the most waiting episodes. So no
+episode moves while its own process has room, and no process is idle while an episode waits. Not covered: the choice of
+a server, which the engine makes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Desk:
         self._waiting[key[0]][key] = None
 
     def where(self, key: RequestKey) -> int | None:
-        """Return the process that plays an episode; ``None`` if none does."""
+        """Return the process that plays an episode; ``None`` if the episode is not being played."""
         return self._at.get(key)
 
     def forget(self, key: RequestKey) -> None:

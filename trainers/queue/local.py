@@ -1,7 +1,8 @@
 """``LocalQueue``: the queue of one process. ``shared`` extends it to several processes.
 
-An episode waits at the desk until there is room, is played in a task of its own, and is then delivered to the caller of
-``play``. All of this is direct calls: ``LocalRound`` calls itself where ``shared.SharedRound`` calls another process.
+An episode waits at the desk until there is room, is played in a separate task, and is then delivered to the caller of
+``play``. ``LocalRound`` does all this by direct calls of its own methods; ``shared.SharedRound`` instead sends these
+calls to other processes.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from .requests import EpisodePlayer, PlayRequest, Unfinished, perform
 
 T = TypeVar("T")
 PlayResult = Episode | Unfinished | BaseException
-"""The result of a request: an episode, part of one, or the error that playing it raised."""
+"""The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Yields the number of episodes that may be played at the same time, again and again until the round is over."""
+"""Yields the number of episodes that may be played at the same time; yields updates until the round ends."""
 
 
 class LocalQueue:
@@ -41,9 +42,9 @@ class LocalQueue:
         """Play a round.
 
         Args:
-            work: Plays the groups of this process through the round that it is called with.
-            groups: Number of groups, over all processes, that end the round once all of their episodes have ended;
-                ``None`` plays all groups to their end.
+            work: Plays the groups of this process; receives the round, whose ``play`` it calls.
+            groups: The round ends as soon as this number of groups, over all processes, have ended; ``None`` plays all
+                groups to their end.
 
         Returns:
             The result of ``work``.
@@ -206,7 +207,7 @@ class LocalRound:
             self._call(rank, self._start, key, request)
 
     def _end(self, key: RequestKey, result: PlayResult) -> None:
-        """Return the result of an episode to its process, and use the free room."""
+        """Return the result of an episode to the process that requested it, and use the free room."""
         self._desk.forget(key)
         self._call(key[0], self._deliver, key, result)
         self._give_out()

@@ -57,12 +57,12 @@ class PlayRequest:
         parent: The episode that this one branches off; ``None`` for an episode that does not branch.
         token: Number of tokens shared with ``parent``.
         begun: The part that was played in an earlier step.
-        carries: Keep the part that was played if the episode has to stop.
-        shown: Text shown to the policy in place of the user's message.
+        carries: Whether to keep the part that was played if the episode has to stop.
+        shown: Text shown to the policy instead of the user's message.
         asks: Ask the policy for one turn in answer to this message, without an environment.
         system: The system message before ``asks``.
         manner: How the episode is played.
-        given: An expert's turns, played in place of the policy's.
+        given: An expert's turns, played instead of the policy's turns.
     """
 
     group: int
@@ -97,7 +97,7 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
     Args:
         request: The episode to play.
         player: Plays it.
-        record: Records an episode that ``carries`` while it is played.
+        record: Filled in while the episode is played if ``request.carries``, so that its played part can be kept.
 
     Raises:
         BranchError: The episode cannot branch at that token.
@@ -125,5 +125,5 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
 def _method(player: EpisodePlayer, name: str, purpose: str) -> Callable[..., Awaitable[Episode]]:
     method: Callable[..., Awaitable[Episode]] | None = getattr(player, name, None)
     if method is None:
-        raise ConfigurationError(f"The player {type(player).__name__} cannot {purpose}: it has no `{name}`.")
+        raise ConfigurationError(f"The player {type(player).__name__} cannot {purpose}: it has no method `{name}`.")
     return method

@@ -21,7 +21,7 @@ from .wire import Gone, Wire
 T = TypeVar("T")
 
 _FIRST_STEPS = 4
-"""Steps of the event loop after which a part that plays all of its groups at once has requested its episodes."""
+"""Steps of the event loop after which a part that plays its groups concurrently has requested all episodes."""
 
 
 class SilentProcessError(Rstar2Error, TimeoutError):
@@ -29,7 +29,7 @@ class SilentProcessError(Rstar2Error, TimeoutError):
 
 
 class AbandonedRoundError(Rstar2Error, RuntimeError):
-    """Another process failed during the round, so that it cannot end."""
+    """Another process failed during the round, so the round cannot end."""
 
 
 def make_queue(

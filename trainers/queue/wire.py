@@ -67,7 +67,7 @@ class Wire:
 
     @classmethod
     def connect(cls, ranks: Ranks) -> Self:
-        """Connect the processes of a run, of which there are several; all call this together.
+        """Connect the processes of a run; all of them call this together. There must be more than one.
 
         Raises:
             ConfigurationError: A process cannot reach the first one.
@@ -184,7 +184,7 @@ def _accept(listener: Listener, count: int, found: dict[int, Connection]) -> Non
 
 
 def _listening_at(host: str) -> str:
-    """Return the address to listen at: only this machine's if the host name resolves to it."""
+    """Return the address to listen at: the loopback address if ``host`` resolves to it, else all addresses."""
     try:
         own = socket.gethostbyname(host)
     except OSError:

@@ -1,9 +1,9 @@
 """``cog_rethinker``: DAPO with help for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
 
 The policy is asked to decompose such a problem, with solved problems as examples, and then to reflect on wrong answers.
-Right answers that were found with help are trained on by supervision under the question alone (``sft``); the group
-itself is rejected, as in DAPO. ``loss.sft.coef`` is the paper's lambda. Its value and the number of refill rounds are
-this package's choices.
+Right answers that were found with help are trained on by supervision, with only the question as the prompt (``sft``);
+the group itself is rejected, as in DAPO. ``loss.sft.coef`` is the paper's lambda. Its value and the number of refill
+rounds are this package's choices.
 """
 
 from ..base import TRAINERS, Recipe

@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 DPPO = Recipe(
     name="dppo",
-    summary="DPPO: tokens are excluded by the change of their probability, not of its ratio",
+    summary="DPPO: a trust region on the change of probabilities instead of on their ratio",
     paper="arXiv 2602.04879",
     loss=("dppo",),
     defaults={"optim": {"minibatches": 4}},

@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 ECHO = Recipe(
     name="echo",
-    summary="ECHO: GRPO that also learns to predict the answers of its tools",
+    summary="ECHO: GRPO that also trains the policy to predict the answers of tools",
     paper="arXiv 2605.24517",
     loss=("ppo_clip", "echo"),
 )

@@ -2,7 +2,8 @@
 
 This recipe is our own, for policies that must stop making failing calls. Among the right episodes, those with the
 fewest defects are trained on (``roc`` by rank). In every selected episode, the advantage of a turn with a failed or
-malformed call is lowered by 1 (NeMo-RL's ``call_penalty``, but added instead of set). The reward is the environment's.
+malformed call is lowered by 1 (NeMo-RL's ``call_penalty``, but added to the advantage instead of replacing it). The
+reward is the environment's.
 """
 
 from ..base import TRAINERS, Recipe

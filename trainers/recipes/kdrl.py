@@ -8,9 +8,9 @@ from ..base import TRAINERS, Recipe
 
 KDRL = Recipe(
     name="kdrl",
-    summary="KDRL: GRPO with wrong answers distilled from a teacher, on the policy's own tokens",
+    summary="KDRL: GRPO, plus distillation from a teacher on the tokens of wrong answers",
     paper="arXiv 2506.02208",
-    # A group of wrong answers alone learns nothing from its rewards, and from the teacher it does.
+    # A group with only wrong answers has no gradient from its rewards, but one from the teacher.
     selector="all",
     loss=("ppo_clip:low=0.2,high=0.2", "kdrl"),
     hook=("kl_schedule:term=kdrl",),

@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 MAE = Recipe(
     name="mae",
-    summary="Multi-Agent Evolve: proposer, solver and judge of one policy, each compared with its own role",
+    summary="Multi-Agent Evolve: one policy proposes, solves and judges; each role is compared only with itself",
     paper="arXiv 2510.23595",
     rollout="mae",
     advantage="task_norm:of=(reinforce:baseline=none)",

@@ -2,7 +2,7 @@
 
 The teacher is the run's initial model, as in the paper. Its prompt is the user's message followed by
 ``model.teacher_prompt``. In that text, ``{answer}`` is replaced by the gold answer, and ``{solution}`` by the problem's
-solution if it has one. The signal of a token is bounded, since tokens of style differ most between the two models. The
+solution if it has one. The signal of a token is bounded, since the two models differ most on stylistic tokens. The
 paper clips the divergence over the whole vocabulary, but does not state the bound.
 """
 

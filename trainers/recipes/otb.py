@@ -2,7 +2,7 @@
 
 The theory covers the plain policy gradient, summed over the tokens of an episode and averaged over episodes, with one
 update per rollout. Therefore there is no ratio, and the loss is divided by a constant. The paper finds that groups of 4
-suffice where a group mean needs 32: ``--set group_size=4``.
+suffice, whereas the group's mean as baseline needs groups of 32: ``--set group_size=4``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,9 @@
 """``pav``: rewards each turn for its progress under a prover, in addition to the outcome (PAV, arXiv 2410.08146).
 
-The advantage is GRPO's advantage of the outcome plus, on the tokens of each turn, 0.5 times the turn's increase of the
-probability that the best of four episodes of the policy succeeds from there. Each turn except the last one costs four
-further episodes. The paper trains separate provers and uses REINFORCE; its effective reward is the same sum.
+The advantage is GRPO's advantage of the outcome plus, on the tokens of each turn, 0.5 times the turn's progress: the
+increase of the probability that at least one of four episodes succeeds, if the policy continues from there. Each turn
+except the last one costs four further episodes. The paper trains separate provers and uses REINFORCE; its effective
+reward is the same sum.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,4 +1,4 @@
-"""``r1_ci``: GRPO in stages by the potential of the problems (R1-Code-Interpreter, arXiv 2505.21668).
+"""``r1_ci``: GRPO in stages, problems with high potential first (R1-Code-Interpreter, arXiv 2505.21668).
 
 There are four stages. Each adds a quarter of the problems, in descending order of 4 p (1 - p). The pass rate p comes
 from a first pass over the problems, or from an evaluation (``sampler.rates=FOLDER``; the paper plays 20 episodes of

@@ -1,15 +1,15 @@
 """``ruscarl``: rubrics as the reward, and as help that decreases over the run (RuscaRL, arXiv 2508.16949).
 
 A judge (``rollout.judge``) decides which criteria of a problem's rubric an answer meets. Early in the run, most
-episodes of a group see a part of the rubric; all of them are trained on under the question alone. The KL term has the
-weight 0.001; temperature 0.7. The problems need ``meta["rubric"]``.
+episodes of a group see a part of the rubric; all of them are trained on with only the question as the prompt. The KL
+term has the weight 0.001; temperature 0.7. The problems need ``meta["rubric"]``.
 """
 
 from ..base import TRAINERS, Recipe
 
 RUSCARL = Recipe(
     name="ruscarl",
-    summary="RuscaRL: rubrics as the reward, and as help for part of a group that decreases over the run",
+    summary="RuscaRL: rubrics as the reward, and as help that decreases over the run",
     paper="arXiv 2508.16949",
     rollout="rubric_scaffold",
     reward=("rubric",),

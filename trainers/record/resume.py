@@ -43,8 +43,8 @@ MAY_CHANGE = (
     "optim.tokens_per_device",
     "eval.every",
 )
-"""Options that may change when a run is resumed: none affects what is learned, except for its length and rounding. A
-name includes all options below it."""
+"""Options that may change when a run is resumed. Apart from the run's length and rounding, they do not affect what is
+learned. A name includes all options below it."""
 
 _ABSENT = "absent"
 
@@ -72,12 +72,12 @@ def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
             raise ConfigurationError(_nothing_to_resume(folder), option="resume")
     elif newest is not None:
         raise ConfigurationError(
-            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
+            f"{folder} already holds a run: choose another folder, or continue the run.", option="resume"
         )
     elif (folder / RUN_FILE).exists():
         raise ConfigurationError(
-            f"{folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
-            "or remove this one.",
+            f"{folder} already holds a run, but the run has no checkpoint to continue from: choose another folder, "
+            "or remove this folder.",
             option="output_dir",
         )
 
@@ -94,7 +94,7 @@ def checkpoint_to_resume(
 
     Args:
         folder: The run's folder.
-        config: The configuration of the run now: the trainer's name and its options, as in ``record``.
+        config: The present configuration of the run: the trainer's name and its options, as in ``record``.
         steps: Total steps of the run; ``None`` if not known yet.
         record: Name of the file in the folder with the configuration that the run began with.
         may_change: Dotted names of options that may differ.

@@ -16,7 +16,7 @@ def outcome(
     Args:
         before: Held-out figures before the first step; ``None`` without evaluation.
         after: Held-out figures of the last evaluation.
-        best_step: Step of the best weights; 0 are the weights that the run began with.
+        best_step: Step of the best weights; 0 for the initial weights.
     """
     if before is None or after is None or best_step is None:
         return "No held-out problems were evaluated, so no step is known to be the best; the weights are the last ones."

@@ -59,9 +59,10 @@ class Play(Protocol):
             group: Position of its group among the starts of this call.
             member: Number of the episode in its group; with the group, it seeds the policy's draws.
             shown: Text shown to the policy instead of the user's message. Its first ``{question}``
-                (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on under
-                the message alone: ``prompt_ids`` and ``messages`` do not contain the help, ``shown_ids`` and ``shown``
-                do. The ``source`` of the episode is ``refined``, unless the text equals the message.
+                (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
+                the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
+                and ``shown`` the text that was shown. The ``source`` of the episode is ``refined``, unless the text
+                equals the message.
             manner: How the episode is played; for example in chunks. After a chunk, the episode is ``OPEN`` until a
                 branch at its end continues it.
         """
@@ -73,11 +74,11 @@ class Play(Protocol):
         Args:
             text: The user's message.
             group: Position of its group among the starts of this call.
-            member: Its number in the group, different from the members of all other episodes of the group.
+            member: Number of the episode in its group, unique within the group.
             system: The system message; empty for none.
 
         Raises:
-            ConfigurationError: The player does not support it.
+            ConfigurationError: The player does not support replies.
         """
         ...
 
@@ -90,10 +91,10 @@ class Play(Protocol):
             start: Start of the episode.
             turns: The texts of the turns.
             group: Position of its group among the starts of this call.
-            member: Its number in the group, different from the members of all other episodes of the group.
+            member: Number of the episode in its group, unique within the group.
 
         Raises:
-            ConfigurationError: The player does not support it.
+            ConfigurationError: The player does not support given turns.
         """
         ...
 
@@ -153,8 +154,8 @@ class Rollout:
     Attributes:
         columns: Columns of the rows that the part computes instead of the trainer (``teacher``).
         staged: Reason why later episodes of a group wait for earlier ones, as a clause; empty if they do not wait. The
-            groups of a staged part cannot end early, so a run with ``early_stop`` or another ``tail`` than ``wait``
-            rejects it.
+            groups of a staged part cannot end early, so a run with ``early_stop`` or a ``tail`` other than ``wait``
+            rejects the part.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
@@ -255,8 +256,8 @@ def check_manner(rollout: Rollout, player: object) -> None:
     if check is None:
         raise ConfigurationError(
             f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or samples from older "
-            f"weights, which requires a player with `check_manner`; {type(player).__name__} does not have it. Use "
-            "rstar2_env.rollout.Player, for example."
+            f"weights. This requires a player with the method `check_manner`, which {type(player).__name__} does "
+            "not have. Use rstar2_env.rollout.Player, for example."
         )
     check(rollout.manner)
 

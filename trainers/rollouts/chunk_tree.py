@@ -1,4 +1,4 @@
-"""The tree of ``deepsearch``: nodes are chunks of episodes, and values are backed up from the ends.
+"""The tree of ``deepsearch``: nodes are chunks of episodes; values are backed up from the ends of episodes.
 
 Formulas of DeepSearch (arXiv 2509.25454, sections 3.1 to 3.3) as in its released code. Covered: backing up values,
 choice of the next child, choice of the next node of the whole tree, value of a token's node. Not covered: playing.
@@ -21,9 +21,9 @@ LEAST_WEIGHT = 0.1
 
 
 def back_up(path: Sequence[ChunkNode], value: float) -> None:
-    """Add an end to every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
+    """Record the end of an episode at every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
 
-    A right end replaces the sum of wrong ends, and wrong ends are ignored after a right one.
+    At each node, the first right end replaces the sum of the wrong ends; later wrong ends are ignored.
 
     Args:
         path: The nodes from the root to the end.
@@ -66,7 +66,7 @@ def frontier_score(parent: float, entropy: float, depth: int, most: int) -> floa
 
 
 def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
-    """Return the node of the frontier with the highest score; the first if equal.
+    """Return the node of the frontier with the highest score; of several such nodes, the first.
 
     Args:
         nodes: The frontier.

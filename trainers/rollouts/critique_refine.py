@@ -28,9 +28,10 @@ class CritiqueRefine(CheckedOptions, Rollout):
 
     For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
     in the prompt. The first right refinement, or else the refinement with the highest return, is the n-th episode of
-    the group (7 + 1 in the paper). It is trained on under the question alone, with 1 in the column ``off_policy``,
-    which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled. Critiques and
-    other refinements are not recorded. In the paper, a larger model writes the critiques (``critic="judge"``).
+    the group (7 + 1 in the paper). It is trained on with only the question as the prompt, and with 1 in the column
+    ``off_policy``, which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled.
+    Critiques and other refinements are not recorded. In the paper, a larger model writes the critiques
+    (``critic="judge"``).
 
     Args:
         critique: Content of a critique: ``"text"``, the critic's text about each answer; ``"simple"``, whether the
@@ -47,7 +48,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
-                f"critique_refine needs groups of at least 2 episodes, since it samples all but one; got {size}."
+                "critique_refine needs groups of at least 2 episodes, since the last episode of a group is a "
+                f"refinement of another; got {size}."
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(

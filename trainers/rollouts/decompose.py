@@ -24,9 +24,9 @@ class Decompose(RemembersSolved):
 
     Only groups without a right episode get help. First, the prompt contains similar solved problems, found by BM25, and
     asks the policy to decompose the problem. If no such attempt is right, the prompt of each further attempt contains a
-    wrong answer and asks for the mistake in it. Right attempts are trained on separately from the group, under the
-    question alone: with the advantage 0, and 1 in the column ``off_policy``, for the loss ``sft``. Failed attempts are
-    not recorded. The solved problems of all processes are saved in checkpoints. The default numbers of examples and
+    wrong answer and asks for the mistake in it. Right attempts are trained on separately from the group, with only the
+    question as the prompt, the advantage 0, and 1 in the column ``off_policy``, for the loss ``sft``. Failed attempts
+    are not recorded. The solved problems of all processes are saved in checkpoints. The default numbers of examples and
     attempts are this package's choices.
 
     Args:

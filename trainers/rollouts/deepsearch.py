@@ -78,7 +78,7 @@ class DeepSearch(CheckedOptions, Rollout):
         return await (search.grow() if trace is None else search.reuse(trace))
 
     def report(self, group: Sequence[Episode]) -> dict[str, Any] | None:
-        """See ``Rollout``: the pass rate of a problem, and a right episode if it is hard."""
+        """See ``Rollout``: the pass rate of the group's problem, and a right episode if the problem is hard."""
         counted = [episode for episode in group if episode.available and episode.source != "stale"]
         if not counted or not counted[0].problem_id:
             return None
@@ -88,7 +88,7 @@ class DeepSearch(CheckedOptions, Rollout):
         return {"problem": counted[0].problem_id, "share": share, "trace": trace}
 
     def update(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """See ``Rollout``: a problem that is no longer hard is searched again; an unsolved one keeps its trace."""
+        """See ``Rollout``: drop the kept episodes of problems that are no longer hard, and store newer ones."""
         for report in reports:
             if report["share"] > self.hard:
                 self._traces.pop(report["problem"], None)
@@ -119,7 +119,7 @@ class _Search:
         self.members = 0
 
     async def grow(self) -> list[Episode]:
-        """Search, and fill the group if ends are missing."""
+        """Search the tree; fill the group if the search found too few finished episodes."""
         node: ChunkNode | None = self.root
         for _ in range(self.part.expansions):
             if node is None or len(self.ends) >= self.size:
@@ -147,7 +147,7 @@ class _Search:
         return [_episode(end) for end in self.ends] + failed
 
     async def reuse(self, trace: Mapping[str, Any]) -> list[Episode]:
-        """Return a kept episode together with fresh ones."""
+        """Return a kept episode and new episodes."""
         fresh = await self._fresh(self.size - 1)
         old = unpack_episode(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None

@@ -1,16 +1,17 @@
-"""``entropy_branching``: branches episodes after which the policy is uncertain: ARPO (arXiv 2507.19849).
+"""``entropy_branching``: branches episodes at turns at which the policy is uncertain: ARPO (arXiv 2507.19849).
 
 M of the N episodes of a group are played from the start. After each answer of the environment,
 
     P = probability + weight (H_t - H_0);   the episode branches if P > threshold,
 
-where H_t is the entropy at the start of a turn and H_0 that of the first turn; every branch may branch again. N = 16,
-M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is computed over the 10 most likely
-candidates of the first 20 tokens (``Turn.entropy``). Where the sources differ, the paper is the default: H_t belongs to
-the turn after the environment's answer, and P is compared with a threshold. The released code uses the turn before that
-answer (``of="before"``) and branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this
-package's: an episode branches if its policy is less certain than in its first turn. A group always has N episodes: free
-places are filled with episodes from the start. An episode that the environment cannot repeat is not branched.
+where H_t is the entropy at the start of a turn and H_0 that of the first turn; every branch may branch again. The paper
+uses N = 16 and M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is computed over the 10
+most likely candidates of the first 20 tokens (``Turn.entropy``). Where the sources differ, the paper is the default:
+H_t belongs to the turn after the environment's answer, and P is compared with a threshold. The released code uses the
+turn before that answer (``of="before"``) and branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold
+0.5 is this package's choice: an episode branches if the policy is less certain than in the first turn. A group always
+has N episodes: free places are filled with episodes from the start. An episode that the environment cannot repeat is
+not branched.
 
 Longer than most parts: it plays in rounds, and limits the branches of each round by the room in the group.
 """
@@ -52,7 +53,7 @@ class EntropyBranching(CheckedOptions, Rollout):
     Args:
         initial: Number of episodes of a group that are played from the start (M); ``None`` means half of the group.
         beam: Number of paths that continue from a branching point: the episode and its branches.
-        probability: P at the entropy of the first turn.
+        probability: P for a turn with the same entropy as the first turn.
         weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
         decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with
             probability P, as in the released code.
@@ -60,7 +61,7 @@ class EntropyBranching(CheckedOptions, Rollout):
         of: The turn whose entropy is used: ``"after"`` the environment's answer, as in the paper, or ``"before"`` it,
             as in the released code.
         candidates: Number of the most likely tokens over which the entropy is computed; the engine must report them.
-        tokens: Number of tokens at the start of a turn over which it is computed.
+        tokens: Number of tokens at the start of a turn over which the entropy is computed.
     """
 
     initial: int | None = option(None, least=1)

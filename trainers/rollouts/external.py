@@ -2,7 +2,7 @@
 
 The policy plays n - ``count`` of the n episodes of a group; the others are demonstrations of the same problem, played
 turn by turn through the same environment, which grades them like any other episode. Their rows have 1 in the column
-``off_policy``, and their tokens have no log-probabilities of an engine. If a problem has no demonstration, or the
+``off_policy``, and their tokens have no log-probabilities from an engine. If a problem has no demonstration, or the
 demonstration does not end the episode, the policy plays one more episode. Longer than most parts: it also reads the
 demonstrations and finds those of a problem.
 """
@@ -25,7 +25,7 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 
 @dataclass
 class External(CheckedOptions, Rollout):
-    """Samples n - count episodes and adds count demonstrations (RL-PLUS, arXiv 2508.00222).
+    """Adds ``count`` demonstrations to the sampled episodes of each group (RL-PLUS, arXiv 2508.00222).
 
     Demonstrations are found by the problem's id in a file of traces as ``rstar2 traces`` writes it, or in a field of
     ``Problem.meta``: the text of one turn, or a list of turns. Their answers must have the environment's format. Use
@@ -34,7 +34,7 @@ class External(CheckedOptions, Rollout):
 
     Args:
         file: A file of traces (JSON lines with ``problem_id`` and ``messages``). Several traces of one problem are used
-            in turn.
+            one after the other.
         field: The field of ``Problem.meta`` that holds the demonstration of a problem that is not in the file.
         count: Number of demonstrations in each group; the paper uses 1 in a group of 8.
     """

@@ -50,7 +50,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         judge: Source of the scores: the ``"policy"``, or the ``"environment"`` if its ``reset`` accepts a problem.
         difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 if the mean score is below 0.7,
             else 0, as in the released code.
-        least: Minimum quality of a problem that is solved.
+        least: Minimum quality of a proposed problem that the solvers receive.
         capacity: Maximum number of good problems that are remembered; the oldest are dropped.
     """
 
@@ -140,7 +140,7 @@ class _Table:
         return [earn(solver, "solver", (score or 0.0) >= 0.5, judge=score or 0.0, format=form), judge], score
 
     async def _graded(self, proposer: Episode, question: str, form: float, first: int) -> list[Episode]:
-        """Let the environment grade answers to a problem by the proposer's answer."""
+        """Play solvers of a proposed problem; the environment compares their answers with the proposer's answer."""
         gold, told = tagged(answer_of(proposer), "answer")
         if not gold:
             return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=0.0)]
@@ -153,7 +153,7 @@ class _Table:
         return [proposer, *solvers]
 
     async def _own(self, member: int, start: Start | None = None) -> Episode:
-        """Return a solver graded by the environment, of the group's problem or of ``start``."""
+        """Play one solver of the group's problem, or of ``start``; the environment grades its answer."""
         solver = await self.play.episode(start or self.start, group=self.number, member=member)
         score = min(max(solver.reward, 0.0), 1.0)
         return earn(solver, "solver", solver.correct, judge=score, format=form_of(solver.answer_tags))

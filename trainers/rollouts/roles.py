@@ -46,11 +46,11 @@ def form_of(tags: int) -> float:
 
 
 def earn(episode: Episode, role: str, correct: bool, **parts: float) -> Episode:
-    """Set the role of an episode, and the mean of some parts as its reward; an unavailable episode earns nothing.
+    """Set the role of an episode, and its reward to the mean of ``parts`` unless the episode is unavailable.
 
     Args:
         episode: The episode.
-        role: Its role, as its task.
+        role: Its role, stored as ``task``.
         correct: Whether it counts as right.
         **parts: The parts of the reward, by name.
     """

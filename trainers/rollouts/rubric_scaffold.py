@@ -26,13 +26,13 @@ class RubricScaffold(CheckedOptions, Rollout):
 
     Episode i of G, counted from 0, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at
     random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = step / (steps - 1): the first
-    episode sees all of them, the last none, and soon after t0 no episode sees any. All train under the question alone.
-    The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with ``criterion`` and
-    ``points``.
+    episode sees all of them, the last none, and soon after t0 no episode sees any. All are trained on with only the
+    question as the prompt. The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with
+    ``criterion`` and ``points``.
 
     Args:
         alpha: Steepness of the decay.
-        t0: Share of the run after which half of the scaffold is left.
+        t0: Share of the run after which half of the help is left.
         steps: Steps of the run; ``None`` takes them from the run.
     """
 

@@ -1,4 +1,4 @@
-"""Texts of an episode with which a rollout part asks the policy about it: the question and the answer."""
+"""The question and the answer in an episode, as texts that a rollout part can put into further prompts."""
 
 from __future__ import annotations
 

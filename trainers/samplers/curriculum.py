@@ -1,4 +1,4 @@
-"""``curriculum``: levels of increasing difficulty, each until enough is solved (SATURN, arXiv 2505.16368).
+"""``curriculum``: levels of increasing difficulty, each until its pass rate is high enough (SATURN, arXiv 2505.16368).
 
 The paper measures the pass rate on held-out instances of the level. Here, it is measured on the latest training groups
 of the level, so no further episodes are needed. Longer than most parts, since it reports figures and has a state for
@@ -19,11 +19,11 @@ from .kinds import Kinds
 
 
 class Curriculum(SavedAttributes):
-    """Levels in order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
+    """Draws from one level after the other, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
-    It starts with the easiest level and never goes back. Use it for instances of known difficulty:
-    ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a field
-    ``level``.
+    The sampler starts with the easiest level and never returns to an easier one. Use it for instances of known
+    difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a
+    field ``level``.
 
     Args:
         seed: Seed of all draws.

@@ -2,8 +2,7 @@
 
 Stage 1 of the paper trains on many problems uniformly, with 8 episodes each. Stage 2 trains on a small set of hard
 problems, with 64 episodes each; the hardest problems stay in the set throughout. The speed of narrowing is an option
-here. Longer than most parts, since
-it reports figures and has a state for checkpoints.
+here. Longer than most parts, since it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .rates import Rates
 
 
 class HardFocus(SavedAttributes):
-    """Uniform over all problems at first, then over a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
+    """Draws from all problems at first, then from a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
     Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
     an evaluation, determines its difficulty.
@@ -34,7 +33,7 @@ class HardFocus(SavedAttributes):
             no uniform stage.
         keep: Share of the problems, the hardest ones, that each narrowing keeps.
         every: Steps between two narrowings.
-        least: Minimum number of problems.
+        least: Minimum number of problems in the set.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.
 

@@ -44,7 +44,7 @@ class Kinds:
         for name in order:
             if name not in found:
                 raise ConfigurationError(
-                    f"order names {name!r}, which is not a kind of problem. Kinds: {_names(found)}."
+                    f"`order` names {name!r}, which is not a kind of problem. Kinds: {_names(found)}."
                 )
         self.names = tuple(order or found)
         if len(self.names) < 2:

@@ -17,7 +17,7 @@ from rstar2_env.problems import ProblemSource
 from .base import Start
 
 _TRIES = 20
-"""Maximum number of samples from an unlimited source, per problem of the list: samples may be repeated."""
+"""Maximum number of samples from an unlimited source, per problem of the list: a sample may equal an earlier one."""
 
 
 class Listed(SavedAttributes):
@@ -59,7 +59,7 @@ class Listed(SavedAttributes):
         return self._cursor // len(self.ids)
 
     def draw(self, n: int, allowed: Collection[int]) -> list[Start]:
-        """Return starts at the next ``n`` problems of the passes whose positions are allowed; if none is, at any."""
+        """Return starts for the next ``n`` problems at ``allowed`` positions; an empty ``allowed`` permits all."""
         within, found = set(allowed), list[Start]()
         while len(found) < n:
             if (place := self.next()) in within or not within:
@@ -73,7 +73,7 @@ class Listed(SavedAttributes):
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})
 
     def next(self) -> int:
-        """Return the position of the next problem of the pass; a new pass starts at the end."""
+        """Return the position of the next problem of the pass; after the last problem, a new pass starts."""
         number, within = divmod(self._cursor, len(self.ids))
         self._cursor += 1
         if self._pass[0] != number:
@@ -85,7 +85,7 @@ class Listed(SavedAttributes):
 def _chosen(problems: ProblemSource | None, pool: int, seed: int) -> list[str]:
     if problems is None:
         raise ConfigurationError(
-            "This sampler records the results of each problem, but the environment has no source of problems: it "
+            "This sampler records the results of each problem, but the environment has no source of problems and "
             "chooses its problems by the seed. Use an environment with problems, or the sampler uniform."
         )
     rng = np.random.default_rng(np.random.SeedSequence([seed, pool, 3]))

@@ -19,8 +19,8 @@ class Rates:
     """The mean result of each problem over its latest groups.
 
     Args:
-        least: Minimum number of episodes in the mean. The mean covers the smallest number of latest groups that have
-            at least so many episodes.
+        least: Minimum number of episodes in the mean. The mean covers the smallest number of latest groups that have at
+            least this many episodes.
     """
 
     def __init__(self, least: int = 1) -> None:
@@ -49,11 +49,11 @@ class Rates:
                 self.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
 
     def episodes(self, problem_id: str) -> int:
-        """Return the number of episodes in the mean."""
+        """Return the number of episodes in the mean of a problem."""
         return sum(count for _, count in self._known.get(problem_id, ()))
 
     def of(self, problem_id: str) -> float | None:
-        """Return the mean; ``None`` for a problem that was never seen."""
+        """Return the mean result of a problem; ``None`` if the problem was never seen."""
         episodes = self.episodes(problem_id)
         return sum(total for total, _ in self._known[problem_id]) / episodes if episodes else None
 

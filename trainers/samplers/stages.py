@@ -32,7 +32,8 @@ class Stages(SavedAttributes):
         seed: Seed of all draws.
         problems: The environment's source.
         by: Field of the problems that names their kind, if the source is not a mixture.
-        order: The kinds, one per stage (``math+code``); a kind may be repeated. By default all, in order of occurrence.
+        order: The kinds, one per stage (``math+code``); a kind may be repeated. By default, all kinds in the order in
+            which they occur.
         steps: Steps of each stage except the last; one number applies to all.
         drop_above: In a later stage of the same kind, exclude problems whose pass rate in their latest group was above
             this value; ``None`` excludes none.

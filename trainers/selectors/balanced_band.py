@@ -23,7 +23,8 @@ class BalancedBand(GroupFilter):
     as ``rollout.refill`` does. Use it if episodes are cheap compared to steps. A band from 0 to 1 rejects nothing.
 
     Args:
-        of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
+        of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
+            ``(all:reject_equal=true)``.
         low: Minimum pass rate. The band 0.2 to 0.8 comes from summaries of the paper, which compares several.
         high: Maximum pass rate.
     """

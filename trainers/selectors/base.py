@@ -85,7 +85,7 @@ class Weighs(Protocol):
     """Optional method of a selector that can report the numbers by which it chooses."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the numbers behind the choice: finite numbers by name, by the position of an episode.
+        """Return the numbers behind the choice: for each episode, by its position, finite numbers by name.
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
         ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the

@@ -31,7 +31,8 @@ class Deviation(GroupFilter):
     1, such as the probability of the reference answer; ``rollout.refill`` replaces rejected groups.
 
     Args:
-        of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
+        of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
+            ``(all:reject_equal=true)``.
         beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
             Gemma.
         decay: Weight of the previous average.

@@ -18,7 +18,7 @@ class GroupFilter(WrappedSelector):
     """Rejects groups that do not pass; another selector, whose state is included, chooses within the others.
 
     Args:
-        of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+        of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
     """
 
     word: ClassVar[str] = "rejected"

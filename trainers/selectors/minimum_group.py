@@ -21,7 +21,8 @@ class MinimumGroup(GroupFilter):
     mostly noise, while a group that lost a few is worth keeping. Use it if sandboxes or servers fail occasionally.
 
     Args:
-        of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
+        of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
+            ``(all:reject_equal=true)``.
         least: Minimum number of available episodes.
     """
 

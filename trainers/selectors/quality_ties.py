@@ -29,11 +29,11 @@ class QualityTieSelector(WrappedSelector):
     longer teaches anything about calls. A selector alone cannot change that, so use this one with the advantage of the
     same name, which compares the penalties (failed calls, answer tags) if the rewards are equal. The reward does not
     change, and an answer is never traded against a call: as soon as one answer of the group is wrong, the other
-    selector chooses. Half of ``keep`` are the episodes with the lowest penalties, the rest those with the highest, to
-    maximize the difference. This part is our own.
+    selector chooses. Half of the kept episodes have the lowest penalties and the other half the highest, to maximize
+    the difference. This part is our own.
 
     Args:
-        of: The selector of all other groups, as a recipe names it: ``roc``, ``(roc:mode=rank)``.
+        of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
     """
 
     of: Any = "roc"

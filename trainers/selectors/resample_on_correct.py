@@ -107,9 +107,9 @@ class ResampleOnCorrect(CheckedOptions):
         minimum: Minimum number of successes and of failures to keep, if there are as many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.
-        spare: With ``early_stop``: number of finished successes that are required for each success to keep from a
-            group with equally many successes and failures. With 1, all finished successes are kept; if ``keep`` is half
-            the group, 2 requires all successes to end.
+        spare: With ``early_stop``: number of successes that must have ended for each success to keep, if half of the
+            kept episodes are successes. With 1, the successes that end first are all kept; with 2, if ``keep`` is half
+            the group, the group stops early only when half of its episodes have succeeded.
     """
 
     mode: Literal["sample", "rank"] = "sample"

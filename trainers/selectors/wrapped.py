@@ -19,7 +19,7 @@ class WrappedSelector(CheckedOptions):
     """A selector that uses another selector; results and state are passed on to the other one.
 
     Args:
-        of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+        of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
     """
 
     of: Any = "all"

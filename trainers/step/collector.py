@@ -172,7 +172,7 @@ class Collector:
         return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
 
     def _play_rounds(self, step: _Step) -> tuple[list[PlayedGroup], int]:
-        """Play until there are enough groups; return those of this process, and the number missing over all."""
+        """Play until there are enough groups; return this process's groups, and the number missing in all processes."""
         options, ranks = self._options, step.ranks
         target = options.problems_per_step
         enough = target if options.replace is None else options.replace * target
@@ -235,7 +235,7 @@ class Collector:
         return self._queue
 
     def _play_round(self, step: _Step, number: int, own: Sequence[StepGroup], enough: int | None) -> list[PlayedGroup]:
-        """Play groups of this process; when ``enough`` have ended over all processes, stop the others."""
+        """Play groups of this process; when ``enough`` groups have ended over all processes, stop the other groups."""
         queue = self._connected(step.ranks)
         try:
             play, episodes = run_blocking(lambda: queue.run(partial(self._play_and_score, step, own), groups=enough))
@@ -284,7 +284,7 @@ class Collector:
         if len(played) != len(starts):
             raise ConfigurationError(
                 f"The rollout part {type(self._rollout).__name__} returned {len(played)} groups for {len(starts)} "
-                "starts; it must return one for each, in their order."
+                "starts; it must return one group for each start, in the order of the starts."
             )
         play.name_parents(played)
         services.player.check([episode for group in played for episode in group])
@@ -303,7 +303,7 @@ class Collector:
         return selector.settled(group, self._options.group_size)
 
     def _selected(self, step: int, number: int, begun: StepGroup, group: list[Episode]) -> PlayedGroup:
-        # A generator of its own, so that the draws for one group do not affect the others.
+        # A separate generator, so that the draws for one group do not affect the others.
         entropy = np.random.SeedSequence([self._options.seed, step, begun.place.number], spawn_key=(2,))
         keep, selector = self._options.group_size, self.parts.selector
         least = getattr(self.parts.advantage, "least", 1)
@@ -319,7 +319,7 @@ class Collector:
         part = self.parts.advantage
         training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
         last = max((group.round for group in groups), default=0)
-        # Rejected groups that were not replaced belong to the batch, though they do not train.
+        # Rejected groups that were not replaced belong to the batch, though they are not trained on.
         rejected = [group for group in groups if not group.kept and group.round == last] if missing else []
         if not getattr(part, "of_batch", False):
             rejected = []

@@ -100,25 +100,26 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
         )
     if options.tail == "carry" and not hasattr(services.player, "carry"):
         raise ConfigurationError(
-            f"The player {type(services.player).__name__} cannot stop in the middle of an episode: it has no `carry`",
+            f"The player {type(services.player).__name__} cannot stop in the middle of an episode: it has no method "
+            "`carry`",
             option="rollout.tail",
         )
     check_manner(rollout, services.player)
     if options.early_stop and not isinstance(parts.selector, Settles):
         raise ConfigurationError(
             "early_stop needs a selector that reports when a group has enough episodes; "
-            f"{type(parts.selector).__name__} has no `settled`."
+            f"{type(parts.selector).__name__} has no method `settled`."
         )
     if options.group_size < (least := getattr(parts.advantage, "least", 1)):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
-            f"{least}, not {options.group_size}.",
+            f"{least} episodes per group, not {options.group_size}.",
             option="group_size",
         )
     if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):
         raise ConfigurationError(
-            f"The advantage {type(parts.advantage).__name__} needs {', '.join(sorted(needs))} of the policy, which "
-            "this trainer does not measure."
+            f"The advantage {type(parts.advantage).__name__} needs measurements that this trainer does not make: "
+            f"{', '.join(sorted(needs))}."
         )
     known = sorted({component.name for component in parts.rewards})
     named = (name.removeprefix("turns/") for name in getattr(parts.advantage, "components", ()))

@@ -158,8 +158,8 @@ class GroupPlay:
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:
         """Set ``parent`` of each branch: the parent's position in the group that the part returned, and the token.
 
-        If the part left the parent out, it is the earlier episode of the group that shares most tokens with the branch
-        through the episodes that were left out; -1 if there is none.
+        If the part did not return the parent, ``parent`` names the earlier episode of the group that shares the most
+        tokens with the branch through common ancestors; -1 if there is none.
 
         Args:
             groups: The groups that the part returned.
@@ -230,7 +230,7 @@ class GroupPlay:
         return episode
 
     async def _played(self, group: int, key: EpisodeKey, request: PlayRequest) -> Episode | None:
-        """Play in a task that can be cancelled alone; return ``None`` if the group no longer needs the episode."""
+        """Play an episode in a separate task; return ``None`` if it was cancelled because its group has enough."""
         task = asyncio.ensure_future(self._queue.play(request))
         running = self._running.setdefault(group, set())
         running.add(task)

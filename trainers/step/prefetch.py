@@ -1,10 +1,10 @@
 """``Prefetch``: collects batches in a thread, ahead of the trainer that takes them, with bounded staleness.
 
-The trainer takes a batch before the first step that trains on it. A batch may start when the engine's weights are at
-most ``staleness`` weight syncs older than the weights at that first step, so no turn of the batch is staler. Only the
-number of batches decides after which sync a batch starts, never the speed of a process: the same run plays the same
-starts, with the same limits, from weights of the same version. A batch may train in fewer steps than expected; the run
-then takes more batches.
+The trainer takes a batch just before its first update on that batch. A batch may start when the engine's weights are at
+most ``staleness`` weight syncs older than the trainer's weights will be at that first update, so no turn of the batch
+exceeds this bound. Only the number of batches decides after which sync a batch starts, never the speed of a process: if
+a run is repeated, it plays the same starts, with the same limits and weights of the same version. A batch may have fewer
+updates than expected; the run then takes more batches.
 
 ``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
 batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
@@ -51,10 +51,10 @@ class PrefetchPace:
     """Limits of collecting ahead; all numbers except ``staleness`` are in optimizer steps.
 
     Attributes:
-        staleness: Maximum number of weight syncs between the weights that draw a turn and those that first train on
-            it; at least 1.
-        every: Largest number of steps that train on one batch.
-        last: Steps of the run; no batch is collected ahead that is expected to train at this step or later.
+        staleness: Maximum number of weight syncs by which the weights that draw a turn may lag behind the trainer's
+            weights at the first update on that turn; at least 1.
+        every: Maximum number of updates on one batch.
+        last: Steps of the run. A batch whose first update is expected at this step or later is not collected ahead.
         carry: Sync weights while episodes run.
     """
 

@@ -38,10 +38,10 @@ def step_figures(
         left: Number of groups that the step carried over to the next one, over all processes.
 
     Returns:
-        ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (that count), and the
-        figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values); ``dropped/<reason>``, shares of
-        all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced``,
-        ``groups_missing``, ``groups_carried`` (numbers).
+        ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
+        count), and the figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values);
+        ``dropped/<reason>``, shares of all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``,
+        ``groups_replaced``, ``groups_missing``, ``groups_carried`` (numbers).
     """
     ends, components, reasons = (
         sorted(name for kind, name in names if kind == wanted) for wanted in ("end", "component", "reason")

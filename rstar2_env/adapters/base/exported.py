@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The description of an environment that a package is written from.
+    """Description of an environment, from which a package is written.
 
     Attributes:
         env: Name of the environment, as for ``make_env``.
-        options: Its options, as JSON values.
-        wrappers: Its wrappers, innermost first.
+        options: Options of the environment, as JSON values.
+        wrappers: Wrappers of the environment, innermost first.
         name: Name of the package, in lower case with underscores.
         specification: Docstring of the environment.
         episodes: Number of problems to write, if problems are written; ``None``: all problems of a finite source.
@@ -29,7 +29,7 @@ class Exported:
 
     @property
     def distribution(self) -> str:
-        """The package's name on an index."""
+        """Name of the package on a package index such as PyPI."""
         return self.name.replace("_", "-")
 
     @property

@@ -2,8 +2,8 @@
 
 Covered: seeds, problem ids, the turn budget, the keys of ``info``, errors of the other framework, texts that fit the
 spaces. An adapter defines ``begin`` and ``play``, and ``release`` if it holds resources. Not covered: information that
-the other framework does not report. Calls that it runs itself have no status here, so ``tool_calls`` is empty unless
-an adapter fills it.
+the other framework does not report. Calls that the other framework runs itself have no status here, so ``tool_calls``
+is empty unless an adapter fills it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TurnReply:
         text: The next observation of the policy.
         reward: Reward of this turn.
         end: The end of the episode; ``None`` if it continues.
-        correct: Whether it counts as solved; ``None``: it is solved if the sum of rewards reaches ``full_reward``.
+        correct: Whether the episode counts as solved; ``None``: solved if the sum of rewards reaches ``full_reward``.
         answer: The answer, if the other framework reports it.
         role: Role of the text.
         calls: Records of the turn's calls, as ``info["tool_calls"]`` holds them.
@@ -88,7 +88,7 @@ class TurnReply:
 
 
 class ForeignEnv(gym.Env[str, str], ABC):
-    """Text in, text out, played by another framework.
+    """A text environment whose episodes another framework runs.
 
     A problem is a number that the seed draws: equal numbers give equal episodes if the other framework accepts a seed.
     A copy of an environment, pickled or not, replays the turns of the running episode; the other framework's objects
@@ -100,7 +100,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
     Args:
         name: Prefix of the problem ids.
         max_turns: Maximum number of turns in an episode; the other framework may end it earlier.
-        full_reward: Return from which an episode counts as solved, if the other framework does not report it.
+        full_reward: Minimum return at which an episode counts as solved, if the other framework does not report it.
         numbers: Number of different problems.
     """
 
@@ -116,7 +116,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
     @abstractmethod
     def begin(self, number: int) -> Opening:
-        """Start the episode of a number. An exception reaches the caller: no episode begins."""
+        """Start the episode with the given problem number. An exception reaches the caller, and no episode begins."""
 
     @abstractmethod
     def play(self, turn: str) -> TurnReply:
@@ -133,7 +133,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
             options: ``{"problem_id": str}`` plays that problem again.
 
         Raises:
-            ConfigurationError: ``options`` holds another key.
+            ConfigurationError: ``options`` has a key other than ``problem_id``.
             UnknownNameError: There is no problem of that id.
         """
         super().reset(seed=seed)
@@ -162,14 +162,14 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """
         if self._over:
             state = "The episode is over" if self._begun else "There is no episode yet"
-            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+            raise EpisodeOverError(f"{state}: call reset() to start an episode.")
         check_action(action, self.action_space)
         action = encodable(action)
         self._played.append(action)
         try:
             reply = self.play(action)
             if not math.isfinite(reply.reward):
-                raise ValueError(f"the reward is {reply.reward}")
+                raise ValueError(f"the reward must be a finite number; got {reply.reward}")
         except Exception as error:
             # Assumed not to be the policy's fault; the record holds the error.
             reply = TurnReply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
@@ -213,7 +213,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
     def _chosen(self, options: dict[str, Any]) -> int:
         if set(options) - {"problem_id"}:
-            raise ConfigurationError(f'reset(options=) takes "problem_id", not {sorted(map(str, options))}.')
+            raise ConfigurationError(f'reset(options=) accepts only "problem_id", not {sorted(map(str, options))}.')
         if not options:
             return int(self.np_random.integers(self._numbers))
         check_option("problem_id", options["problem_id"], str)

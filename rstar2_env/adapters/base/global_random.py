@@ -18,21 +18,21 @@ _LOCK = threading.RLock()
 
 
 class GlobalRandom:
-    """Own random states that temporarily replace the global ones."""
+    """Private random states that temporarily replace the global random states."""
 
     def __init__(self) -> None:
         self._own: tuple[Any, Any] | None = None
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Start again from a seed >= 0."""
+        """Replace the global random states with states from a seed >= 0, until the context ends."""
         self._own = random.Random(seed).getstate(), np.random.RandomState(seed % 2**32).get_state()
         with self.resumed():
             yield
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
-        """Continue from the state at the end of the last use."""
+        """Replace the global random states with the states at the end of the last use, until the context ends."""
         with _LOCK:
             kept = random.getstate(), np.random.get_state()
             if self._own is not None:

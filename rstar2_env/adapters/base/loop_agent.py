@@ -5,8 +5,8 @@ is called again. So each call of the loop becomes a turn in the environment's di
 the observation is returned as the call's result. The final text is a turn too; if the environment continues after it,
 the loop runs again with the observation as its next message.
 
-Covered: any framework, by a ``Loop``; simultaneous calls, which become consecutive turns; an episode that ends or is
-abandoned during a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
+Covered: any framework that is wrapped in a ``Loop``; simultaneous calls, which become consecutive turns; an episode
+that ends or is abandoned during a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Loop(Protocol):
     """A framework's agent that plays an episode.
 
     Attributes:
-        bare: Whether its final text is a bare answer, which must be marked as an answer.
+        bare: Whether the agent's final text is a bare answer, which must be marked as an answer.
     """
 
     bare: bool
@@ -42,13 +42,13 @@ class Loop(Protocol):
         """Run the agent on the next message of the episode, and return its final text.
 
         Raises:
-            UnusableReplyError: It did not produce a playable text.
+            UnusableReplyError: The agent did not produce a playable text.
         """
         ...
 
 
 class AbandonedError(BaseException):
-    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show those to the model and continue."""
+    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show an ``Exception`` to the model."""
 
 
 class LoopAgent:
@@ -61,7 +61,7 @@ class LoopAgent:
             tools, and the agent's texts are played unchanged.
 
     Raises:
-        ConfigurationError: ``native``, and the dialect cannot write every call.
+        ConfigurationError: ``native`` is true, and the dialect cannot write every call.
     """
 
     def __init__(self, start: StartLoop, *, dialect: Dialect | str = "rstar2", native: bool = True) -> None:
@@ -100,7 +100,7 @@ class LoopAgent:
             return self._talk.add_reply(as_reply("", native_call(self._run.calls, name, arguments)))
         text = str(arguments)
         if not text.strip():
-            raise UnusableReplyError("no_text", "The agent ended its run without a text.")
+            raise UnusableReplyError("no_text", "The agent ended its run without a final text.")
         return self._talk.add_reply(as_reply(marked(self._dialect, text) if self._run.bare else text))
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class RunningLoop:
         return self.later(name, arguments).result()
 
     def later(self, name: str, arguments: Arguments) -> Future[str]:
-        """Play a call without waiting; return a future of the result, for loops of coroutines."""
+        """Start to play a call, and return a future for its result; for loops that are coroutines."""
         result: Future[str] = Future()
         with self._lock:
             if self._over:
@@ -158,7 +158,7 @@ class RunningLoop:
         threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
 
     def go_on(self, text: str) -> tuple[str | None, Any]:
-        """Pass on the observation; return the name and arguments of the next call, or ``None`` and the final text."""
+        """Pass the observation to the loop; return its next call (name, arguments), or ``None`` and the final text."""
         with self._lock:
             done = self._waiting.pop(0)[2] if self._waiting else None
             if self._waiting:

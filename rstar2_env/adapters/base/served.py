@@ -66,7 +66,7 @@ class ServedEnv:
         return returned
 
     def step(self, turn: str) -> StepReturn:
-        """Play one turn, as ``play`` does.
+        """Play one turn as ``play`` does, and raise an error if the environment is not available.
 
         Raises:
             ServiceError: The environment was not available.
@@ -102,7 +102,7 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
     seed, problem_id = row.get("seed"), row.get("problem_id")
     if seed is None and problem_id is None:
         raise ConfigurationError(
-            f"A row must have {also}seed or problem_id; it has {', '.join(sorted(row)) or 'nothing'}. "
+            f"A row must have {also}seed or problem_id; this row has {', '.join(sorted(row)) or 'nothing'}. "
             f"rstar2_env.adapters.{adapter}.rows makes such rows."
         )
     return int(seed or 0), None if problem_id is None else {"problem_id": str(problem_id)}

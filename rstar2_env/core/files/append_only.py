@@ -1,7 +1,7 @@
-"""Append-only files of lines: append, and read the complete lines, also during writing and after a crash.
+"""Append-only files of lines: append lines, and read the complete lines, even during writing or after a crash.
 
-A line is complete when its newline is written. A compressed file (``.gz``) consists of gzip members, each written at
-once and complete when its checksum is written. Not covered: the content of a line.
+A line is complete when its newline is written. A compressed file (``.gz``) consists of gzip members. Each member is
+written in one call, and is complete when its checksum is written. Not covered: the content of a line.
 """
 
 from __future__ import annotations

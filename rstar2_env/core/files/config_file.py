@@ -72,7 +72,7 @@ def _yaml(file: IO[bytes]) -> Any:
     try:
         import yaml
     except ModuleNotFoundError as error:
-        raise MissingExtraError("yaml", "A configuration in YAML") from error
+        raise MissingExtraError("yaml", "A YAML configuration") from error
     loader: Any = type("_Loader", (yaml.SafeLoader,), {"compose_mapping_node": _composed_once})
     # YAML 1.1 reads 1e-6 as text, since it has no decimal point; the other formats read a number.
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
@@ -92,7 +92,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _composed_once(loader: Any, anchor: Any) -> Any:
-    """Refuse a YAML mapping with a repeated name, of which YAML would use the last value."""
+    """Parse a YAML mapping, but refuse a repeated name; YAML itself would use the last value."""
     import yaml
 
     node = yaml.SafeLoader.compose_mapping_node(loader, anchor)

@@ -23,7 +23,9 @@ def check_folder(folder: str | os.PathLike[str], option: str) -> None:
         while not at.exists():
             at = at.parent
         if not at.is_dir():
-            raise ConfigurationError(f"{folder} cannot be a folder: {at} is a file. Choose another.", option=option)
+            raise ConfigurationError(
+                f"{folder} cannot be a folder: {at} is a file. Choose another folder.", option=option
+            )
     except OSError as error:
         raise ConfigurationError(f"{folder} cannot be accessed: {error.strerror}.", option=option) from error
     if not os.access(at, os.W_OK | os.X_OK):

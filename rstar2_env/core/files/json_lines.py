@@ -59,7 +59,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                     record = json.loads(line)
                 except ValueError as error:
                     raise ConfigurationError(
-                        f"{path}:{number} is not {what} ({error!r}); it cannot be resumed."
+                        f"{path}:{number} is not {what} ({error!r}), so the file cannot be resumed."
                     ) from error
                 yield number, line.rstrip("\n"), record
     except OSError as error:
@@ -96,8 +96,8 @@ def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
 def lock_file(path: Path) -> IO[bytes]:
     """Lock a file against writing by other processes, until ``unlock_file`` or the end of this process.
 
-    The lock is on a second file next to it, since the file itself may be replaced. Without locks in the file system
-    this does nothing.
+    The lock is on a second file next to it, since the file itself may be replaced. On a file system without
+    locks, this does nothing.
 
     Args:
         path: The file.
@@ -121,7 +121,7 @@ def lock_file(path: Path) -> IO[bytes]:
 
 
 def unlock_file(lock: IO[bytes]) -> None:
-    """Release a lock of ``lock_file``."""
+    """Release the lock that ``lock_file`` acquired."""
     Path(lock.name).unlink(missing_ok=True)
     lock.close()
 

@@ -39,10 +39,10 @@ class ChatEndpoint:
     Args:
         base_url: The endpoint up to and including its version, such as ``http://127.0.0.1:8000/v1``.
         api_key: Sent as a bearer token; ``None`` sends none.
-        timeout_s: Seconds to wait for an answer, and again for a connection.
+        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
         retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
         retry_timeouts: Whether a request that timed out is retried too.
-        max_bytes: Longest answer that is read.
+        max_bytes: Maximum length of an answer, in bytes; a longer answer is an error.
         option: Name of the caller's option that holds ``base_url``, for messages.
         pace: Decides when each attempt may be sent; ``None`` sends at once.
 
@@ -92,7 +92,7 @@ class ChatEndpoint:
             The text of the first choice; empty if the endpoint gives none.
 
         Raises:
-            ServiceError: The endpoint did not answer, refused, or answered with something else; the message names it
+            ServiceError: The endpoint did not answer, refused, or sent an invalid answer; the message names it
                 and quotes its answer.
         """
         return read_reply(self.ask(messages, **fields), self.url).text

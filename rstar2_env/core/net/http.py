@@ -1,7 +1,7 @@
 """JSON over HTTP: ``HttpClient`` for coroutines, with retries and several servers, and ``BlockingClient`` for threads.
 
 Covered: lost connections, overload (429 with ``Retry-After``, 5xx), timeouts, cancellation (it closes the connection),
-kept connections, the environment's proxies. Not covered: streaming.
+keep-alive connections, proxies set by environment variables. Not covered: streaming.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 _WORTH_ANOTHER = ("lost", "passing")
 _IDLE_S = 2.0
-"""Longest time for which a connection is kept unused. uvicorn, and so vLLM, closes it after 5, which is httpx's own
-default too: a request sent at that moment would be lost."""
+"""Seconds for which an unused connection is kept. uvicorn, and therefore vLLM, closes it after 5 seconds, which is also
+the default of httpx: a request sent at that moment would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
     """Describe an attempt that raised instead of being answered.
 
     Args:
-        error: The exception of httpx; any other is raised again.
+        error: The exception; an exception that is not from httpx is raised again.
         timeout_s: The time limit.
     """
     import httpx
@@ -112,21 +112,21 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> httpx.Client:
-    """A client for threads: it keeps connections, uses the environment's proxies and the system's certificates."""
+    """Return a client for threads, with keep-alive, proxies from environment variables and system certificates."""
     import httpx
 
     return httpx.Client(timeout=timeout_s, headers=dict(headers), verify=ssl.create_default_context())
 
 
 def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_bytes: int = 64 << 20) -> Attempt:
-    """Send a request once, and wait; the answer must be JSON.
+    """Send a request once, wait, and return the outcome; the answer must be JSON.
 
     Args:
         client: The client.
         method: ``"GET"`` or ``"POST"``.
         url: The address.
-        body: Sent as JSON; ``None`` sends nothing.
-        max_bytes: Longest answer that is read.
+        body: Sent as JSON; ``None`` sends no body.
+        max_bytes: Maximum length of an answer, in bytes; for a longer answer the attempt fails.
     """
     content = None if body is None else json.dumps(body).encode("ascii")  # escaped, so that lone surrogates survive
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -144,12 +144,12 @@ def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_b
 
 
 class BlockingClient:
-    """Sends requests from any thread, which waits for the answer. Other processes open connections of their own.
+    """Sends requests from any thread, which waits for the answer. A forked process opens its own connections.
 
     Args:
-        timeout_s: Longest time to wait for an answer, and again for each connection.
+        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
         headers: Sent with each request.
-        max_bytes: Longest answer that is read.
+        max_bytes: Maximum length of an answer, in bytes; for a longer answer the attempt fails.
     """
 
     def __init__(self, *, timeout_s: float, headers: Mapping[str, str], max_bytes: int) -> None:
@@ -182,7 +182,7 @@ class HttpClient:
     """Sends requests to servers; close it when it is no longer needed.
 
     Args:
-        timeout_s: Longest time to wait for an answer, and again for each connection.
+        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
         retries: Attempts after the first. A request that timed out is not retried.
         api_key: Sent as a bearer token.
 
@@ -210,11 +210,11 @@ class HttpClient:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine in the client's loop; for threads that do something else meanwhile."""
+        """Start a coroutine in the client's loop, and return the future of its result without waiting."""
         return asyncio.run_coroutine_threadsafe(work, self._running_loop())
 
     def run_now(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's loop, and wait; for threads without a loop of their own."""
+        """Run a coroutine in the client's loop, and wait for its result; for threads without an event loop."""
         future = self.start(work)
         try:
             return future.result()
@@ -232,15 +232,15 @@ class HttpClient:
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Any:
-        """Send a request until it is answered; to be awaited in the client's loop.
+        """Send a request, with retries, until it is answered. Await this in the client's loop.
 
         Args:
             method: ``"GET"`` or ``"POST"``.
             where: The address before ``path``, or a function that chooses one.
             path: Begins with a slash.
             body: Sent as JSON.
-            timeout_s: Overrides the client's.
-            retries: Overrides the client's.
+            timeout_s: Overrides the client's timeout.
+            retries: Overrides the client's number of retries.
 
         Returns:
             The answer: its parsed JSON, else its text.

@@ -15,10 +15,10 @@ TIMEOUT_S = 5.0
 
 
 def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
-    """Return why the hub lacks a model or data set; ``None`` if it has it, or if only loading can tell.
+    """Return why a model or data set is not available on the hub; ``None`` if no such reason was found.
 
     Args:
-        kind: Whether it is a model or a data set.
+        kind: Whether ``name`` is a model or a data set.
         name: ``owner/name``, or a plain name.
     """
     try:
@@ -40,7 +40,7 @@ def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | N
     """Return the commit of a branch or tag on the hub; ``None`` if the hub cannot be reached.
 
     Args:
-        kind: Whether it is a model or a data set.
+        kind: Whether ``name`` is a model or a data set.
         name: ``owner/name``.
         revision: The branch or tag; ``None`` for ``main``.
     """
@@ -63,7 +63,7 @@ def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
 
     Args:
         path: Path of its API, such as ``/api/whoami-v2``.
-        token: Sent with the request; it is in no message.
+        token: Sent with the request; messages never contain it.
 
     Returns:
         The status, and the parsed JSON; ``None`` if the answer is not JSON.

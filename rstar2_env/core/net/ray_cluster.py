@@ -1,4 +1,4 @@
-"""A Ray cluster, shared by the parts that use one: joining, leaving, and selecting nodes.
+"""A Ray cluster, shared by all users in this process: joining, leaving, and selecting nodes.
 
 Covered: using an existing connection, or creating one and closing it after its last user; the living nodes that have a
 resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of several
@@ -38,7 +38,7 @@ class RayNode:
     cpus: float
 
     def __str__(self) -> str:
-        """Its name in messages."""
+        """Return the node's name for messages."""
         return f"{self.address} ({self.id[:8]})"
 
 
@@ -73,8 +73,8 @@ def join(address: str | None, needed_for: str) -> Any:
     global _members, _ours
     if address is not None and "://" in address:
         raise ConfigurationError(
-            f"Ray's client protocol ({address!r}) is not supported: give the address of the cluster itself, from a "
-            "machine that belongs to it."
+            f"Ray's client protocol ({address!r}) is not supported: run on a machine of the cluster, and give the "
+            "address of the cluster itself."
         )
     where = None if address in (None, "auto", "local") else _host_and_port(address)
     ray = import_ray(needed_for)
@@ -83,8 +83,8 @@ def join(address: str | None, needed_for: str) -> Any:
             there = str(ray.get_runtime_context().gcs_address)
             if where is not None and address != there:
                 raise ConfigurationError(
-                    f"This process is connected to the Ray cluster at {there}, and address= names {address!r}: leave "
-                    "it out, or call ray.shutdown() first."
+                    f"This process is already connected to the Ray cluster at {there}, but address= names another "
+                    f"one, {address!r}: omit address=, or call ray.shutdown() first."
                 )
             if _members == 0:
                 _ours = False
@@ -105,7 +105,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigurationError(
-            f'address must be that of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
+            f'address must be the address of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
         )
     return host, int(port)
 
@@ -119,7 +119,7 @@ def _knock(host: str, port: int) -> None:
 
 
 def leave() -> None:
-    """Undo one ``join``. The last user ends a connection, and a cluster, that ``join`` made."""
+    """Undo one ``join``. The last call closes the connection and stops the cluster, if ``join`` created them."""
     global _members
     import ray
 
@@ -133,7 +133,7 @@ def connected() -> Any:
     """The module ``ray``, if the process is connected; otherwise Ray would start a cluster on first use.
 
     Raises:
-        SandboxUnavailableError: It is not connected any more.
+        SandboxUnavailableError: The process is no longer connected.
     """
     import ray
 
@@ -146,7 +146,7 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
     """Return the living nodes that offer CPUs and have the resource, in a fixed order.
 
     Raises:
-        SandboxUnavailableError: This process is not connected to Ray any more.
+        SandboxUnavailableError: This process is no longer connected to Ray.
     """
     found = []
     for node in connected().nodes():
@@ -157,7 +157,7 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
 
 
 def no_node(resource: str | None) -> str:
-    """The message when ``living_nodes`` finds none."""
+    """Return the error message for a cluster in which ``living_nodes`` finds no node."""
     if resource is None:
         return "No living node of the Ray cluster offers CPUs."
     return (

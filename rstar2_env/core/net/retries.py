@@ -30,7 +30,7 @@ def delay(failures: int) -> float:
 
 
 def retry_after(value: str | None) -> float | None:
-    """The seconds that a header ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3).
+    """Return the seconds that a header ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3).
 
     Args:
         value: The header's value; ``None`` when there is none.

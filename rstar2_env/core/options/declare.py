@@ -1,6 +1,7 @@
 """Options: declaring them, reading them from text (``level=3``) and checking them, for every record and function.
 
-A record declares its options as fields, a function as parameters; the annotation gives the type, a ``Rule`` the rest::
+A record declares its options as fields; a function declares them as parameters. The annotation gives the type, and a
+``Rule`` gives further constraints::
 
     @dataclass(frozen=True)
     class Limits(CheckedOptions):
@@ -10,7 +11,7 @@ A record declares its options as fields, a function as parameters; the annotatio
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
 Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options that
-depend on each other; a record checks those in its ``__post_init__``.
+depend on each other; a record checks such options in its ``__post_init__``.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ T = TypeVar("T")
 Count: TypeAlias = Annotated[int, Rule(least=1)]
 """A count of at least one."""
 Seed: TypeAlias = Annotated[int, Rule(least=0)]
-"""A random seed; NumPy accepts no negative ones."""
+"""A random seed: at least 0, as NumPy requires."""
 Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
 """A time limit."""
 
@@ -119,7 +120,7 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "") -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Text that is not parsed yet is parsed; a list becomes a tuple, and a dict a record, if the annotation requires it.
+    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict becomes a record.
 
     Args:
         record: An instance, frozen or not.
@@ -203,7 +204,9 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
         for part in path[:-1]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
-                raise ConfigurationError(f"The option {part!r} is given twice: alone, and as {name.strip()!r}.")
+                raise ConfigurationError(
+                    f"The option {part!r} is given twice: as a whole, and in part as {name.strip()!r}."
+                )
         if path[-1] in holder:
             raise ConfigurationError(f"The option {name.strip()!r} is given twice.")
         holder[path[-1]] = Written(value)
@@ -232,7 +235,7 @@ def typed_options(
 
 
 def nested_options(name: str, value: Any) -> dict[str, Any]:
-    """Return an option that has another part's options, as a dict whose text that part will parse.
+    """Return the value of an option that holds the options of another part: a dict, whose texts are not parsed yet.
 
     Raises:
         ConfigurationError: The option is neither a dict nor a JSON object.
@@ -244,7 +247,9 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
         except UnreadableError:
             found = None
     if not isinstance(found, Mapping):
-        raise ConfigurationError(f"{name} must be a dict, not {value!r}. In text: {name}.OPTION=VALUE, or JSON.")
+        raise ConfigurationError(
+            f"{name} must be a dict, not {value!r}. Written as text, it is {name}.OPTION=VALUE, or JSON."
+        )
     return dict(found)
 
 

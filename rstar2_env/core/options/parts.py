@@ -33,7 +33,7 @@ class Part:
     """A part given by name or as an object, with its options.
 
     Attributes:
-        name: Its name; for a class or function that was given directly, the name of that.
+        name: Its name, or the name of the class or function that was given directly.
         options: Its options.
         made_by: The class or function, if it was given directly.
     """
@@ -72,13 +72,15 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
     if isinstance(written, Sequence):
         more: Any = {} if len(written) == 1 else written[1] if len(written) == 2 else None
         if not isinstance(more, Mapping):
-            raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
+            raise ConfigurationError(
+                f"A {kind} that is given as a list must have the form [name, options]; got {written!r}."
+            )
         inner = read_part(written[0], kind)
         return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
     if callable(written):
         return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
     raise ConfigurationError(
-        f"A {kind} is written as name:option=value,..., as a table with its name, or as [name, options], not "
+        f"A {kind} must be given as name:option=value,..., as a table with a name, or as [name, options]; got "
         f"{written!r}."
     )
 
@@ -103,14 +105,14 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Name the part, as written, in the messages of errors about its options.
+    """Within this context, add the part, as written, to the messages of errors about its options.
 
     Args:
         kind: Kind of the part ("wrapper").
         part: The part that is constructed.
 
     Raises:
-        ConfigurationError: One was raised in the context.
+        ConfigurationError: The block raised a ``ConfigurationError``.
     """
     try:
         yield
@@ -149,7 +151,7 @@ def _parsed(options: Sequence[str], written: str, kind: str) -> dict[str, Any]:
 def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, Any]:
     for name in options:
         if not isinstance(name, str):
-            raise ConfigurationError(f"The {kind} {written!r}: the name of an option is text, not {name!r}.")
+            raise ConfigurationError(f"The {kind} {written!r}: the name of an option must be a string, not {name!r}.")
     return options
 
 
@@ -191,7 +193,7 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
         return make_part(registry, part)
     if part.options:
         raise ConfigurationError(
-            f"The {registry.kind} {part.name!r} is not a class, and does not take options such as "
+            f"The {registry.kind} {part.name!r} is not a class, so it does not accept options such as "
             f"{', '.join(part.options)}."
         )
     return found

@@ -1,9 +1,9 @@
 """Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
 
-One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
-third-party packages through the entry-point group ``rstar2_env.<kind>``, so the core packages import no plugin. A name
-may also refer to user code, ``module:Name`` or ``./file.py:Name`` (see ``user_code``). Environments are in Gymnasium's
-registry.
+One class serves all kinds of parts. On first use it imports the modules of one package, which register their parts, and
+loads the parts of other distributions through the entry-point group ``rstar2_env.<kind>``. The core packages therefore
+import no plugin. A name may also refer to user code, ``module:Name`` or ``./file.py:Name`` (see ``user_code``).
+Environments are in Gymnasium's registry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Registry(Generic[T]):
         kind: Singular name of the kind of parts, for error messages ("trainer").
         package: Package whose modules register themselves when imported, or ``None``.
         entry_points: Entry-point group of other distributions' parts, or ``None``.
-        shape: How to recognize a part in a user's file that is given without a name.
+        shape: How to recognize a part in a user's file if the user gives only the file, without the part's name.
     """
 
     def __init__(

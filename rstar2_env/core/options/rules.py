@@ -1,6 +1,6 @@
-"""Valid values of an option, from its annotation and its ``Rule``: as a test, and as words for a message.
+"""Valid values of an option, from its annotation and its ``Rule``: test a value, or describe the valid values.
 
-Covered: whether a value is valid, and describing valid ones. Not covered: parsing text
+Covered: whether a value is valid, and words for the valid values. Not covered: parsing text
 (``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
 """
 
@@ -90,7 +90,7 @@ class FromRun:
 
 
 def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
-    """Split ``Annotated`` into the annotation and its rule; a rule that is given takes precedence."""
+    """Split ``Annotated`` into the annotation and its rule; the argument ``rule`` overrides the annotation's rule."""
     while get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
         found = [note for note in notes if isinstance(note, Rule)]

@@ -67,7 +67,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function, record or class: of its ``__init__``, and of its bases if it accepts ``**``."""
+    """Return the options of a function, a record, or a class (with those of its bases if it accepts ``**options``)."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

@@ -1,4 +1,4 @@
-"""Parse options given as text, on a command line or in the notation of parts, by their annotations.
+"""Parse options given as text, on a command line or in the notation of parts, according to their annotations.
 
 Covered: ``Written``, text that is not parsed yet, and its conversion to a value. Not covered: ranges and choices
 (``rstar2_env.core.options.rules``).

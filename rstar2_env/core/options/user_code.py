@@ -2,8 +2,8 @@
 
 Covered: the current folder on the path, also for a console script; a file by its path, loaded once under its own name
 so that other processes can import it; errors that name the file and the line. Not covered: a file that changed after it
-was loaded (start a new process), and pickles of a file whose name another module has (a process that is not a fork
-cannot import it; put it into a package, or rename it).
+was loaded (start a new process), and pickles of objects from a file that has the same name as another module (a process
+that is not a fork cannot import the file; put it into a package, or rename it).
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to recognize a part of one kind, to find it in a file that is given without a name.
+    """How to recognize a part of one kind in a user's file, if the user gives only the file, without the part's name.
 
     Attributes:
         fits: Whether an object looks like such a part.
         words: A description of such a part, for messages: "a class with reset and act".
-        strict: Whether every other object is refused, even if it is named; otherwise a callable may create the part.
+        strict: Whether an object that does not fit is refused even if the user names it. Otherwise a named callable is
+            accepted, because it may create the part.
     """
 
     fits: Callable[[Any], bool]

@@ -24,7 +24,7 @@ class Decision:
         advantage: Its advantage, or the mean over its tokens; ``None`` if it has none.
         weighed: The numbers that the selector based its choice on, by name (``penalty``, ``quota``, …), if it reports
             them.
-        copies: Number of additional copies of it that are trained on, in place of episodes of missing groups.
+        copies: Number of additional copies of the episode to train on, in place of episodes of missing groups.
     """
 
     kept: bool
@@ -61,7 +61,7 @@ class EpisodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class TokensEntry:
-    """The tokens of a trained row.
+    """The tokens of a row that a step trained on.
 
     Attributes:
         step: The optimizer step.
@@ -73,7 +73,7 @@ class TokensEntry:
         logprobs: Log-probability of each completion token when it was drawn, 0 on the environment's.
         advantages: One number for each completion token.
         ratios: Probability ratio of each completion token, the trainer's over the engine's; empty if not computed.
-        shown_ids: Token ids of the prompt that it was played with; empty if that is ``prompt_ids``.
+        shown_ids: Token ids of the prompt that the episode was played with; empty if they equal ``prompt_ids``.
     """
 
     step: int
@@ -163,7 +163,7 @@ def _read(record: Mapping[str, Any], readers: Mapping[str, Any], what: str) -> d
         try:
             values[name] = take(record[name])
         except (TypeError, ValueError) as error:
-            raise RecordFormatError(f"The line of the {what}: the value of {name!r} {error}") from error
+            raise RecordFormatError(f"The line of the {what}, key {name!r}: {error}") from error
     return values
 
 

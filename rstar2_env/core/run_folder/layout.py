@@ -55,7 +55,7 @@ def step_file(split: Split, step: int, rank: int) -> str:
 
 
 def step_files(folder: Path) -> Iterator[StepFile]:
-    """Return the step files in a folder, by split, step and process; other files are left out."""
+    """Return the step files in a folder, sorted by split, step and process; other files are left out."""
     found = []
     for path in folder.glob("*.jsonl*"):
         if match := _STEP_FILE.fullmatch(path.name):

@@ -1,4 +1,4 @@
-"""``read_run``: read a run's folder, also while it is being written and after a kill at any moment.
+"""``read_run``: read a run's folder, even while it is being written, or after the run was killed.
 
 Data is read on access, so that a ``Run`` follows a run in progress. Incomplete ends of files are left out. Not covered:
 weights.
@@ -125,9 +125,10 @@ class Run:
 
     @property
     def weights(self) -> dict[str, int]:
-        """The weights that the run saved: the step of each, by path in the folder.
+        """The optimizer step of each set of weights that the run saved, by path in the folder.
 
-        Weights of a lost step are left out, even if the weights that they replaced were not lost.
+        Weights of steps that were lost when the run resumed earlier are left out, even if they replaced weights of a
+        step that was not lost.
         """
         found: dict[str, int] = {}
         for event in self.events:
@@ -148,11 +149,11 @@ class Run:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """The notes of hooks, each with ``step`` and ``text``, in order, without notes of lost steps."""
+        """The notes of hooks, with ``step`` and ``text``, in order, without steps lost when the run resumed earlier."""
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:
-        """Return the training episodes of a step, from all processes, by group and member."""
+        """Return the training episodes of a step, from all processes, sorted by group and member."""
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:
@@ -167,7 +168,7 @@ class Run:
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
-        """Yield the episodes of an evaluation in the order in which they ended, for more than fit in memory."""
+        """Yield the episodes of an evaluation one at a time, in the order in which they ended."""
         return self._entries("eval", step)
 
     @property
@@ -178,7 +179,7 @@ class Run:
         return sorted({file.step for file in step_files(self.path / EPISODES) if file.split == "eval"})
 
     def tokens(self, step: int) -> list[TokensEntry]:
-        """Return the tokens of the rows trained in a step, if the run kept them."""
+        """Return the tokens of the rows that a step trained on, if the run kept them."""
         found: list[TokensEntry] = []
         for file in step_files(self.path / TOKENS):
             if (file.split, file.step) == ("train", step):
@@ -193,7 +194,7 @@ class Run:
                 yield from _parsed(file.path, lambda record: entry_of(record, step))
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of a name, without those of steps that were lost when the run resumed earlier."""
+        """Return the events with a name, without events of steps that were lost when the run resumed earlier."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":
@@ -226,7 +227,7 @@ def _identity(folder: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
     identity = _object(file)
     if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
-        raise ConfigurationError(f"{file} is not the start of a run: expected the format {FORMAT!r} and its version.")
+        raise ConfigurationError(f"{file} does not describe a run: expected the format {FORMAT!r} and its version.")
     if identity["version"] > VERSION:
         raise ConfigurationError(
             f"{folder} was written in version {identity['version']} of the format; this version of rstar2-env reads "

@@ -1,4 +1,4 @@
-"""``RunWriter``: write a run's folder so that it can be read at any moment, also after a kill.
+"""``RunWriter``: write a run's folder so that it can be read at any moment, even after a kill.
 
 Each line is appended in one write; whole files are written under another name and renamed. If a kill leaves an
 incomplete end of a file, the reader ignores it, and it is cut off when the run resumes. Not covered: weights and
@@ -45,8 +45,8 @@ _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymn
 class RunWriter:
     """Writes the files of a run; any thread may use it.
 
-    Each process of a run has one. The first process (rank 0) calls ``begin`` before any process writes, and only it
-    writes metrics and events; every process writes its own episodes.
+    Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only
+    this process writes metrics and events; every process writes its own episodes.
 
     Args:
         folder: The run's folder; it is created.
@@ -79,8 +79,8 @@ class RunWriter:
     ) -> None:
         """Begin or resume the run; only the first process does anything.
 
-        Data about lost steps is removed. A new run removes everything that an earlier run wrote into these files; a
-        caller that wants to refuse this must check before.
+        Resuming removes the data of all steps after ``resumed``. A new run removes everything that an earlier run wrote
+        into these files; a caller that wants to refuse this must check before.
 
         Args:
             config: The options of the run, in a form that can be passed again.
@@ -89,7 +89,7 @@ class RunWriter:
             **more: Further keys of the event.
 
         Raises:
-            ConfigurationError: The folder has such files, but they are not of a run in this format.
+            ConfigurationError: The folder has files with these names that a run in this format did not write.
         """
         if self._rank:
             return
@@ -104,7 +104,7 @@ class RunWriter:
         self.event(begun, resumed or 0, versions=versions(), **more)
 
     def metrics(self, step: int, figures: Mapping[str, float]) -> None:
-        """Append a line of metrics; only the first process does.
+        """Append a line of metrics; only the first process writes it.
 
         Args:
             step: Number of optimizer steps done.
@@ -114,7 +114,7 @@ class RunWriter:
             self._append(self.folder / METRICS_FILE, [{"step": step, **jsonable(figures)}])
 
     def event(self, event: str, step: int, **more: Any) -> None:
-        """Append an event with the time; only the first process does.
+        """Append an event with the time; only the first process writes it.
 
         Args:
             event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
@@ -139,7 +139,7 @@ class RunWriter:
         Args:
             step: The optimizer step that they were played for, from 1.
             groups: All episodes of each group.
-            decisions: Decision about each episode, in the shape of ``groups``; ``None`` keeps no episode.
+            decisions: Decision about each episode, in the shape of ``groups``; ``None`` means that no episode was kept.
             extra: Further keys of each line, in addition to the episode's own.
         """
         if not self._keeps_episodes:
@@ -173,7 +173,7 @@ class RunWriter:
             self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
 
     def tokens(self, entries: Iterable[TokensEntry]) -> None:
-        """Append the tokens of trained rows, if the run keeps them."""
+        """Append the tokens of the rows that a step trained on, if the run keeps them."""
         if not self.keeps_tokens:
             return
         steps: dict[int, list[dict[str, Any]]] = {}
@@ -204,12 +204,12 @@ class RunWriter:
         others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
         if others and not (self.folder / RUN_FILE).exists():
             raise ConfigurationError(
-                f"{self.folder} contains a {others[0]} that no run wrote, since there is no {RUN_FILE} next to it: "
-                "choose another folder for the run."
+                f"{self.folder} contains {others[0]} but no {RUN_FILE}, so it is not a run folder: choose another "
+                "folder for the run."
             )
 
     def _cut(self, last: int) -> None:
-        """Remove data about steps after the last valid step; all data, if that is negative."""
+        """Remove the data of all steps after ``last``; if ``last`` is negative, remove everything."""
         events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
         if last < 0:
             events.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Evaluations against each other, paired by problem: differences, tests, curves, tables, a picture."""
+"""Comparisons of evaluations, paired by problem: differences, tests, curves, tables, a picture."""

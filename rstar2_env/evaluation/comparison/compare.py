@@ -1,8 +1,8 @@
-"""Two or more evaluations against each other, paired by problem: differences with intervals and p-values.
+"""Compare two or more evaluations, paired by problem: differences with intervals and p-values.
 
-Covered: pass@k, maj@k and the figures of ``rstar2_env.core.figures`` over the problems that both runs
-played, the curves of pass@k and where they cross, and which problems changed. Not covered: corrections for comparing
-many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
+Covered: for the problems that both runs played, pass@k, maj@k and the figures of ``rstar2_env.core.figures``; the
+curves of pass@k and the k at which they cross; the problems whose share of right samples changed. Not covered:
+corrections for comparing many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class ComparedFigure:
     """One figure of two compared runs.
 
     Attributes:
-        baseline: The baseline's value.
-        other: The other run's.
-        difference: The other's minus the baseline's, with its interval over problems.
-        p_value: Two-sided probability of a difference at least as large if the runs are equally good.
+        baseline: The figure of the baseline, with its interval.
+        other: The figure of the other run, with its interval.
+        difference: The other run's value minus the baseline's, with its interval over problems.
+        p_value: Probability of a difference at least as large, in either direction, if the runs are equally good.
     """
 
     baseline: Interval
@@ -53,10 +53,10 @@ class Changed:
     """A problem that one run solves more often than the other.
 
     Attributes:
-        problem: Its id, or the number of its start.
+        problem: Id of the problem; the number of its start if it has no id.
         baseline: Number of right samples and of all samples of the baseline.
         other: Number of right samples and of all samples of the other run.
-        p_value: Two-sided p-value of Fisher's exact test of the two shares.
+        p_value: Two-sided p-value of Fisher's exact test, which compares the two shares of right samples.
         q_value: Expected share of false findings among the problems with this p-value or a smaller one (Benjamini and
             Hochberg).
     """
@@ -80,9 +80,10 @@ class RunCounts:
     Attributes:
         name: Name of the run, as the user wrote it.
         step: The step of training after which its episodes were played; 0 in an evaluation.
-        problems: Problems with an episode that counts.
-        episodes: Episodes that count.
-        uncounted: Episodes that do not count: failures of the infrastructure, replies that could not be played.
+        problems: Number of problems with at least one episode that counts.
+        episodes: Number of episodes that count.
+        uncounted: Number of episodes that do not count: failures of the infrastructure, and replies that could not be
+            played.
     """
 
     name: str
@@ -99,14 +100,15 @@ class Comparison:
     Attributes:
         baseline: The baseline.
         other: The other run.
-        problems: Problems that both played.
-        other_gold: Number of problems left out because the same id has different gold answers.
-        figures: By name: ``pass@1``, ``maj@8``, ``tool_error_share``, …
-        ks: The k of the curves.
+        problems: Number of problems that both played.
+        other_gold: Number of problems left out because the two runs have different gold answers for the same id.
+        figures: The compared figures by name: ``pass@1``, ``maj@8``, ``tool_error_share``, …
+        ks: The values of k in the curves.
         curves: pass@k of the baseline and of the other run at each k.
-        crossing: The smallest k at which the order of the curves is the reverse of that at the first k at which they
-            differ; ``None`` if the curves do not cross.
-        solved: Number of problems that both runs, one run or neither run solved at least once, by name.
+        crossing: The smallest k at which the curves have crossed: the run that was ahead at the first difference is now
+            behind. ``None`` if the curves do not cross.
+        solved: Number of problems by the runs that solved them at least once: ``both``, ``baseline_only``,
+            ``other_only`` or ``neither``.
         changed: Problems whose share of right samples differs, the smallest p-value first.
     """
 
@@ -153,17 +155,18 @@ class Comparison:
 def compare(
     runs: Sequence[Stored], *, ks: Sequence[int] | None = None, seed: int = 0, resamples: int = RESAMPLES
 ) -> list[Comparison]:
-    """Compare every run with the first.
+    """Compare each run with the first run, the baseline.
 
     Args:
         runs: Two or more runs.
-        ks: The k of the figures; ``None`` takes the powers of two that the runs have samples for.
-        seed: Seed of the draws.
-        resamples: Number of draws.
+        ks: The values of k for pass@k and maj@k; ``None`` means the powers of two up to the number of samples, and that
+            number itself.
+        seed: Seed of the bootstrap and of the permutation test.
+        resamples: Number of bootstrap samples, and maximum number of permutations.
 
     Raises:
-        ConfigurationError: There are fewer than two runs, two runs have no problem in common, or a k is larger than the
-            number of samples.
+        ConfigurationError: There are fewer than two runs, a run has no problem in common with the baseline, or a k is
+            larger than the number of samples.
     """
     if len(runs) < 2:
         raise ConfigurationError("Expected two or more runs to compare: the baseline first.")
@@ -255,11 +258,11 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
 
 
 def _linear(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the linearised contribution of each problem to a ratio of sums; their mean is the ratio.
+    """Return each problem's linearised contribution to a ratio of sums; the mean of the contributions is the ratio.
 
-    With r the ratio of the sums of x over y, and Y the mean of y, a problem contributes ``r + (x - r * y) / Y`` (W. G.
-    Cochran, Sampling Techniques, 3rd edition, section 6.3), so that differences by problem can be drawn as those of
-    means.
+    Let r be the sum of x divided by the sum of y, and Y the mean of y. A problem contributes ``r + (x - r * y) / Y``
+    (W. G. Cochran, Sampling Techniques, 3rd edition, section 6.3). With these contributions, two ratios are compared in
+    the same way as two means.
     """
     if not y.sum():
         return np.full(len(y), math.nan)
@@ -295,7 +298,8 @@ def _check_ks(ks: Sequence[int], most: int) -> list[int]:
     for k in ks:
         if not 1 <= k <= most:
             raise ConfigurationError(
-                f"k must be between 1 and the {most} samples that the runs have of their problems, not {k}.", option="k"
+                f"k must be between 1 and {most}, the number of samples that the runs have of each problem; got {k}.",
+                option="k",
             )
     return sorted(set(ks))
 

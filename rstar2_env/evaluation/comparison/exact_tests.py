@@ -9,15 +9,16 @@ from functools import cache
 
 @cache
 def fisher_exact(correct_a: int, n_a: int, correct_b: int, n_b: int) -> float:
-    """Return the two-sided p-value of Fisher's exact test: the probability of the tables at most as likely as this one.
+    """Return the two-sided p-value of Fisher's exact test, which compares two shares of right samples.
 
-    R. A. Fisher, The Design of Experiments (1935), section 21; the margins are given.
+    The p-value is the total probability of all 2 x 2 tables that have the same row and column sums and are at most as
+    likely as the observed table (R. A. Fisher, The Design of Experiments (1935), section 21).
 
     Args:
-        correct_a: Right samples of the first.
-        n_a: Samples of the first.
-        correct_b: Right samples of the second.
-        n_b: Samples of the second.
+        correct_a: Number of right samples of the first run.
+        n_a: Number of samples of the first run.
+        correct_b: Number of right samples of the second run.
+        n_b: Number of samples of the second run.
     """
     right = correct_a + correct_b
     ways = [math.comb(n_a, x) * math.comb(n_b, right - x) for x in range(max(0, right - n_b), min(n_a, right) + 1)]

@@ -15,11 +15,11 @@ _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
 
 
 def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
-    """Draw comparisons with one baseline.
+    """Draw comparisons with the same baseline and write the picture to a file.
 
     Args:
-        comparisons: One or more, of the same baseline.
-        path: The PNG file to write; its folder is made.
+        comparisons: One or more comparisons with the same baseline.
+        path: The PNG file to write; its folder is created if needed.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -27,7 +27,7 @@ def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("train", "A picture of a comparison") from error
+        raise MissingExtraError("train", "Plotting a comparison") from error
     # Without pyplot, which would choose a window system.
     figure = Figure(figsize=(10, 3.9), dpi=130)
     curves, problems = figure.subplots(1, 2)

@@ -20,7 +20,7 @@ from rstar2_env.evaluation.figures.statistics import bootstrap
 from rstar2_env.evaluation.figures.tally import EpisodeTally
 
 SETS = ("expansion", "shrinkage", "preservation", "unsolved")
-"""The sets that divide the problems."""
+"""Names of the sets into which the problems are divided."""
 
 _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)), SETS, strict=True))
 """The set of a problem, by whether the baseline and the new evaluation solved it."""
@@ -111,7 +111,7 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
 
     Args:
         baseline: Counts of the baseline's episodes.
-        problem_ids: The problems that are to be played; ``None`` if only the environment knows them.
+        problem_ids: Ids of the problems to play; ``None`` if the environment chooses the problems.
         name: Path of the baseline.
 
     Raises:
@@ -120,7 +120,8 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
     ids = list(problem_ids)
     if None not in ids and not any(problem in baseline.problems for problem in ids):
         raise ConfigurationError(
-            f"The baseline {name} has none of the problems of this evaluation: give one of the same problems.",
+            f"The baseline {name} has none of the problems of this evaluation: give an evaluation of the same "
+            "problems.",
             option="baseline",
         )
 

@@ -1,8 +1,8 @@
-"""The figures of an evaluation, each with its interval: of all problems, by their source and by their difficulty.
+"""The figures of an evaluation with their intervals, over all problems, by source and by difficulty.
 
 Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the figures of
-``rstar2_env.core.figures``, which are ratios of sums over problems; all intervals come from the same draws
-of problems. Not covered: the comparison of two evaluations.
+``rstar2_env.core.figures``, which are ratios of sums over problems. All intervals use the same draws of problems. Not
+covered: the comparison of two evaluations.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class IntervalFigures:
     Attributes:
         problems: Number of problems.
         episodes: Number of episodes that count.
-        by_name: The figures; one without data has the value NaN.
-        short: Number of problems with too few episodes for the largest k; its figures leave them out.
+        by_name: The figures; the value of a figure without data is NaN.
+        short: Number of problems that have too few episodes for the largest k, and are left out of the figures for that
+            k.
     """
 
     problems: int
@@ -70,7 +71,8 @@ def figures_of(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> Inte
 
     Args:
         tally: Counts of the episodes.
-        ks: The k of pass@k, avg@k, maj@k and CoT-pass@k. A problem with fewer episodes that count is left out of it.
+        ks: The k of pass@k, avg@k, maj@k and CoT-pass@k. A problem with fewer than k episodes that count is left out of
+            the figures for that k.
         seed: Seed of the intervals' random draws.
     """
     return _figures(list(tally.problems.values()), ks, seed, tally.judged)
@@ -118,8 +120,7 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
     chosen = sorted({1, samples} if ks is None else set(ks))
     if wrong := [k for k in chosen if not 1 <= k <= samples]:
         raise ConfigurationError(
-            f"k must be at least 1 and at most n, the samples of each start: there are {samples}, and k = {wrong[0]} "
-            "was asked for.",
+            f"k must be between 1 and n, the number of samples of each start; got k = {wrong[0]} and n = {samples}.",
             option="n",
             value=str(max(wrong)),
         )
@@ -150,7 +151,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
 
 
 def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
-    """Return a figure of k samples for each problem; NaN for a problem with fewer episodes that count.
+    """Return a figure for k samples for each problem; NaN if fewer than k episodes of the problem count.
 
     Args:
         kind: ``"pass"``, ``"avg"``, ``"maj"`` or ``"cot_pass"``.
@@ -162,9 +163,9 @@ def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
 
 
 def _cot_pass(problem: ProblemTally, k: int) -> float:
-    """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain of thought and its answer are right.
+    """Return CoT-pass@k of a problem: a sample is right if both its chain of thought and its answer are right.
 
-    Samples without a judgement are left out.
+    Wen et al., arXiv 2506.14245. Samples with a right answer whose chain was not judged are left out.
     """
     judged = problem.episodes - problem.unjudged
     return pass_at_k(judged, problem.chains, k) if judged >= k else math.nan

@@ -3,7 +3,7 @@
 Covered: unbiased estimates from n samples of one problem, intervals of a mean or of a share over problems, and the
 paired comparison of two runs. Not covered: the list of figures (``rstar2_env.core.figures``).
 
-Intervals resample problems: samples of one problem are not independent of one another, problems are.
+The bootstrap draws whole problems, because samples of the same problem are not independent of one another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESAMPLES = 2000
 """Default number of draws of a bootstrap or a permutation test."""
 
 _CELLS = 1 << 21
-"""Cells of the largest array that a bootstrap makes: it bounds memory, whatever the number of problems."""
+"""Maximum number of cells of an array in a bootstrap; it bounds memory for any number of problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Interval:
     """An estimate and its confidence interval.
 
     Attributes:
-        value: The estimate; NaN when nothing counts.
+        value: The estimate; NaN without data.
         low: Lower end; NaN with fewer than two problems, which are too few for an interval.
-        high: Upper end; NaN as ``low``.
-        level: Probability that such an interval covers the value for infinitely many such problems.
+        high: Upper end; NaN if ``low`` is NaN.
+        level: Confidence level of the interval, between 0 and 1.
     """
 
     value: float
@@ -43,15 +43,15 @@ class Interval:
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Probability that at least one of k samples is right, without bias, from n samples of a problem.
+    """Estimate, without bias, the probability that at least one of k samples is right, from n samples of a problem.
 
     ``1 - C(n - correct, k) / C(n, k)`` (Chen et al., Evaluating Large Language Models Trained on Code,
     arXiv 2107.03374, section 2.1), as a product that does not overflow.
 
     Args:
-        n: Samples that were drawn.
+        n: Number of samples of the problem.
         correct: Number of right samples.
-        k: Number of samples drawn, at most n.
+        k: Number of samples of which at least one must be right, at most n.
 
     Raises:
         ConfigurationError: ``k`` is not between 1 and n, or ``correct`` not between 0 and n.
@@ -65,12 +65,12 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def avg_at_k(n: int, correct: int, k: int) -> float:
     """Expected share of right samples among k, from n samples of a problem.
 
-    It is ``correct / n`` for every k: k only names the number of samples of one mean.
+    The result is ``correct / n`` for every k.
 
     Args:
-        n: Samples that were drawn.
+        n: Number of samples of the problem.
         correct: Number of right samples.
-        k: Samples of one mean, at most n.
+        k: Number of samples for which the mean is reported, at most n; it does not change the result.
 
     Raises:
         ConfigurationError: ``k`` is not between 1 and n, or ``correct`` not between 0 and n.
@@ -82,23 +82,23 @@ def avg_at_k(n: int, correct: int, k: int) -> float:
 def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int) -> float:
     """Probability that the most frequent answer of k samples is right, from n samples of a problem.
 
-    It is exact: the mean over all subsets of k samples, where equally frequent answers share the vote (Wang et al.,
-    Self-Consistency Improves Chain of Thought Reasoning, arXiv 2203.11171, section 2, names the vote). The number of
-    votes of each answer is a binomial with chance k / n, given that they sum to k, so that the sums over subsets are
-    products of polynomials.
+    The result is exact: it is the mean over all subsets of k samples. If several answers of a subset are equally
+    frequent, they share the vote (Wang et al., Self-Consistency Improves Chain of Thought Reasoning, arXiv 2203.11171,
+    section 2, defines the vote). The number of votes for each answer has a binomial distribution with probability
+    ``k/n``, conditional on k votes in total, so sums over subsets are computed as products of polynomials.
 
     Args:
         answers: The answer of each sample. Equal answers vote together; ``None`` is a missing answer without a vote.
-        correct: Whether each sample is right. All right answers are equal to the gold answer, hence to one another:
-            they vote together however they are written.
-        k: Samples that vote, at most n.
+        correct: Whether each sample is right. Right answers vote together even if they are written differently, because
+            each equals the gold answer.
+        k: Number of samples that vote, at most n.
 
     Raises:
         ConfigurationError: ``k`` is not between 1 and n, or the two sequences differ in length.
     """
     n = len(answers)
     if len(correct) != n:
-        raise ConfigurationError(f"Expected one verdict an answer; got {n} answers and {len(correct)} verdicts.")
+        raise ConfigurationError(f"Expected one verdict per answer; got {n} answers and {len(correct)} verdicts.")
     right = sum(1 for answer, good in zip(answers, correct, strict=True) if good and answer is not None)
     _check(n, right, k)
     wrong = Counter(answer for answer, good in zip(answers, correct, strict=True) if not good and answer is not None)
@@ -136,11 +136,11 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
         level: Level of the interval, between 0 and 1.
 
     Raises:
-        ConfigurationError: ``values`` is not of one dimension, or an option is out of its range.
+        ConfigurationError: ``values`` does not have one dimension, or an option is out of its range.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        raise ConfigurationError(f"Expected one number a problem, of shape (problems,); got shape {values.shape}.")
+        raise ConfigurationError(f"Expected one number per problem, of shape (problems,); got shape {values.shape}.")
     has: FloatArray = np.isfinite(values).astype(np.float64)
     over = np.where(has > 0, values, 0.0)
     return bootstrap_shares(over[:, None], has[:, None], seed=seed, resamples=resamples, level=level)[0]
@@ -164,12 +164,12 @@ def bootstrap_shares(
         One interval per figure.
 
     Raises:
-        ConfigurationError: The shapes differ or are not of two dimensions, or an option is out of its range.
+        ConfigurationError: The shapes differ, the arrays do not have two dimensions, or an option is out of its range.
     """
     over, under = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
     if over.ndim != 2 or over.shape != under.shape:
         raise ConfigurationError(
-            f"Expected one number a problem, in arrays of equal shape; got shapes {over.shape} and {under.shape}."
+            f"Expected one number per problem, in arrays of equal shape; got shapes {over.shape} and {under.shape}."
         )
     _check_draws(resamples, level)
     problems, figures = over.shape
@@ -194,11 +194,12 @@ def bootstrap_shares(
 
 
 def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
-    """Interval of a share that is 0 in every problem, or 1; a bootstrap interval would have no width.
+    """Return an interval for a share that is 0 in every problem, or 1 in every problem.
 
-    The exact interval of a binomial share at its end (Clopper and Pearson, Biometrika 26, 1934): ``1 - a ** (1 / m)``
-    from there, with half of ``1 - level`` as a. It holds for any values between 0 and 1, as a problem above 0
-    counts as a whole.
+    A bootstrap interval would have no width. This is the exact interval for an observed binomial share of 0 or 1
+    (Clopper and Pearson, Biometrika 26, 1934): it extends ``1 - a ** (1 / m)`` from the share, with ``a`` half of
+    ``1 - level``. It is also valid if the problems' true shares lie between 0 and 1, because any share above 0 is
+    treated as 1.
 
     Args:
         value: 0 or 1.
@@ -210,7 +211,9 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
     """
     _check_draws(1, level)
     if value not in (0.0, 1.0) or problems < 1:
-        raise ConfigurationError(f"Expected a share of 0 or 1 of one or more problems; got {value} of {problems}.")
+        raise ConfigurationError(
+            f"Expected a share of 0 or 1, and at least one problem; got the share {value} and {problems} problems."
+        )
     reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / problems)
     return Interval(value, max(0.0, value - reach), min(1.0, value + reach), level)
 
@@ -218,15 +221,17 @@ def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
 def paired(
     a: FloatArray, b: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> tuple[Interval, float]:
-    """Difference of two runs by problem, and the probability of a difference as large by chance.
+    """Return the mean difference of two runs, paired by problem, and its p-value.
 
-    The test flips the sign of each problem's difference (the permutation test of matched pairs: Good, Permutation,
-    Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7): every combination of signs if there are no
-    more than ``resamples``, else ``resamples`` of them, with the observed one counted among them.
+    The p-value comes from the permutation test of matched pairs, which flips the signs of the problems' differences
+    (Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7). If there are at most
+    ``resamples`` combinations of signs, all are used; otherwise ``resamples`` random combinations, and the observed
+    combination in addition.
 
     Args:
         a: One number per problem, of shape (problems,).
-        b: The numbers of the other run, in the same order of problems. A problem with NaN in either is left out.
+        b: The numbers of the other run, in the same order of problems. A problem with NaN in ``a`` or ``b`` is left
+            out.
         seed: Seed of the draws.
         resamples: Number of draws, for the interval and for the test.
         level: Level of the interval, between 0 and 1.
@@ -236,12 +241,13 @@ def paired(
         differs.
 
     Raises:
-        ConfigurationError: The shapes differ or are not of one dimension, or an option is out of its range.
+        ConfigurationError: The shapes differ, the arrays do not have one dimension, or an option is out of its range.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise ConfigurationError(
-            f"Expected one number for each of the same problems from both runs; got shapes {a.shape} and {b.shape}."
+            f"Expected one number per problem from both runs, for the same problems; got shapes {a.shape} and "
+            f"{b.shape}."
         )
     difference: FloatArray = b - a
     interval = bootstrap(difference, seed=seed, resamples=resamples, level=level)
@@ -266,18 +272,18 @@ def _check(n: int, correct: int, k: int) -> None:
     if not 1 <= k <= n:
         raise ConfigurationError(f"Expected k between 1 and the {n} samples of a problem; got k = {k}.")
     if not 0 <= correct <= n:
-        raise ConfigurationError(f"Expected between 0 and {n} right samples of {n}; got {correct}.")
+        raise ConfigurationError(f"Expected between 0 and {n} correct samples; got {correct}.")
 
 
 def _check_draws(resamples: int, level: float) -> None:
     if resamples < 1:
         raise ConfigurationError(f"Expected at least one resample; got {resamples}.", option="resamples")
     if not 0.0 < level < 1.0:
-        raise ConfigurationError(f"Expected a level between 0 and 1; got {level}.", option="level")
+        raise ConfigurationError(f"Expected a confidence level between 0 and 1; got {level}.", option="level")
 
 
 def _binomial(n: int, chance: float, most: int) -> FloatArray:
-    """Probabilities of 0 to min(n, most) successes in n trials, of shape (min(n, most) + 1,)."""
+    """Return the probabilities of 0 to min(n, most) successes in n trials, each with probability ``chance``."""
     if chance >= 1.0:
         found = np.zeros(min(n, most) + 1)
         if n <= most:
@@ -293,7 +299,11 @@ def _binomial(n: int, chance: float, most: int) -> FloatArray:
 
 
 def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
-    """Add a rival answer with at most ``most`` votes; row i of ``ties`` is for i rivals with exactly ``most``."""
+    """Return ``ties`` with one more rival answer, which has at most ``most`` votes.
+
+    Entry (i, v) of ``ties`` is the probability that i rivals have exactly ``most`` votes each, and that the answers
+    added so far have v votes in total. ``votes`` holds the probability of each number of votes for the new rival.
+    """
     k = ties.shape[1] - 1
     found = np.zeros_like(ties)
     for number in range(min(most, len(votes) - 1) + 1):
@@ -306,7 +316,10 @@ def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
 
 
 def _draws(problems: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Number of draws of each problem, in chunks of shape (some, problems) that add up to ``resamples`` rows."""
+    """Yield the number of times that each problem is drawn, in arrays of shape (rows, problems).
+
+    The arrays have ``resamples`` rows in total, one for each bootstrap sample.
+    """
     for rows in _chunks(problems, resamples):
         counts = np.empty((rows, problems))
         for row in range(rows):

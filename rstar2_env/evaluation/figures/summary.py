@@ -39,7 +39,7 @@ _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of many episodes; those that failed, were cancelled or are unusable are only counted.
+    """Figures of many episodes; episodes that failed, were cancelled or are unusable are left out, but counted.
 
     Attributes:
         episodes: Episodes that count.
@@ -60,7 +60,7 @@ class Summary:
         truncated: Share of episodes that exhausted a budget.
         statuses: Number of the policy's calls by status, over all episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.
-        injected: Number of faults that a wrapper injected, by status; they are in no share.
+        injected: Number of faults that a wrapper injected, by status; the shares leave them out.
         usage: Requests, tokens and cost of all episodes, if the player counts them.
         ends: Number of episodes by end, including those that do not count.
         rewards: Mean of each component of the reward, and of each score, over the episodes that have it.
@@ -123,7 +123,7 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
     """Summarize episodes.
 
     Args:
-        episodes: Any number of them, in any order.
+        episodes: The episodes, in any order.
     """
     tally = EpisodeTally()
     for episode in episodes:
@@ -152,9 +152,9 @@ def summary_of(tally: EpisodeTally) -> Summary:
 def ratio(over: FloatArray, under: FloatArray) -> Estimate:
     """Estimate the ratio of two sums, with the standard error of a ratio of clustered observations.
 
-    With r the ratio and d = over - r * under in each of the m clusters whose ``under`` is not 0, the error is
-    ``sqrt(sum(d ** 2) * m / (m - 1)) / sum(under)`` (linearised; W. G. Cochran, Sampling Techniques, 3rd edition,
-    section 6.3). With ``under`` 1 throughout it is the error of a mean.
+    Let r be the ratio, m the number of clusters whose ``under`` is not 0, and ``d = over - r * under`` in each of these
+    clusters. The standard error is ``sqrt(sum(d ** 2) * m / (m - 1)) / sum(under)`` (linearised; W. G. Cochran,
+    Sampling Techniques, 3rd edition, section 6.3). If every ``under`` is 1, this is the standard error of a mean.
 
     Args:
         over: Numerator of each cluster, such as a problem.

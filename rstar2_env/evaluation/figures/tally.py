@@ -26,13 +26,14 @@ _DIFFICULTY = ("difficulty", "level")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts about an episode that its line in a file holds in addition to the episode.
+    """Facts that a line of an evaluation's file holds in addition to the episode.
 
     Attributes:
-        start: Number of its start; it identifies a problem without an id.
-        source: Source of its problem; empty if unknown.
-        difficulty: Difficulty of its problem, as its source names it; empty if unknown.
-        chain: Whether a judge found its chain of thought right; ``None`` if no judge was asked or none replied.
+        start: Number of the episode's start; it identifies the problem if the problem has no id.
+        source: Source of the episode's problem; empty if unknown.
+        difficulty: Difficulty of the episode's problem, as the source names it; empty if unknown.
+        chain: Whether a judge found the episode's chain of thought right; ``None`` if no judge was asked or none
+            replied.
         judged: Whether a judge was asked.
     """
 
@@ -48,7 +49,7 @@ class About:
 
         Args:
             index: The episode's number in the evaluation.
-            line: The line's further keys, as ``EpisodeEntry.more`` has them.
+            line: The keys of the line that do not belong to the episode, as in ``EpisodeEntry.more``.
         """
         start, chain = line.get("start"), line.get("chain")
         return cls(
@@ -67,7 +68,7 @@ def cause_of(episode: Episode) -> str:
 
 
 def difficulty_of(problem: Problem | None) -> str:
-    """Difficulty of a problem, as its source names it; empty if it does not."""
+    """Difficulty of a problem, as its source names it; empty if the source does not name one."""
     meta: Mapping[str, Any] = {} if problem is None else problem.meta
     return next((str(meta[name]) for name in _DIFFICULTY if meta.get(name) not in (None, "")), "")
 
@@ -81,8 +82,8 @@ class ProblemTally:
         difficulty: Its difficulty.
         counts: Sums over its episodes that count, in the order of ``COUNTS``.
         wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
-        chains: Episodes with a right answer and a right chain.
-        unjudged: Episodes with a right answer whose chain was not judged.
+        chains: Number of episodes with a right answer and a right chain of thought.
+        unjudged: Number of episodes with a right answer whose chain of thought was not judged.
         rewards: For each reward component and score, its sum and the number of episodes that have it.
     """
 
@@ -142,9 +143,9 @@ class EpisodeTally:
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status.
         ends: Number of episodes by end, including those that do not count.
-        failed: Episodes that ended ``unavailable``.
-        cancelled: Episodes that ended ``cancelled``.
-        unusable: Episodes with a reply that could not be played.
+        failed: Number of episodes that ended ``unavailable``.
+        cancelled: Number of episodes that ended ``cancelled``.
+        unusable: Number of episodes with a reply that could not be played.
         usage: Requests, tokens and cost of all episodes, if the player counts them.
         judged: Whether a judge of chains of thought was asked.
         cause: Reason why the first episode failed or could not be played, in one line; empty if there is none.

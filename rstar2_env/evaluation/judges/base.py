@@ -23,7 +23,7 @@ class JudgedChain:
     """Input of a judge.
 
     Attributes:
-        question: The problem, or the first message of the episode if only the environment has the problem.
+        question: The problem, or the first message of the episode if the problem is known only to the environment.
         gold: The gold answer; ``None`` if it is unknown.
         episode: The episode, with the whole conversation and the status of every call.
     """
@@ -57,13 +57,13 @@ def make_judge(written: PartSpec) -> ChainJudge:
 
     Raises:
         UnknownNameError: There is no judge with that name.
-        ConfigurationError: An option does not fit, or the made object is not callable.
+        ConfigurationError: An option does not fit, or the created object is not callable.
     """
     made: Any = make_part(JUDGES, written)
     if not callable(made):
         raise ConfigurationError(
-            f"The judge {read_part(written, JUDGES.kind).name!r} made {type(made).__name__}: expected an object that "
-            "is called with a JudgedChain."
+            f"The judge {read_part(written, JUDGES.kind).name!r} created an object of type {type(made).__name__}; "
+            "expected an object that can be called with a JudgedChain."
         )
     judge: ChainJudge = made
     return judge

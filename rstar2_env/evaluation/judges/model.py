@@ -1,8 +1,8 @@
-"""``model``: a language model reads the chain several times, and the majority of its verdicts decides, or another rule.
+"""``model``: a language model judges the chain several times; a rule, by default the majority, decides.
 
 Wen et al. (arXiv 2506.14245) ask the verifier several times and report three ways to decide: any, the majority, all.
-The chain is data between random delimiters that the policy cannot know. Not covered: serving a model, judging single
-steps.
+The chain is sent as data between random delimiters that the policy cannot know. Not covered: serving a model, judging
+single steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ChainModelJudge:
     """A language model behind an OpenAI-compatible endpoint.
 
     Args:
-        base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
+        base_url: Address of the endpoint, including the API version, such as ``http://127.0.0.1:8000/v1``.
         model: The model's name at the endpoint.
         times: Number of verdicts on each chain.
         decide: Which votes make a chain right: ``"any"``, ``"majority"`` (more than half) or ``"all"``.
@@ -36,7 +36,7 @@ class ChainModelJudge:
         max_chars: Longest chain that is judged, in characters; a longer one gets no verdict.
         api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
         timeout_s: Seconds to wait for a reply.
-        retries: Further attempts for one reply.
+        retries: Maximum number of further attempts after a failed request.
 
     Raises:
         ConfigurationError: ``base_url`` is not an address, or a number is out of its range.
@@ -63,7 +63,7 @@ class ChainModelJudge:
         self._times, self._decide, self._max_chars = times, decide, max_chars
 
     def __call__(self, chain: JudgedChain) -> bool | None:
-        """Judge a chain; ``None`` if a request failed or a reply has no verdict."""
+        """Judge a chain; return ``None`` if a request failed or a reply has no verdict."""
         text = "\n\n".join(f"{message.role}: {message.content}" for message in chain.episode.messages)
         if len(text) > self._max_chars:
             return None

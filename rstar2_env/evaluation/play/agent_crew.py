@@ -39,16 +39,16 @@ class AgentCrew:
 
     Args:
         make_env: Makes an environment.
-        agent: Name of an agent, or the user's own code, alone or with options; or a function that makes one.
+        agent: Name of an agent, or the user's own code, with or without options; or a function that returns an agent.
         options: Options of an agent given by name.
-        workers: Threads.
+        workers: Number of threads.
         judge: Judges chains of thought.
 
     Attributes:
         env: The first worker's environment.
-        record: The agent's name and options, except those that change no turn.
-        determinism: Whether the same seeds give the same episodes, in a sentence.
-        lacking: Tokens and the policy, which an agent does not have.
+        record: The agent's name and options, except options that do not affect its turns.
+        determinism: Sentence that states whether the same seeds give the same episodes.
+        lacking: Needs of scores that an agent cannot meet: tokens and a policy.
 
     Raises:
         ConfigurationError: The options do not fit.
@@ -78,7 +78,7 @@ class AgentCrew:
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
-        """One thread for each worker with a task; see ``Crew``."""
+        """Return one thread for each worker that has a task; see ``Crew.threads``."""
         while len(self._players) < min(self._workers, count):
             self._players.append(self._player())
         return [
@@ -158,11 +158,13 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
         options: The given options.
 
     Raises:
-        ConfigurationError: There are options for an agent that is a function, or they do not fit.
+        ConfigurationError: The agent is a function and options are given, or an option does not fit.
     """
     if not isinstance(agent, str):
         if options:
-            raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
+            raise ConfigurationError(
+                "agent_options apply only to an agent that is given by name; this agent is a function."
+            )
         return {}
     part = read_part(agent, "agent")
     agents = importlib.import_module("rstar2_env.agents").AGENTS

@@ -1,7 +1,7 @@
 """Players of an evaluation's episodes, many at a time, and the loop that collects the episodes.
 
-Covered: results arrive in the caller's thread, one by one, in the order in which they end; after an error or Ctrl-C no
-episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
+Covered: results arrive one by one in the caller's thread, in the order in which the episodes end; after an error or
+Ctrl-C no further episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
-"""Returns whether the chain of thought of an episode is right; several worker threads call it at once."""
+"""Returns whether the chain of thought of an episode is right; several worker threads call it at the same time."""
 
 
 class Tasks:
-    """Tasks that several threads take, each once."""
+    """An iterator of tasks that several threads share; each task is taken once."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._tasks = iter(tasks)
@@ -46,7 +46,7 @@ class Crew(Protocol):
     Attributes:
         env: An environment to read specifications from; it must not be played.
         record: The player as JSON values (``agent`` is its name); a resumed evaluation must have the same record.
-        determinism: Whether the same seeds give the same episodes, in a sentence.
+        determinism: Sentence that states whether the same seeds give the same episodes.
         lacking: Needs of scores that the player cannot meet, with reasons, as ``check_needs`` takes them.
     """
 
@@ -63,9 +63,9 @@ class Crew(Protocol):
         Args:
             tasks: The tasks to play.
             count: Number of tasks.
-            results: Takes the episodes, and errors.
-            stop: Once a stop is requested, no task begins.
-            scores: Scores the episodes before they are put.
+            results: Queue that receives the episodes and the errors.
+            stop: Once a stop is requested, no further task begins.
+            scores: Scores the episodes before they are put into ``results``.
         """
         ...
 
@@ -84,15 +84,15 @@ def drive(
 ) -> None:
     """Let a crew play tasks; return when all are played, or after a stop when the episodes in flight have ended.
 
-    Ctrl-C stops, unless the caller handles it; a second Ctrl-C does not wait for episodes in flight.
+    Ctrl-C requests a stop, unless the caller handles Ctrl-C; a second Ctrl-C does not wait for episodes in flight.
 
     Args:
-        crew: Plays them.
+        crew: Plays the tasks.
         tasks: The tasks to play.
         count: Number of tasks.
-        take: Called in this thread with every played episode.
-        stop: A request to stop.
-        scores: Scores the episodes before they are taken.
+        take: Called in the calling thread with every played episode.
+        stop: Once a stop is requested, no further task begins.
+        scores: Scores the episodes before ``take`` is called.
 
     Raises:
         BaseException: The first error of a thread of the crew, or of ``take``.

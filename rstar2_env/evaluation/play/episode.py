@@ -35,12 +35,12 @@ def play_episode(
 ) -> Episode:
     """Play one episode to its end.
 
-    An agent whose reply cannot be played raises ``UnusableReplyError``, which ends the episode as one that does not
-    count. An agent that counts what its turns cost has a mapping ``usage``, which the episode keeps.
+    If the agent raises ``UnusableReplyError`` because its reply cannot be played, the episode ends and does not count.
+    If the agent has a mapping ``usage`` (requests, tokens and cost), the episode keeps a copy of it.
 
     Args:
         env: Any text environment.
-        agent: Plays it.
+        agent: The agent that plays.
         seed: Seed of the environment's ``reset`` and of the agent.
         problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
@@ -76,7 +76,7 @@ def python_call(dialect: Dialect, tools: Sequence[Mapping[str, Any]], code: str)
     """Write a call that runs ``code`` in the first tool that takes code.
 
     Args:
-        dialect: Writes the call.
+        dialect: The dialect of the call.
         tools: Schemas, as ``info["tools"]`` of ``reset`` has them.
         code: The program.
 

@@ -1,7 +1,7 @@
 """The state of a running evaluation: its finished episodes, their counts, and their lines in the file.
 
-Covered: bounded memory, since episodes are kept only on request and if no file holds them. Not covered:
-the file itself (``rstar2_env.evaluation.play.log``).
+Covered: bounded memory (episodes are kept only if the caller requests it and no file holds them). Not covered: the file
+itself (``rstar2_env.evaluation.play.log``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Ledger:
         plan: The episodes of the evaluation.
         judged: Whether a judge is asked about chains of thought.
         keep: Keep the episodes in memory.
-        mark: Number of first episodes whose texts are kept, to compare them with repeated ones.
+        mark: Number of episodes, from the first, whose texts are kept for a comparison with repeated episodes.
 
     Attributes:
-        tally: Their counts.
+        tally: Counts of the finished episodes.
         count: Number of finished episodes.
         first: The player's texts in each of the first episodes, by number.
         log: The file that ``take`` writes to; ``None`` for no file.

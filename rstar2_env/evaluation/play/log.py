@@ -42,32 +42,34 @@ Taken: TypeAlias = Callable[[Episode, About], None]
 class EvalLog(Closing):
     """Writes episodes to a file, or to the folder of a run.
 
-    A path without a suffix, or of a folder, is a run's folder, which has options, events and figures in addition to
-    the episodes; ``read_run`` reads both.
+    If the path is a folder or has no suffix, it is the folder of a run, which holds options, events and figures in
+    addition to the episodes. ``read_run`` reads files and folders.
 
-    Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``start`` and
-    ``sample`` (which episode of which start it is), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer,
-    when known), ``seconds`` (wall clock), ``chain`` (the judge's verdict, if one was asked) and ``run`` (the
-    evaluation, the same in every line).
+    Each line is ``Episode.record()`` without ``group`` and with these keys: ``index`` (the episode's number in the
+    evaluation), ``start`` (the number of its start), ``sample`` (its number among the samples of the start),
+    ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall clock),
+    ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same in every
+    line).
 
     Args:
-        path: The file, whose folder is made, or the folder.
-        run: Environment, player and options; a file of another run is not resumed.
+        path: The file, whose folder is created if needed, or the folder of a run.
+        run: Environment, player and options of the evaluation; a file with other values is not resumed.
         plan: The episodes of the evaluation.
         resume: Continue an existing file: keep its episodes, except ``unavailable`` ones and a broken last line. A
             missing file is created.
         overwrite: Replace a file that exists.
-        taken: Called for each episode of the plan that the file already had; they are not kept in memory.
-        whole: Number of samples of a start that are scored together; incomplete starts are not resumed.
+        taken: Called for each episode of the plan that the file already holds; the log does not keep it in memory.
+        whole: Number of samples of a start that are scored together. If some of them are missing from the file, all are
+            played again.
 
     Attributes:
         path: The file of the episodes.
-        folder: The folder of the run, if it is one.
-        done: For each episode of the plan, whether the file already had it.
+        folder: The folder of the run; ``None`` if ``path`` is a file.
+        done: One byte for each episode of the plan: 1 if the file already holds it, else 0.
 
     Raises:
-        ConfigurationError: The file exists without ``resume`` or ``overwrite``, belongs to another run, cannot be
-            written, or is written by another process.
+        ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set; or it belongs to another
+            run, cannot be written, or is written by another process.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class EvalLog(Closing):
 
         Args:
             episode: The episode.
-            task: Its place in the plan.
+            task: The task of the plan that the episode completes.
             about: Further facts.
             seconds: Wall-clock seconds of playing it.
         """
@@ -148,7 +150,7 @@ class EvalLog(Closing):
         unlock_file(self._lock)
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
-        """Yield the lines of an existing file that stay in it."""
+        """Yield the lines of an existing file that the resumed evaluation keeps."""
         run = {**_LATER, **self._run}
         broken = _broken(self.path, whole) if whole > 1 else frozenset()
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
@@ -156,7 +158,7 @@ class EvalLog(Closing):
                 episode = episode_of(record)
             except ValueError as error:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
+                    f"{self.path}:{number} is not an episode of an evaluation ({error}), so the file cannot be resumed."
                 ) from error
             index = episode.group
             task = plan[index] if 0 <= index < len(plan) else None
@@ -204,7 +206,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
 
 def episode_of(line: Mapping[str, Any]) -> Episode:
-    """Return the episode of a line that ``EvalLog`` wrote; its ``group`` is its number in the evaluation.
+    """Return the episode of a line that ``EvalLog`` wrote; the episode's ``group`` is its number in the evaluation.
 
     Raises:
         RecordFormatError: A key is missing, is unknown, or has a value of another form.
@@ -224,13 +226,14 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
         refuse_existing(path, resume=resume, overwrite=overwrite)
         if (kind := read_run(path).kind) != "evaluation":
             raise ConfigurationError(
-                f"{path} is the folder of a run of {kind}: choose another one for the evaluation.", option="out"
+                f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
+                option="out",
             )
     return RunWriter(path, kind="evaluation", episodes=False)
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:
-    """Return the starts with fewer than ``whole`` samples that count in a file."""
+    """Return the starts of which a file holds fewer than ``whole`` samples that count."""
     held: dict[int, set[int]] = {}
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         try:

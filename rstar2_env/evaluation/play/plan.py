@@ -67,7 +67,7 @@ class EvaluationPlan:
 
     def __getitem__(self, index: int) -> Task:
         if not 0 <= index < len(self):
-            raise IndexError(f"The plan has {len(self)} episodes, and no episode with the index {index}.")
+            raise IndexError(f"The plan has {len(self)} episodes, so there is no episode with the index {index}.")
         start, sample = divmod(index, self.samples)
         seed = _seed(self._seed, start)
         # The first sample of a start has the same draws as a single sample.
@@ -102,13 +102,13 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         samples: Episodes of each start.
 
     Raises:
-        ConfigurationError: There is no such number of episodes.
+        ConfigurationError: ``episodes`` is not a positive number, or is ``None`` without a finite source.
     """
     check_option("episodes", episodes, Count | None)
     problems: list[Problem] | list[None]
     if episodes is None:
         if not isinstance(source, FiniteSource):
-            what = f"{source.name} never ends" if source else "The environment has no list of problems"
+            what = f"{source.name} is unlimited" if source else "The environment has no list of problems"
             raise ConfigurationError(f"{what}: give the number of episodes to play.", option="episodes")
         problems = list(source)
     else:

@@ -1,4 +1,4 @@
-"""``PlayedEpisode``: an episode of an evaluation as its player hands it over."""
+"""``PlayedEpisode``: a finished episode of an evaluation, with its task, duration and verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PlayedEpisode:
 
     Attributes:
         task: The task.
-        episode: The episode; ``episode.group`` is its index.
+        episode: The episode; ``episode.group`` is the index of the task.
         seconds: Wall-clock seconds of playing it.
         chain: The judge's verdict on its chain of thought; ``None`` if no judge was asked or none replied.
     """

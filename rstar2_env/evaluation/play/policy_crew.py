@@ -40,12 +40,12 @@ _JUDGES = 16
 
 
 class NothingPlayedError(Rstar2Error, RuntimeError):
-    """Every episode so far ended ``unavailable``; the message has the reason of one episode."""
+    """Every episode so far ended ``unavailable``; the message states why one of them failed."""
 
 
 @dataclass(frozen=True)
 class PolicyOptions(CheckedOptions):
-    """Options of loading a model, of sampling and of an episode's budgets; the names are those of training.
+    """Options for loading a model, for sampling and for an episode's budgets; training uses the same names.
 
     Attributes:
         temperature: Sampling temperature; 0 is greedy.
@@ -95,7 +95,7 @@ def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOpt
     """Make ``PolicyOptions`` from a mapping of names.
 
     Raises:
-        ConfigurationError: There is no such option, or a value is out of its range.
+        ConfigurationError: An option is unknown, or a value is out of its range.
     """
     if isinstance(given, PolicyOptions):
         return given
@@ -110,9 +110,9 @@ class LoadedModel:
     Attributes:
         path: Folder or name of the model.
         engine_name: Name of the engine.
-        engine: Generates.
-        chat: Renders the conversation as ids.
-        determinism: Whether the engine gives the same tokens for the same seeds, in a sentence.
+        engine: The engine, which generates tokens.
+        chat: Renders conversations as token ids.
+        determinism: Sentence that states whether the engine gives the same tokens for the same seeds.
     """
 
     path: str
@@ -133,10 +133,10 @@ def load_policy(
 
     Args:
         path: Folder or hub name of the model.
-        options: Options of loading.
+        options: The options; loading uses those of ``PolicyOptions.loading``.
         engine: Name of the engine.
         engine_options: Its options.
-        seed: Seed of random draws that have no seed of their own.
+        seed: Seed for random draws that do not have their own seed.
 
     Raises:
         ConfigurationError: There is no such model, or an option does not fit.
@@ -158,14 +158,14 @@ class PolicyCrew:
 
     Args:
         make_env: Makes an environment.
-        model: The model in its engine; it stays open.
+        model: The model in its engine; ``close`` leaves it open.
         options: Options of sampling and of an episode's budgets.
         judge: Judges chains of thought.
 
     Attributes:
         env: An environment to read specifications from.
         record: The model, the engine, and the options of sampling.
-        determinism: Whether the engine gives the same tokens for the same seeds, in a sentence.
+        determinism: Sentence that states whether the engine gives the same tokens for the same seeds.
         lacking: Log-probabilities (``lm``), if the engine does not compute them for given tokens.
     """
 
@@ -207,7 +207,7 @@ class PolicyCrew:
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
-        """One thread with an event loop; see ``Crew``."""
+        """Return one thread with an event loop; see ``Crew.threads``."""
         in_flight = min(count, self._options.max_in_flight)
 
         def run() -> None:
@@ -283,7 +283,10 @@ class PolicyCrew:
 
 
 def _usage(episode: Episode) -> dict[str, float]:
-    """Return token counts of all turns under the names of endpoints; tokens read include cached ones."""
+    """Return an episode's requests and tokens under the names that endpoints use.
+
+    The prompt tokens of every turn are counted in full, even if the engine has cached them.
+    """
     prompt = len(episode.prompt_ids)
     return {
         "requests": float(episode.turns),

@@ -33,7 +33,7 @@ def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) 
     """Play episodes again and count the identical ones.
 
     Args:
-        crew: Plays them.
+        crew: Plays the episodes.
         plan: The episodes of the evaluation.
         first: The player's texts in the episodes to play again, by number.
     """

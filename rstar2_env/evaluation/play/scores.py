@@ -44,16 +44,17 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
     """Make the reward components that score episodes.
 
     Args:
-        written: Each as ``make_component`` takes it; or all in one text, joined by ``+``.
+        written: List of components, each as ``make_component`` takes it; or one text in which ``+`` joins them.
         limit: Token budget of a model's episode, passed to components that take a limit; ``None`` if an agent plays.
 
     Raises:
-        ConfigurationError: They are not a list, an option is invalid, or a component has a need that is not met.
-        UnknownNameError: There is no component of one of the names.
+        ConfigurationError: ``written`` is neither a list nor a text, an option is invalid, or the player cannot meet a
+            need of a component.
+        UnknownNameError: A name is not the name of a component.
     """
     listed = split_parts(written) if isinstance(written, str) else written
     if not isinstance(listed, Sequence):
-        raise ConfigurationError(f"scores must be a list of reward components, not {written!r}.", option="scores")
+        raise ConfigurationError(f"`scores` must be a list of reward components, not {written!r}.", option="scores")
     given = {} if limit is None else {"limit": limit}
     made = [make_component(one, **given) for one in listed]
     without: dict[Need, str] = {"judge": f"and an evaluation has none of itself: {OWN_JUDGE}"}
@@ -70,9 +71,9 @@ def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
 
 
 class EpisodeScores:
-    """Scores an evaluation's episodes as they end: each alone, or all samples of a start if a component compares them.
+    """Scores episodes as they end: each alone, or all samples of a start together if a component compares them.
 
-    Threads and coroutines may share it.
+    Threads and coroutines may share this object.
 
     Args:
         components: The components.
@@ -81,10 +82,11 @@ class EpisodeScores:
         lacking: Needs that the player cannot meet, as ``check_needs`` takes them.
 
     Attributes:
-        together: Number of episodes that are scored, and resumed from a file, together or not at all.
+        together: Number of samples of a start that are scored together, and that a resumed evaluation keeps together; 1
+            if each episode is scored alone.
 
     Raises:
-        ConfigurationError: A component needs what this evaluation does not have; see ``RewardScorer``.
+        ConfigurationError: This evaluation cannot meet a need of a component; see ``RewardScorer``.
     """
 
     def __init__(
@@ -114,10 +116,11 @@ class EpisodeScores:
 
         Args:
             played: The episode.
-            policy: Returns the policy for the components that score the given episodes.
+            policy: Takes the episodes to score and returns the policy that the components may use; ``None`` without a
+                policy.
 
         Returns:
-            The episodes that were scored; none while others of the start still play.
+            The episodes that were scored; empty if other samples of the start are still being played.
         """
         group = self._complete(played)
         if group:
@@ -137,7 +140,7 @@ class EpisodeScores:
 
 
 class OfferedPolicy:
-    """A ``ComponentPolicy`` over a player, for the components that score one group.
+    """The player's policy as a ``ComponentPolicy``, for the components that score one group.
 
     Args:
         player: Plays further episodes.

@@ -25,7 +25,7 @@ class Difference:
     """One difference between the stored and the replayed results of an environment.
 
     Attributes:
-        turn: The policy's turn before it, from 1; 0 for the result of ``reset``.
+        turn: Number of the policy's turn before the difference, from 1; 0 for the result of ``reset``.
         what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
         stored: The stored value.
         replayed: The new value.
@@ -64,11 +64,12 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
         episode: The episode, as a run keeps it.
         setting: Environment and options of the run.
         problem: Its problem, if ``reset`` received it.
-        trained: Whether a trainer played it; then ``reset`` receives a seed, and at most the id of a problem.
+        trained: Whether the episode was played in training, where ``reset`` receives a seed and at most the id of a
+            problem.
 
     Raises:
-        ConfigurationError: The episode has no turn, its environment cannot be made, or it was given problems that
-            cannot be found again.
+        ConfigurationError: The episode has no turn, its environment cannot be made, or the problems that ``reset``
+            received cannot be found again.
     """
     actions = [message.content for message in episode.messages if message.role == "assistant"]
     if not actions:
@@ -107,7 +108,7 @@ def _play(
 
 
 _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_text", "cut", "refused"})
-"""Ends that a player may have caused itself, after a step at which the environment was not over."""
+"""Ends that the player may have set itself, after a step that did not end the environment's episode."""
 
 
 def _begin(
@@ -118,8 +119,8 @@ def _begin(
     Args:
         env: The environment.
         episode: The stored episode.
-        ways: Options of ``reset``.
-        lost: The problems that the episodes were given, if they cannot be found again.
+        ways: Alternative options of ``reset``, in the order in which they are tried.
+        lost: Name of the run's source of problems, if the problem cannot be found in it; else empty.
     """
     began: list[tuple[dict[str, Any], list[Difference]]] = []
     failure: Rstar2Error | None = None
@@ -133,12 +134,14 @@ def _begin(
         if not began[-1][1]:
             return again, []
     if not began:
-        raise ConfigurationError(f"The environment cannot be reset as it was: {failure}", option="problems")
+        raise ConfigurationError(
+            f"The environment cannot be reset to the start of the recorded episode: {failure}", option="problems"
+        )
     way, found = began[0]
     if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
         raise ConfigurationError(
-            f"The problem {episode.problem_id!r} cannot be found: the run records its problems only as "
-            f"{lost!r}. Name their source.",
+            f"The problem {episode.problem_id!r} cannot be found: the run describes its problems only as {lost!r}. "
+            "Give the source of the problems.",
             option="problems",
         )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found

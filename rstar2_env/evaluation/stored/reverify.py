@@ -101,7 +101,7 @@ def regrade(
         entries: The episodes.
         verifier: Compares answer and gold answer.
         setting: Setting of the run; its dialect separates the question from the instruction around it.
-        source: Their problems, for gold answers that the run does not keep, and for the questions.
+        source: Source of the problems, for the questions and for gold answers that the run does not keep.
         threads: Number of episodes graded at the same time.
     """
     asked = _question_reader(setting)
@@ -129,8 +129,9 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the line of an episode with its new grade.
 
     Args:
-        one: The episode.
-        record: Its line. If its reward was 1 for a right answer and 0 for a wrong one, the reward changes too.
+        one: The episode that was graded again.
+        record: The line of the episode. If its reward was 1 for a right answer and 0 for a wrong answer, the reward
+            changes too.
     """
     if not one.changed or one.verdict is None:
         return dict(record)

@@ -67,7 +67,7 @@ def find_stored(written: str) -> Stored:
         written: ``RUN`` or ``RUN@STEP``.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes there.
+        ConfigurationError: There is no such run, or it has no held-out episodes after that step.
     """
     path, step = written, None
     if (match := _AT_STEP.fullmatch(written)) and not Path(written).exists():
@@ -76,14 +76,16 @@ def find_stored(written: str) -> Stored:
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(
-            f"{path} is a run of {run.kind} without held-out episodes: expected one that evaluates "
-            "(rstar2 eval, or a training run with eval.every)."
+            f"{path}, a run of the kind {run.kind}, has no held-out episodes: expected an evaluation (rstar2 eval), "
+            "or a training run with eval.every."
         )
     if step is None:
         step = steps[-1]
     if step not in steps:
         known = ", ".join(map(str, steps))
-        raise ConfigurationError(f"{path} has no held-out episodes of step {step}; it has those of the steps {known}.")
+        raise ConfigurationError(
+            f"{path} has no held-out episodes of step {step}; it has held-out episodes of the steps {known}."
+        )
     return Stored(written, run, step)
 
 
@@ -97,7 +99,7 @@ def find_sets(written: str) -> dict[str, Stored]:
         Episodes by the name of the set; a single run has the empty name.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes there.
+        ConfigurationError: There is no such run, or it has no held-out episodes after that step.
     """
     folder = Path(written)
     if folder.is_dir() and not (folder / RUN_FILE).exists():
@@ -114,7 +116,7 @@ class OneStored:
     Attributes:
         run: The run.
         entry: The episode with the further facts of its line.
-        trained: Whether it was played for training; else it is held out.
+        trained: Whether the episode was played for training; otherwise it is held out.
     """
 
     run: Run
@@ -135,7 +137,7 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"Expected the number of an episode, or STEP/GROUP/MEMBER for one played for training; got {place!r}."
+            f"Expected the number of a held-out episode, or STEP/GROUP/MEMBER for a training episode; got {place!r}."
         )
     if match[2] is None:
         stored = find_stored(written)
@@ -156,7 +158,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
 
     Args:
         run: The run.
-        trained: Whether to take those of training; else those of evaluation.
+        trained: Whether to return the settings of training; otherwise those of evaluation.
 
     Raises:
         ConfigurationError: The run does not record them, or its environment was an object without a name.
@@ -185,7 +187,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
 
     Args:
         setting: Environment and options of the run.
-        problems: Source of the problems now; ``None`` uses the run's.
+        problems: Source to use instead of the run's source; ``None`` uses the run's.
         split: Split of the source; ``None`` uses the run's.
 
     Returns:

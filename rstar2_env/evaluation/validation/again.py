@@ -1,7 +1,7 @@
 """The other process of ``verifier_determinism``: ``python -m rstar2_env.evaluation.validation.again``.
 
-Reads from its standard input which environment to make (pickled by name, by the process that started it) and which
-turns to play, and prints the grades as one line of JSON.
+Reads a JSON request of the parent process from standard input: the environment to make, pickled by name, and the turns
+to play. Prints the grades as one line of JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``validate``: check every problem of an environment, or make the checks of a level."""
+"""``validate``: check every problem of an environment, or perform the checks of a level."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def validate(
         env_id: A Gymnasium id, the user's own code, or a class or function, as for ``make_env``.
         level: ``None`` checks problem by problem; 1 (static), 2 (runtime), 3 (semantic) or 4 (statistical) performs
             the checks of docs/validation.md.
-        problems: A source, as for ``load_problems``; ``None`` means the environment's own problems. If it has
-            none, as a mixture of environments, only the contract is checked.
+        problems: A source, as for ``load_problems``; ``None`` means the environment's own problems. If the environment
+            has no problems (a mixture of environments, for example), only the contract is checked.
         split: Split of the problems, if the source has splits.
         episodes: Without a level, the number of problems to check, from the first; ``None`` means every problem of a
             finite source, and 100 of an unlimited source. With a level, the number of episodes of each player;
@@ -105,7 +105,7 @@ def validate(
         SandboxUnavailableError: Without a level: the contract's checks run programs, and the sandbox cannot start.
     """
     if level is None and (checks or bounds):
-        raise ConfigurationError("checks and bounds need a level: validate(..., level=1), up to 4.")
+        raise ConfigurationError("checks and bounds require a level from 1 to 4, such as validate(..., level=1).")
     stop = Stop() if stop is None else stop
     options = dict(env_options or {})
     if problems is not None and level is not None:

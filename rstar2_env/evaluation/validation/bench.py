@@ -1,8 +1,8 @@
 """``Bench``: the environment under test, its instances and seeds, and a record of every episode played on it.
 
-Covered: the input of a scripted player (``View``), and the record of an episode (``BenchEpisode``). It keeps the
-unchanged values of ``step``, even malformed ones, which ``core.Episode`` would reject; checks share the episodes of a
-player. Not covered: the players (``players``, ``exploits``) and the checks.
+Covered: the input of a scripted player (``View``), and the record of an episode (``BenchEpisode``). The record keeps
+the values of ``step`` unchanged, even malformed values that ``core.Episode`` would reject. Checks share the episodes of
+a player. Not covered: the players (``players``, ``exploits``) and the checks.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Bounds(CheckedOptions):
     """Bounds that an author may declare, after RFC 008; ``--set bounds.NAME=VALUE``.
 
     Attributes:
-        oracle_tolerance: How far below 1 the reference player's mean reward may be.
-        floor_margin: Minimum distance to the rewards of players without knowledge; also the most that a wrong answer
-            earns.
+        oracle_tolerance: Maximum difference between 1 and the reference player's mean reward.
+        floor_margin: Minimum difference between the mean rewards of the reference player and of players without
+            knowledge; also the maximum reward of a wrong answer.
         variance_tolerance: Largest standard deviation of the reference player's reward.
-        exploit_margin: How far above the random player's the mean reward of an exploit may be.
-        headroom: How far below 1 the random player must be.
-        gap: How far below the reference player every exploit must be.
-        signal: Minimum share of groups in which rewards differ, for a player of medium skill.
+        exploit_margin: Maximum amount by which the mean reward of an exploit may exceed that of the random player.
+        headroom: Minimum difference between 1 and the random player's mean reward.
+        gap: Minimum difference between the mean rewards of the reference player and of the best exploit.
+        signal: Minimum share of groups in which rewards differ if a player of medium skill plays.
         episode_s: Maximum wall-clock seconds of an episode.
         memory_mb: Maximum growth of the process in MiB while episodes are played.
         turns: Maximum number of turns of an episode; a longer episode shows that the environment sets no limit itself.
@@ -140,7 +140,7 @@ class BenchEpisode:
 
     @property
     def unavailable(self) -> bool:
-        """Whether a failure of the environment's infrastructure ended it."""
+        """Whether a failure of the environment's infrastructure ended the episode."""
         return self.last.get("end") == "unavailable"
 
     @property
@@ -279,7 +279,7 @@ class Bench:
         """Return the episodes of a player, one for each seed; they are played once and cached.
 
         Args:
-            name: Name of the player; the cache is by this name.
+            name: Name of the player; it is the key of the cache.
             player: The player.
             count: Number of episodes, at most one for each seed; ``None`` means one for each seed.
         """

@@ -37,7 +37,7 @@ class CheckFinding:
 
     Attributes:
         ok: Whether the demand is met.
-        said: The finding, in a sentence.
+        said: Sentence that states the finding.
         figures: Numbers by name.
         evidence: Episodes that show the finding.
     """

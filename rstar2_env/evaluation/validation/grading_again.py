@@ -36,7 +36,7 @@ class UntriedError(Exception):
     remedy="Take clocks, random draws, counters and the state of the process out of the grader.",
 )
 def verifier_determinism(bench: Bench) -> CheckFinding:
-    """RFC 008 verifier_determinism."""
+    """RFC 008 verifier_determinism: the same turns get the same grades in another thread and in another process."""
     episodes = _episodes(bench)
     ways: dict[str, Any] = {
         "again": lambda: [replayed(bench.env, played.seed, played.actions).graded() for played in episodes],
@@ -52,7 +52,7 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
 def verifier_portability(bench: Bench) -> CheckFinding:
-    """RFC 008 verifier_portability, to the extent that one machine can show it."""
+    """RFC 008 verifier_portability: grades do not depend on hash seed, time zone, locale or terminal width."""
     episodes = _episodes(bench)
     return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
 
@@ -106,7 +106,9 @@ def _in_process(
     try:
         made = pickle.dumps(bench.make)
     except Exception as error:
-        raise UntriedError(f"it cannot be pickled by name ({type(error).__name__})") from error
+        raise UntriedError(
+            f"the function that makes the environment cannot be pickled ({type(error).__name__})"
+        ) from error
     asked = {"path": sys.path, "make": made.hex(), "plays": [[played.seed, played.actions] for played in episodes]}
     done = subprocess.run(
         [sys.executable, *arguments, "-m", _MODULE],
@@ -119,7 +121,9 @@ def _in_process(
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     if done.returncode != 0 or not lines:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise RuntimeError(f"the other process ended with {done.returncode}: {said[-1] if said else 'no word'}")
+        raise RuntimeError(
+            f"the other process ended with exit code {done.returncode}: {said[-1] if said else 'no output'}"
+        )
     told = json.loads(lines[-1])
     if "untried" in told:
         raise UntriedError(told["untried"])

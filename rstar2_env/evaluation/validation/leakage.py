@@ -1,10 +1,10 @@
 """Level 3, ``no_solution_leakage``: whether any text or info before the end reveals the gold answer.
 
-There are two searches. If the environment accepts it, a problem whose gold answer is a marker is played: the marker
-must not appear anywhere. In the environment's own episodes a **fixed rule** is searched for: words that the gold answer
-always follows, or a place in ``info`` that always holds it. An answer that appears in a question by chance, or among
-others to choose from, is not a leak: no fixed rule finds it. Not covered: programs that search the sandbox
-(``containment.oracle_containment``), and rules that compute.
+There are two searches. First, if the environment accepts a given problem, a problem with a marker as its gold answer is
+played: the marker must not appear anywhere. Second, the environment's own episodes are searched for a **fixed rule**:
+words that the gold answer always follows, or a place in ``info`` that always holds the gold answer. An answer that
+appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not covered:
+programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
-"""A rule, the number of episodes in which it applies, and which."""
+"""A rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Characters before an answer that make a rule."""
+"""Number of characters before an answer that form a rule."""
 _LEAST = 3
 """Minimum number of episodes in which a rule must apply."""
 _SURE = 0.9
-"""Share of its episodes in which a rule gives the gold answer."""
+"""Minimum share of a rule's episodes in which the rule gives the gold answer."""
 
 
 @check(
@@ -37,7 +37,7 @@ _SURE = 0.9
     remedy="Remove the answer from the text or key that the finding names; info may hold it only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
-    """RFC 008 no_solution_leakage."""
+    """RFC 008 no_solution_leakage: no text and no ``info`` before the end reveals the gold answer."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
         return CheckFinding(False, f"the gold answer appears in {where}", {"where": where}, [marked])

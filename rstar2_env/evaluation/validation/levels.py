@@ -1,7 +1,7 @@
 """Run the checks of a level and of all below it, and report the results.
 
-``validate(env, level=3)`` and ``rstar2 validate ID --level 3``. Not covered: the checks (see ``check`` for where they
-are), and the page (``page``).
+Used by ``validate(env, level=3)`` and ``rstar2 validate ID --level 3``. Not covered: the checks (``check`` lists their
+modules), and the page (``page``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Report:
         seed: The first seed.
         results: The result of each check, in order.
         seconds: Wall-clock seconds.
-        interrupted: Whether it was stopped before its end.
+        interrupted: Whether the run was stopped before all checks were performed.
     """
 
     env_id: str
@@ -101,12 +101,12 @@ def run_levels(
     progress: Callable[[int, int | None, str], None] | None,
     stop: Stop,
 ) -> Report:
-    """Make the checks of a level and of all levels below it, then close the environments.
+    """Perform the checks of a level and of all levels below it, then close the environments.
 
     Args:
         bench: The environment under test.
         level: From 1 to 4.
-        checks: Names of the only checks to make, of any level; empty means all.
+        checks: Names of the checks to perform, from any level; empty means all checks up to ``level``.
         progress: Called before every check with the number done, the total and the check's name.
         stop: Once a stop is requested, no further check begins.
 
@@ -140,7 +140,7 @@ def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
     """
     if level not in LEVELS:
         said = ", ".join(f"{number} ({name})" for number, name in LEVELS.items())
-        raise ConfigurationError(f"level must be one of {said}, not {level!r}.", option="level")
+        raise ConfigurationError(f"`level` must be one of {said}, not {level!r}.", option="level")
     for name in names:
         if name not in CHECKS:
             raise UnknownNameError("check", name, CHECKS)

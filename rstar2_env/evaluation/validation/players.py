@@ -21,7 +21,7 @@ from rstar2_env.testing.harness import typical_call
 
 NO_ANSWER = "I do not know."
 SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of turns by the reference player; the remaining turns are random."""
+"""Shares of turns that the reference player chooses; the remaining turns are random."""
 
 _CANARY = "canary 5f1c"
 _NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")
@@ -31,7 +31,7 @@ def oracle(view: View) -> str:
     """Play as the environment's reference player, or give the gold answer.
 
     Raises:
-        NotApplicableError: The environment has neither.
+        NotApplicableError: The environment has neither a reference player nor a gold answer.
     """
     own = reference_of(playing(view.env)) or reference_of(view.env)
     if own is not None:
@@ -44,7 +44,7 @@ def oracle(view: View) -> str:
 
 
 def guesser(view: View) -> str:
-    """The environment's own random player, or a random number from 0 to 99."""
+    """Play as the environment's own random player, or answer a random number from 0 to 99."""
     own = guesser_of(view.env)
     return view.say(str(view.rng.randrange(100))) if own is None else str(own(view.draws))
 
@@ -55,7 +55,7 @@ def noise(view: View) -> str:
 
 
 def canary(view: View) -> str:
-    """Give a wrong answer: a changed gold answer if only one is right, else nonsense."""
+    """Give a wrong answer: a changed gold answer, or nonsense if the environment has no single gold answer."""
     problem = view.problem
     if problem is None or reference_of(playing(view.env)) is not None:
         return view.say(_CANARY)
@@ -107,7 +107,7 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
     """A call of a tool with arguments that fit its schema.
 
     Args:
-        env: The environment that plays.
+        env: The environment whose episode is running.
         tool: The schema of the tool.
     """
     dialect = getattr(env, "dialect", None)

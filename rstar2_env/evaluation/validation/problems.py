@@ -1,8 +1,9 @@
 """Validates an environment for training: checks its verifier on every problem, and its contract.
 
-Covered: for every problem, that the gold answer earns 1, a corrupted one 0, a malformed turn gets a typed error, and a
-second run gives the same results; the checks of ``rstar2_env.testing.check_text_env``. Not covered: whether a gold
-answer is right (only that it is accepted), and programs in the sandbox, of which the four checks run none.
+Covered: four checks of every problem (the gold answer earns 1, a corrupted answer earns 0, a malformed turn gets a
+typed error, a second run gives the same results), and the checks of ``rstar2_env.testing.check_text_env``. Not covered:
+whether a gold answer is right (only whether it is accepted), and programs in the sandbox, since the four checks do not
+run any.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from rstar2_env.testing.harness import ConformanceError, typical_call
 from rstar2_env.verification import gold_fault
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
-"""The four checks: the gold answer earns 1, a corrupted one 0, a malformed call its status; repetitions are equal."""
+"""The four checks: the gold answer earns 1, a corrupted answer 0, a malformed call an error; repetitions are equal."""
 
 UNREADABLE = "unreadable"
 """Name of a finding that is a fault of the data: the verifier cannot parse the gold answer, only compare its text."""
@@ -68,15 +69,15 @@ class Validation:
     Attributes:
         env_id: The environment.
         problems: Name of the source.
-        split: Its split.
+        split: Split of the source.
         checked: Number of problems checked.
         faults: Every check that a problem does not pass, in the order of the problems.
-        unreadable: Problems whose gold answer the verifier cannot read; a policy that writes it differently earns
-        nothing, so leave them out.
-        contract: Names of the contract's checks that were made.
+        unreadable: Problems whose gold answer the verifier cannot parse. Only the identical text earns the reward, so
+            leave these problems out.
+        contract: Names of the contract's checks that were performed.
         breaks: Violations of the contract; empty if there are none.
         seconds: Wall-clock seconds.
-        interrupted: Whether it was stopped before its end.
+        interrupted: Whether the validation was stopped before its end.
     """
 
     env_id: str
@@ -281,8 +282,8 @@ class Checker:
     def _write(self, answer: str) -> str:
         if self._dialect is None:
             raise ConfigurationError(
-                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(); check "
-                "its contract alone with rstar2_env.testing.check_text_env."
+                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(). Only "
+                "its contract can be checked: use rstar2_env.testing.check_text_env."
             )
         return str(self._dialect.format_answer(answer))
 

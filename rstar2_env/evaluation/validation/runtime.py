@@ -34,7 +34,7 @@ _FEW = 6
     remedy="Do not create anything in __init__ that only one instance can have (a port, a file with a fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """RFC 008 startup."""
+    """RFC 008 startup: each of two instances can start and close while the other runs."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):
@@ -52,7 +52,7 @@ def startup(bench: Bench) -> CheckFinding:
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
 def reward_well_formed(bench: Bench) -> CheckFinding:
-    """RFC 008 reward_well_formed and reward_attribution."""
+    """RFC 008 reward_well_formed and reward_attribution: rewards are finite, and their components add up."""
     episodes = _episodes(bench)
     for played in episodes:
         for turn in played.turns:
@@ -73,7 +73,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
     remedy="Return text within the space's length, JSON values in info, and never both terminated and truncated.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
-    """RFC 008 observation_schema."""
+    """RFC 008 observation_schema: texts fit the space, ``info`` is JSON, no end is both terminated and truncated."""
     space = bench.env.observation_space
     episodes = _episodes(bench)
     for played in episodes:
@@ -95,7 +95,7 @@ def observation_schema(bench: Bench) -> CheckFinding:
     remedy="Raise rstar2_env.core.errors.EpisodeOverError (or gymnasium.error.ResetNeeded) from step.",
 )
 def state_contract(bench: Bench) -> CheckFinding:
-    """RFC 008 state_contract."""
+    """RFC 008 state_contract: a step outside of an episode raises an error, and a reset then starts an episode."""
     env = bench.fresh()
     if not _refuses(env.unwrapped):
         return CheckFinding(False, "a step before the first reset was accepted, or its error does not mention reset")
@@ -112,7 +112,7 @@ def state_contract(bench: Bench) -> CheckFinding:
     remedy="Put only the keys of the contract (docs/environment.md) into info, with JSON values.",
 )
 def trajectory_record(bench: Bench) -> CheckFinding:
-    """RFC 008 trajectory_record."""
+    """RFC 008 trajectory_record: the record of an episode survives a round trip through JSON unchanged."""
     for played in _episodes(bench):
         record = json.loads(json.dumps(recorded(played).record()))
         if json.loads(json.dumps(Episode.from_record(record).record())) != record:
@@ -126,7 +126,7 @@ def trajectory_record(bench: Bench) -> CheckFinding:
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool takes.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """RFC 008 tool_declaration_accuracy."""
+    """RFC 008 tool_declaration_accuracy: declared tools accept fitting calls, and undeclared tools are unknown."""
     env = bench.env
     seed, tools = next(
         ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())
@@ -153,7 +153,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
 def task_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """RFC 008 task_declaration_accuracy."""
+    """RFC 008 task_declaration_accuracy: a reset with the id of a problem gives the same start again."""
     env = bench.env
     text, info = env.reset(seed=bench.seed)
     named = info.get("problem_id")
@@ -171,7 +171,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw with self.np_random after super().reset(seed=seed), and with nothing else.",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """RFC 008 ``seed_control``: equal seeds give equal episodes."""
+    """RFC 008 seed_control: equal seeds give equal starts in any instance, and other seeds give other starts."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:
@@ -193,7 +193,7 @@ def seed_control(bench: Bench) -> CheckFinding:
     remedy="Take clocks, counters and draws of random or numpy.random out of texts, rewards and info.",
 )
 def episode_determinism(bench: Bench) -> CheckFinding:
-    """RFC 008 episode_determinism."""
+    """RFC 008 episode_determinism: the same seed and the same turns give the same episode in any instance."""
     other = bench.fresh()
     episodes = _episodes(bench)
     for played in episodes:
@@ -209,7 +209,7 @@ def episode_determinism(bench: Bench) -> CheckFinding:
     remedy="Keep the data of an episode in attributes that reset (or begin) sets again, and none in the class.",
 )
 def episode_isolation(bench: Bench) -> CheckFinding:
-    """RFC 008 episode_isolation."""
+    """RFC 008 episode_isolation: an episode does not depend on earlier, simultaneous or interrupted episodes."""
     used, beside = bench.env, bench.fresh()
     episodes = _episodes(bench)
     for played, before in zip(episodes, [episodes[-1], *episodes[:-1]], strict=True):
@@ -254,7 +254,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
     remedy="The message names each clause that is broken; docs/environment.md has the contract.",
 )
 def contract(bench: Bench) -> CheckFinding:
-    """Check hostile turns, linear time, budgets, random states, Gymnasium's check_env. Not in RFC 008."""
+    """Whether the environment satisfies the whole contract, with ``check_text_env``. Not in RFC 008."""
     if not bench.contract:
         raise NotApplicableError("skipped, as requested (--no-contract)")
 
@@ -298,7 +298,7 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play an episode, with a turn of another instance between every two of its turns."""
+    """Play an episode again, with a turn of another instance between every two of its turns."""
 
     def player(view: Any) -> str:
         beside.reset(seed=other.seed)

@@ -31,7 +31,7 @@ _LOOKED_AT = 200
     remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
 )
 def manifest(bench: Bench) -> CheckFinding:
-    """RFC 008 manifest: id, version and description."""
+    """RFC 008 manifest: the environment has a versioned id and a description, and is made without arguments."""
     maker = bench.found.creator
     said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     spec = gym.registry.get(bench.found.env_id)
@@ -50,7 +50,7 @@ def manifest(bench: Bench) -> CheckFinding:
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
 def text_spaces(bench: Bench) -> CheckFinding:
-    """Whether actions and observations are text."""
+    """Whether actions and observations are texts of a stated maximum length. Not in RFC 008."""
     env = bench.env
     lengths = {}
     for kind in ("action", "observation"):
@@ -68,7 +68,10 @@ def text_spaces(bench: Bench) -> CheckFinding:
     remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
-    """RFC 008 timeout_ceiling; Gymnasium's TimeLimit can set terminated and truncated at once."""
+    """RFC 008 timeout_ceiling: the registration sets no step limit, and a program may run for at most an hour.
+
+    Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
+    """
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:
         return CheckFinding(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
@@ -84,7 +87,7 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
     remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
 def resource_declaration(bench: Bench) -> CheckFinding:
-    """RFC 008 resource_declaration."""
+    """RFC 008 resource_declaration: every tool that runs programs declares limits of time and memory."""
     declared = _limits(bench)
     if not declared:
         raise NotApplicableError("the environment has no tool that runs programs in a sandbox")
@@ -102,7 +105,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """RFC 008 task_distribution_pinning."""
+    """RFC 008 task_distribution_pinning: another instance has the same problems in the same order."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
@@ -116,7 +119,7 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Whether ids identify problems. Not in RFC 008."""
+    """Whether every problem has a question, an answer and a unique id. Not in RFC 008."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
@@ -136,7 +139,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     """Whether training and test problems are disjoint. Not in RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
-        raise NotApplicableError("its problems are those of the split test")
+        raise NotApplicableError("the problems of the environment are those of the split test")
     bench.env.reset(seed=bench.seed)
     # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None
@@ -144,7 +147,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     try:
         test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
-        raise NotApplicableError(f"it does not have a split test: {str(error)[:200]}") from error
+        raise NotApplicableError(f"the environment does not have a split test: {str(error)[:200]}") from error
     both = train & test
     said = f"{len(both)} of {len(test)} problems of test are in train" if both else "no problem is in both"
     return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
@@ -155,11 +158,11 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
     try:
         env = make(split="test")
     except TypeError as error:
-        raise NotApplicableError("it does not have an option split") from error
+        raise NotApplicableError("the environment does not have an option `split`") from error
     try:
         own = source_of(env)
         if own is None or own.split != "test":
-            raise NotApplicableError("its problems are not divided into splits")
+            raise NotApplicableError("the problems of the environment are not divided into splits")
         return _contents(bench, env, game)
     finally:
         env.close()
@@ -178,7 +181,7 @@ def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:
 
 
 def _limits(bench: Bench) -> list[Limits]:
-    """Return the limits of the tools in the episodes; a mixture's sources take turns."""
+    """Return the limits of the tools; episodes of a mixture may have different tools, so all seeds are tried."""
     found: dict[int, Any] = {}
     for seed in bench.seeds:
         bench.env.reset(seed=seed)

@@ -1,9 +1,9 @@
-r"""Reads the fields of a problem from records with other column names, or with more text than the field.
+r"""Reads the fields of a problem from records whose columns have other names, or hold more text than the field.
 
 A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
-``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (what follows the last ``TEXT``, as in
+``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (the text after the last ``TEXT``, as in
 GSM8K's ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its
-first group; the pattern extends to the end of the column). Not covered: computing a field from several columns.
+first group; the pattern is the whole rest of the column's text). Not covered: computing a field from several columns.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Column:
             part = _extract(str(value), kind, argument)
             if part is None:
                 raise ProblemFormatError(
-                    f"{where}: field {field!r} is read from {self.written!r}, but there is nothing to extract with "
-                    f"{kind}{':' if argument else ''}{argument} in {str(value)[-80:]!r}."
+                    f"{where}: field {field!r} is read from {self.written!r}, but "
+                    f"{kind}{':' if argument else ''}{argument} finds nothing in {str(value)[-80:]!r}."
                 )
             value = part
         return value
@@ -78,7 +78,7 @@ def parse_column(written: str) -> Column:
     """
     if not isinstance(written, str) or not written.partition("|")[0].strip():
         raise ConfigurationError(
-            f"A column is written PATH[|EXTRACTION...], such as 'answer|after:####', not {written!r}."
+            f"A column must have the form PATH[|EXTRACTION...], such as 'answer|after:####'; got {written!r}."
         )
     path, _, rest = written.partition("|")
     extractions: list[tuple[str, str]] = []
@@ -91,8 +91,8 @@ def parse_column(written: str) -> Column:
         kind, colon, argument = step.partition(":")
         if kind.strip() not in _KINDS or (kind.strip() == "boxed") == bool(colon) or (colon and not argument):
             raise ConfigurationError(
-                f"The column {written!r} has the extraction {step!r}; there are after:TEXT, before:TEXT, boxed and "
-                "regex:PATTERN."
+                f"The column {written!r} has the invalid extraction {step!r}; expected after:TEXT, before:TEXT, "
+                "boxed or regex:PATTERN."
             )
         extractions.append((kind.strip(), argument))
     return Column(written, tuple(path.strip().split(".")), tuple(extractions))
@@ -111,7 +111,7 @@ class Columns:
     keep: tuple[str, ...] | None = None
 
     def __call__(self, record: Any, where: str) -> Any:
-        """Convert one record; anything but a mapping is returned unchanged, for ``as_problem`` to refuse.
+        """Convert one record; a value that is not a mapping is returned unchanged, and ``as_problem`` refuses it.
 
         Raises:
             ProblemFormatError: The record lacks a column.
@@ -140,7 +140,9 @@ def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | 
         ConfigurationError: It is not a mapping from names to columns.
     """
     if columns is not None and not isinstance(columns, Mapping):
-        raise ConfigurationError(f'columns must map fields to columns, {{"question": "problem"}}, not {columns!r}.')
+        raise ConfigurationError(
+            f'`columns` must map fields to columns, such as {{"question": "problem"}}; got {columns!r}.'
+        )
     if isinstance(keep, str):
         keep = [name.strip() for name in keep.split(";") if name.strip()]
     fields = tuple((str(field), parse_column(written)) for field, written in (columns or {}).items())
@@ -167,7 +169,7 @@ def _checked_pattern(pattern: str) -> str:
     except re.error as error:
         raise ConfigurationError(f"{pattern!r} is not a regular expression: {error}.") from error
     if not pattern:
-        raise ConfigurationError("regex: needs a pattern.")
+        raise ConfigurationError("The extraction 'regex:' needs a pattern.")
     return pattern
 
 

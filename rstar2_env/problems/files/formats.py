@@ -81,7 +81,7 @@ class Reading:
 
 
 def format_of(path: Path, name: str | None = None) -> str:
-    """The format of a file: the one named, or that of its suffix; JSONL if the suffix is unknown.
+    """Return the format of a file: the named format, else the format of its suffix, else JSONL.
 
     Raises:
         ConfigurationError: There is no format of that name.
@@ -120,8 +120,8 @@ def collect(
         rows: For each record its place, its number, and the record itself or its error.
         reading: How records are converted to problems.
         what: Names the source in error messages.
-        stem: Begins the id of a problem that has none.
-        source: ``Problem.source`` of a problem that has none.
+        stem: Prefix of the id that a problem without an id gets.
+        source: ``Problem.source`` of a problem without a source.
 
     Raises:
         ProblemFormatError: See ``read_file``.
@@ -142,7 +142,7 @@ def collect(
             first = places.setdefault(problem.id, number)
             if first != number:
                 raise ProblemFormatError(
-                    f"{place}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
+                    f"{place}: field 'id': line {first} already has the id {problem.id!r}; ids must be unique."
                 )
         except ProblemFormatError as error:
             faults.append(error)
@@ -159,7 +159,7 @@ def collect(
 
 
 def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError:
-    """One error for all invalid records of a file."""
+    """Combine the errors of all invalid records of a file into one error."""
     if len(faults) == 1:
         return faults[0]
     end = ["and perhaps more: reading ended here."] if len(faults) == MOST_FAULTS else []
@@ -168,7 +168,7 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
-    """The error for a source without any problem left."""
+    """Return the error for a source in which no problem is left."""
     if seen:
         return ProblemFormatError(f"{what} has no problem that meets every condition; {seen} were read.")
     return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
@@ -182,12 +182,12 @@ def hash_of(text: str) -> int:
 
 
 def json_rows(path: Path, columns: Columns) -> NumberedRecords:
-    """Records of a JSON file: an array, or an object whose ``data`` is one."""
+    """Records of a JSON file: an array, or an object whose ``data`` is an array."""
     try:
         with readable(path):
             text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got another byte at position {error.start}.") from error
+        raise ProblemFormatError(f"{path}: expected UTF-8, got an invalid byte at position {error.start}.") from error
     records = _array(parse_json(text, str(path), "a JSON array"), path)
     exact: list[Any] | None = None
     for number, record in enumerate(records, 1):
@@ -235,10 +235,10 @@ def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedR
                 cells = {name: value for name, value in row.items() if value}
                 yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got other bytes: {error.reason}.") from error
+        raise ProblemFormatError(f"{path}: expected UTF-8, got invalid bytes: {error.reason}.") from error
     except csv.Error as error:
         raise ProblemFormatError(
-            f"{path}:{rows.line_num}: cannot be read as {delimiter!r}-separated: {error}."
+            f"{path}:{rows.line_num}: cannot be read as columns separated by {delimiter!r}: {error}."
         ) from error
 
 
@@ -248,7 +248,7 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
         import pyarrow  # type: ignore[import-untyped]  # pyarrow has no stubs
         from pyarrow import parquet
     except ImportError as error:
-        raise MissingExtraError("train", f"Reading the Parquet file {path}") from error
+        raise MissingExtraError("train", f"Reading {path}") from error
     try:
         with readable(path), parquet.ParquetFile(path) as file:
             names = None

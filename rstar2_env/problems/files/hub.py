@@ -1,7 +1,7 @@
 """Hugging Face data sets: a folder written by ``save_to_disk``, or a data set on the Hub.
 
-Covered: both, memory-mapped, with ``datasets`` imported only when needed; choosing a split; errors that say what is
-missing. Not covered: data sets that run code of their own.
+Covered: reading both kinds memory-mapped, with ``datasets`` imported only when needed; choosing a split; errors that
+state what is missing. Not covered: data sets that run their own code.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
 
     Args:
         path: The folder.
-        split: Which split, if there are several.
+        split: Name of the split, if there are several.
         columns: Renames columns.
 
     Raises:
-        ConfigurationError: It is not such a folder, or has no such split.
+        ConfigurationError: The folder was not written by ``save_to_disk``, or has no such split.
         MissingExtraError: ``datasets`` is not installed.
     """
     if not is_saved_dataset(path):
         raise ConfigurationError(
-            f"Expected a file, or a folder written by datasets.save_to_disk; {path} is another folder."
+            f"{path} is not a folder written by datasets.save_to_disk: name such a folder, or a file."
         )
     datasets = _datasets(f"Reading the data set {path}")
     try:
@@ -101,9 +101,9 @@ def hub_rows(
         repository: ``owner/name``.
         config: The configuration, if there are several; otherwise ``None``.
         split: The data set's own name of a split.
-        revision: Branch, tag or commit; ``None`` for the newest, or for whatever the copy is.
-        download: Ask the Hub; else use only what is on this machine.
-        hub_folder: A folder of copies (see ``find_copy``); ``None`` for what the hub's libraries cached.
+        revision: Branch, tag or commit; ``None`` for the newest commit, or for the commit of the copy.
+        download: Load the data set from the Hub; otherwise use only data on this machine.
+        hub_folder: A folder of copies (see ``find_copy``); ``None`` for the cache of the Hub's libraries.
 
     Raises:
         ConfigurationError: The Hub cannot be reached, or has no such data set, configuration or split.
@@ -133,8 +133,9 @@ def hub_rows(
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ConfigurationError(
             f"The data set {repository} (configuration {config or 'default'}, split {split}) cannot be loaded: "
-            f"{why or f'{type(error).__name__}: {reason}'}. Without a network, load it on a machine that has "
-            "one, write it with save_to_disk, copy the folder here and pass its path (a named set's with like=NAME)."
+            f"{why or f'{type(error).__name__}: {reason}'}. Without a network: load the data set on a machine that "
+            "has a network, write it with save_to_disk, copy the folder here, and pass the path of the folder (for "
+            "a named set, with like=NAME)."
         ) from error
 
 
@@ -158,7 +159,8 @@ def find_copy(repository: str, revision: str | None = None, hub_folder: str | No
         repository: ``owner/name``.
         revision: Branch, tag or commit; ``None`` for the branch ``main``.
         hub_folder: A folder of copies: each is ``owner/name`` below it, as ``hf download --local-dir`` writes it, or
-            ``datasets--owner--name`` with its snapshots, as the hub's libraries cache it. ``None`` is their cache.
+            ``datasets--owner--name`` with its snapshots, as the Hub's libraries cache it. ``None`` means the cache of
+            these libraries.
     """
     if hub_folder is None:
         try:
@@ -193,7 +195,7 @@ def _cache_of(datasets: Any, copy: Path) -> str:
 
 @contextlib.contextmanager
 def _offline(datasets: Any) -> Iterator[None]:
-    """Use only what was downloaded before, without requests to the Hub."""
+    """Use only data that was downloaded before, without requests to the Hub."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE

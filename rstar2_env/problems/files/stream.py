@@ -79,7 +79,7 @@ class JsonlTable:
         where = f"{self._path}:{number}"
         with readable(self._path):
             if _stamp(self._fd) != self._stamp:
-                raise ProblemFormatError(f"{self._path} has changed since its lines were found; load it again.")
+                raise ProblemFormatError(f"{self._path} has changed since it was loaded; load it again.")
             line = os.pread(self._fd, self._lengths[index], self._offsets[index])
         return where, number, parse_line(line, self._columns, where)
 
@@ -108,10 +108,10 @@ class LazySource:
     Args:
         table: The records.
         reading: How records are converted to problems.
-        stem: Begins the id of a problem that has none.
+        stem: Prefix of the id that a problem without an id gets.
         name: Name of the source.
         split: Name of the split; "" if there is only one.
-        source: ``Problem.source`` of a problem that has none.
+        source: ``Problem.source`` of a problem without a source.
         part: Whether a question belongs to the split; ``None`` takes all.
 
     Attributes:
@@ -166,14 +166,16 @@ class LazySource:
 
     def __getitem__(self, index: int, /) -> Problem:
         if not 0 <= index < len(self._rows):
-            raise IndexError(f"{self.name} has the problems 0 to {len(self) - 1}, not {index}.")
+            raise IndexError(
+                f"{self.name} has no problem with the index {index}; its indices are 0 to {len(self) - 1}."
+            )
         return self._read(self._rows[index])
 
     def get(self, problem_id: str) -> Problem:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none.
+            UnknownProblemError: The source has no problem with that id.
         """
         wanted = np.uint64(hash_of(problem_id))
         for at in range(*np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])):
@@ -181,7 +183,7 @@ class LazySource:
             if problem.id == problem_id:
                 return problem
         raise UnknownProblemError(
-            f"{self.name} has no problem {problem_id!r}. It has {len(self)}, from {self[0].id!r} to "
+            f"{self.name} has no problem {problem_id!r}. It has {len(self)} problems, from {self[0].id!r} to "
             f"{self[len(self) - 1].id!r}."
         )
 
@@ -209,7 +211,7 @@ class LazySource:
             if self._read(first).id == problem_id:
                 place, twin = self._table.row(second)[0], self._table.row(first)[1]
                 raise ProblemFormatError(
-                    f"{place}: field 'id': {problem_id!r} is the id of line {twin} already; ids must be unique."
+                    f"{place}: field 'id': line {twin} already has the id {problem_id!r}; ids must be unique."
                 )
 
 

@@ -33,7 +33,7 @@ def question_key(question: str) -> bytes:
 
 
 def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
-    """Keep the first problem of each question; remove all problems of a question with different answers.
+    """Keep the first problem of each question; remove a question entirely if its problems have different answers.
 
     Args:
         problems: The problems, with answers in their final form.

@@ -133,7 +133,9 @@ def _read(path: Path) -> dict[str, Pin]:
         raise ConfigurationError(f"The lock file {path} cannot be read: {error}.") from error
     sources = found.get("sources") if isinstance(found, Mapping) else None
     if not isinstance(sources, Mapping) or found.get("version") != _VERSION:
-        raise ConfigurationError(f"{path} is not a lock file: expected the version {_VERSION} and sources.")
+        raise ConfigurationError(
+            f"{path} is not a lock file: expected version {_VERSION} of the format, and a mapping of sources."
+        )
     known = {field.name for field in fields(Pin)}
     pins: dict[str, Pin] = {}
     for name, values in sources.items():

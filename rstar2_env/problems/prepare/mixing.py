@@ -41,9 +41,10 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
         counts[name] += 1
     short = {name: count for name, count in counts.items() if count > available[name]}
     if short:
-        told = ", ".join(f"{count} of {name}, which has {available[name]}" for name, count in short.items())
+        told = ", ".join(f"{count} from {name}, which has only {available[name]}" for name, count in short.items())
         raise ConfigurationError(
-            f"A mixture of {total} with these weights takes {told}. Lower the total, or the weights of these sources."
+            f"A mixture of {total} problems with these weights would take {told}. Lower the total, or the weights "
+            "of these sources."
         )
     return counts
 

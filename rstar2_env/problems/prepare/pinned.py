@@ -28,7 +28,7 @@ from rstar2_env.problems.spec import located, split_spec
 T = TypeVar("T")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FIRST = ", the first "
-"""Precedes the number of problems in a pin's source, because another number has another checksum."""
+"""Text before the number of problems in a pin's source; a different number has a different checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,17 @@ class Shelf:
         if expected.known_checksum not in (None, actual):
             raise ConfigurationError(
                 f"The source {name!r} ({pin.source}) is not what the lock file {self.lock.path} expects: its "
-                f"{len(found)} records have the checksum {actual}, expected {expected.checksum} of "
-                f"{expected.records} records at revision {expected.revision}. Fetch that revision; or, to "
-                "continue with "
-                f"this content, put {UNKNOWN!r} in the place of both in the lock file."
+                f"{len(found)} records have the checksum {actual}, but the lock file has the checksum "
+                f"{expected.checksum} of {expected.records} records at revision {expected.revision}. Fetch that "
+                "revision. To continue with this content instead, set both the checksum and the revision to "
+                f"{UNKNOWN!r} in the lock file."
             )
         for said in self.lock.fill(name, replace(pin, checksum=actual, records=len(found))):
             self.say(said)
         return found
 
     def _expected(self, name: str, pin: Pin) -> Pin:
-        """Return the lock's pin of a source; if only the number of problems differs, a pin with its revision."""
+        """Return the lock's pin of a source; ``pin`` with its revision if only the number of problems differs."""
         known = self.lock.pins.get(name)
         if known is None or known.source == pin.source:
             return known or pin
@@ -150,10 +150,11 @@ class Shelf:
             expected = self._expected(name, pin)
             at = f" --revision {expected.revision}" if expected.known_revision else ""
             raise ConfigurationError(
-                f"The source {name!r} ({pin.source}) cannot be loaded. {error} To fetch it, run again with "
-                f"download=true on a machine with a network; or there: hf download {repository} --repo-type dataset"
-                f"{at} --local-dir FOLDER/{repository}, copy FOLDER here and pass hub_folder=FOLDER. Expected "
-                f"revision: {expected.revision}. Expected checksum: {expected.checksum}."
+                f"The source {name!r} ({pin.source}) cannot be loaded. {error} To fetch it on a machine with a "
+                "network, run again with download=true. To copy it from such a machine, run there: hf download "
+                f"{repository} --repo-type dataset{at} --local-dir FOLDER/{repository}. Then copy FOLDER here and "
+                f"pass hub_folder=FOLDER. Expected revision: {expected.revision}. Expected checksum: "
+                f"{expected.checksum}."
             ) from error
         return self.checked(name, pin, found)
 

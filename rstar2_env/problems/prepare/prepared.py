@@ -29,7 +29,7 @@ from rstar2_env.problems.problem import Problem
 EXAMPLES = 5
 """Number of removed problems per filter that a report shows."""
 _MARK = "/"
-"""Between a source's name and the rest of a problem's id."""
+"""Text between a source's name and the rest of a problem's id."""
 _Filter = Callable[[list[Problem]], tuple[list[Problem], list[Removed]]]
 
 
@@ -101,14 +101,15 @@ class PrepareOptions(CheckedOptions):
         for name in self.sources:
             if _MARK in name:
                 raise ConfigurationError(
-                    f"The source {name!r} has {_MARK!r} in its name, which ends the source in a problem's id: give it "
-                    "another name, and set the data in problems=.",
+                    f"The name of the source {name!r} contains {_MARK!r}, which separates the source from the rest "
+                    "of a problem's id. Choose another name, and set the data in problems=.",
                     option="sources",
                 )
         unweighted = [name for name, source in self.sources.items() if source.weight is None]
         if unweighted and len(unweighted) < len(self.sources):
             raise ConfigurationError(
-                f"Either every source has a weight, or none has; {', '.join(unweighted)} has none.", option="sources"
+                f"Either all sources or none must have a weight; these have none: {', '.join(unweighted)}.",
+                option="sources",
             )
 
 
@@ -181,8 +182,8 @@ def prepare(
         if not problems:
             one = gone[0]
             raise ConfigurationError(
-                f"No problem is left of {sum(loaded.values())}: the last {len(gone)} were left out by {one.filter!r}, "
-                f"such as {one.problem_id}: {one.why}."
+                f"No problem is left of the {sum(loaded.values())} loaded problems: the filter {one.filter!r} "
+                f"removed the last {len(gone)}, such as {one.problem_id}: {one.why}."
             )
     mixed = _mixed(problems, options)
     report(total, total)

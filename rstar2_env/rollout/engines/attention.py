@@ -113,11 +113,11 @@ class Pack:
         return self._masks[dtype]
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
-        """Mask added to the scores of the last tokens of a sequence: (query heads of a group times new, seen).
+        """Mask added to the scores of the last tokens of a sequence: (groups * new, seen).
 
         Args:
             dtype: Precision of the scores.
-            groups: Query heads of a group.
+            groups: Number of query heads that share a key-value head.
             new: Number of new tokens.
             seen: Length of the sequence including the new tokens.
         """

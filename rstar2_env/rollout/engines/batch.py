@@ -33,10 +33,10 @@ class Request:
         candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
         keep: Whether its cache was computed with the weights that the next requests will use.
         slot: Its slot in the cache while it runs.
-        done: Number of tokens, those of the prompt included, whose keys and values are in the cache.
+        done: Number of tokens, the prompt included, whose keys and values are in the cache.
         leader: A request with the same tokens that computes them; this request copies its cache.
-        key: Its tokens at the beginning, if other requests may reuse them.
-        number: Increases in the order of arrival.
+        key: The tokens that it began with, as a key, if other requests may reuse their cache.
+        number: Position in the order of arrival.
     """
 
     prompt: list[int]
@@ -55,11 +55,11 @@ class Request:
     number: int = field(default_factory=itertools.count().__next__)
 
     def __len__(self) -> int:
-        """Number of tokens so far, the prompt's included."""
+        """Number of tokens so far, the prompt included."""
         return len(self.prompt) + len(self.ids)
 
     def tokens(self, start: int, stop: int) -> list[int]:
-        """Some of its tokens, the prompt's included."""
+        """The tokens from ``start`` up to ``stop``, counted from the beginning of the prompt."""
         own = len(self.prompt)
         if start >= own:
             return self.ids[start - own : stop - own]
@@ -99,7 +99,7 @@ class RunningBatch:
         model: A causal language model.
         max_prefill_tokens: Maximum number of prompt tokens in one forward pass.
         max_tokens: Maximum number of tokens in the cache; a single request always runs.
-        finish: Whether a request has ended.
+        finish: Returns why a request has ended; ``None`` if it continues.
 
     Attributes:
         joins: Whether requests may join running ones.

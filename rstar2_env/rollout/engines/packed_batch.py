@@ -27,7 +27,7 @@ from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, 
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""Share of slots that attention reads unnecessarily above which compacting the others costs less."""
+"""If attention reads more than this share of the slots unnecessarily, compacting the others costs less."""
 
 MIN_REUSE = 8
 """Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""
@@ -48,9 +48,14 @@ SPARE_COLUMNS = 32
 
 @dataclass(eq=False)
 class _Start:
-    """The beginning of a request: its tokens as a key, and the source of the ``known`` first tokens of its cache.
+    """How a request begins.
 
-    ``whole``: the request takes over the slot of the source.
+    Attributes:
+        request: The request.
+        key: Its tokens as a key.
+        source: The sequence whose cache it reuses; ``None`` if it reuses none.
+        known: Number of tokens whose keys and values ``source`` has.
+        whole: Whether it takes over the slot of ``source``, instead of a copy.
     """
 
     request: Request
@@ -69,7 +74,7 @@ class PackedBatch(RunningBatch):
         max_tokens: Maximum number of tokens in all slots together, unused columns included; a single request always
             runs.
         keep: Whether to keep the caches of ended requests.
-        finish: Whether a request has ended.
+        finish: Returns why a request has ended; ``None`` if it continues.
     """
 
     joins = True
@@ -98,7 +103,7 @@ class PackedBatch(RunningBatch):
         self._reset()
 
     def forget(self) -> None:
-        """Drop all kept sequences, and do not keep those of running requests either."""
+        """Drop all kept sequences, and do not keep the sequences of running requests after their end."""
         for slot in self.pool.clear():
             self._free_slot(slot)
         self._running.clear()
@@ -245,7 +250,7 @@ class PackedBatch(RunningBatch):
         return logits
 
     def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
-        """Find the longest cached prefix of a request; the slots of ``taken`` go to other requests."""
+        """Find the longest cached prefix of a request; other requests take over the slots of ``taken``."""
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)
             running, shared = self._running.best(start.key)
@@ -279,7 +284,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy the caches of leaders to their followers."""
+        """Copy the cache of each leader to the requests with the same tokens that wait for it."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]
@@ -311,7 +316,7 @@ class PackedBatch(RunningBatch):
         self._free = sorted(free)
 
     def _make_room(self, fresh: int, columns: int) -> None:
-        """Ensure this many free slots and columns; drops kept sequences if necessary."""
+        """Ensure this many free slots and columns; drop kept sequences if necessary."""
         cache, rows = self._cache, len(self.live) + fresh
         wide = cache.columns
         if columns > wide:

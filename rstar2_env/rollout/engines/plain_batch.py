@@ -18,7 +18,7 @@ from rstar2_env.rollout.engines.batch import Finish, Request, RunningBatch
 from rstar2_env.rollout.engines.prefix import key_of
 
 MAX_DEAD = 0.25
-"""Share of ended rows above which computing them costs more than copying the others."""
+"""If more than this share of the rows has ended, computing them costs more than copying the others."""
 
 
 class PlainBatch(RunningBatch):
@@ -28,7 +28,7 @@ class PlainBatch(RunningBatch):
         model: A causal language model.
         max_prefill_tokens: Maximum number of prompt tokens, padding included; a single prompt may have more.
         max_tokens: Maximum number of tokens of all requests together when they end; a single request always runs.
-        finish: Whether a request has ended.
+        finish: Returns why a request has ended; ``None`` if it continues.
     """
 
     joins = False
@@ -118,7 +118,7 @@ class PlainBatch(RunningBatch):
         self._cache.batch_select_indices(rows)
 
     def _forward(self, ids: Tensor, starts: Tensor, width: int) -> Tensor:
-        """Logits after the last of these tokens, which end in column ``width``; rows begin in columns ``starts``."""
+        """Return the logits after each row's last id, in the last of ``width`` columns; rows begin at ``starts``."""
         columns = torch.arange(width, device=ids.device)[None]
         output = self._model(
             input_ids=ids,

@@ -26,7 +26,7 @@ _ID = array("i").itemsize
 
 
 def key_of(ids: Sequence[int]) -> Key:
-    """The ids as a key."""
+    """Return the ids as a key."""
     return array("i", ids).tobytes()
 
 
@@ -146,8 +146,8 @@ class PrefixPool:
             number: The current time, in the units of the caller.
 
         Returns:
-            The slots that become free: those of the prefixes, or this one if the sequence itself is a prefix of an
-            entry.
+            The slots that become free: the slots of the prefixes, or ``slot`` if the sequence itself is a prefix of
+            an entry.
         """
         free = []
         for neighbour in self._index.neighbours(key):

@@ -38,8 +38,8 @@ class EngineKind:
         takes: Imports and returns the function or class that declares its options.
         shares_weights: Whether it computes with the module that was passed to ``make``. If not, a trainer must sync the
             weights after each step, and correct for the differences between the two computations.
-        takes_model: The form of an untrained model that ``make`` needs: the ``"module"``, only its ``"path"``, or
-            ``"nothing"`` if a server holds the model.
+        takes_model: The form of the model that ``make`` needs for generation without training: the ``"module"``, only
+            its ``"path"``, or ``"nothing"`` if a server holds the model.
         determinism: One sentence on whether the same seeds give the same tokens.
     """
 
@@ -135,7 +135,7 @@ def _vllm_server(model: Any, tokenizer: Any, *, max_rows: int, seed: int, option
     options.setdefault("patience_s", _PATIENCE_S)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
-            f"scheduler={policy!r} distributes episodes over servers: base_urls must be a list, not {bases!r}."
+            f"scheduler={policy!r} distributes episodes over several servers: base_urls must be a list, not {bases!r}."
         )
     with ExitStack() as made:
         each: list[Engine] = []

@@ -81,7 +81,7 @@ class SlotCache:
         self._places: dict[int, Tensor] = {}
 
     def write_to(self, slots: Sequence[int], positions: Sequence[int], device: torch.device) -> None:
-        """Set the positions in the cache of the tokens of the next pass.
+        """Set where in the cache the next pass writes its tokens.
 
         Args:
             slots: The slot of each token.
@@ -92,7 +92,7 @@ class SlotCache:
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Indices of the heads of each token of the pass in a layer's buffer, (tokens * heads,)."""
+        """Where a layer's buffer stores each head of each token of the pass: indices, (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
@@ -161,7 +161,7 @@ def supports(config: PreTrainedConfig) -> bool:
 
 
 def reusable(config: PreTrainedConfig) -> bool:
-    """Whether a token's keys do not depend on the number of later tokens, as they do with some rotary embeddings."""
+    """Whether a token's keys stay valid when later tokens are added; with some rotary embeddings they change."""
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))

@@ -56,9 +56,9 @@ class TransformersEngine:
             4,096 on a CPU and 32,768 elsewhere.
         max_tokens_in_cache: The value of ``capacity``: the maximum number of tokens, padding included, of running
             requests and the kept caches of ended turns together. If they need more, kept caches are dropped first; then
-            the newest requests are preempted and computed again later. One request always runs. 0 keeps no caches.
-            ``None``, and 0 for the running requests, mean as many as fit into ``cache_share`` of the free memory, at
-            most 2**20.
+            the newest requests are preempted and computed again later. One request always runs. ``None`` means as many
+            tokens as fit into ``cache_share`` of the free memory, at most 2**20. 0 keeps no caches of ended turns, and
+            limits running requests like ``None``.
         cache_share: Share of the device's free memory for the cache; the free memory is measured whenever the engine
             begins to compute with an empty cache. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.

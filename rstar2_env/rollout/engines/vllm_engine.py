@@ -305,7 +305,7 @@ class VllmEngine:
             self._asleep = False
 
     def _advance(self, fresh: Iterable[_Request]) -> list[tuple[_Request, Generation]]:
-        """Add new requests, drop cancelled ones and compute one step; return those that ended."""
+        """Add new requests, drop cancelled ones and compute one step; return the ended requests."""
         ended: list[tuple[_Request, Generation]] = []
         for request in fresh:
             if request.future.cancelled():

@@ -1,4 +1,4 @@
-"""``VllmServerEngine``: one or more ``vllm serve``, token ids in and out over HTTP.
+"""``VllmServerEngine``: one or more servers (``vllm serve``), token ids in and out over HTTP.
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
 its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request

@@ -25,8 +25,8 @@ class ServerFacts:
         model: Name of the served model.
         max_model_len: Maximum number of tokens of a prompt and its turn together.
         capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
-        scaled: Whether its log-probabilities are those of the logits divided by the temperature.
-        full: Whether they are normalized over all tokens, even with top-p and top-k.
+        scaled: Whether it computes log-probabilities from the logits divided by the temperature.
+        full: Whether log-probabilities are normalized over all tokens, even with top-p and top-k.
     """
 
     model: str
@@ -53,9 +53,9 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     cards = {str(card["id"]): card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
     name = next(iter(cards), "") if model is None else model
     if name not in cards:
-        raise ConfigurationError(f"{base} serves {', '.join(cards) or 'nothing'}, and not {model!r}.")
+        raise ConfigurationError(f"{base} does not serve {model!r}; it serves {', '.join(cards) or 'nothing'}.")
     if "max_model_len" not in cards[name]:
-        raise ServiceError(f"{base} does not report max_model_len: it is not a `vllm serve`.")
+        raise ServiceError(f"{base} does not report max_model_len, so it is not a `vllm serve` server.")
     plain = await _probe(http, base, name, temperature=1.0)
     # Temperature and top-k have the largest effect at the prompt where the model is least certain.
     at = plain.index(min(plain))

@@ -142,7 +142,7 @@ class Fleet:
         """Wait until a server is up.
 
         Raises:
-            ServiceError: No server was up for ``patience_s``; the message names the reason of each.
+            ServiceError: No server was up for ``patience_s``; the message names the reason for each server.
         """
         until = time.monotonic() + self._patience_s
         while not self.up:
@@ -163,7 +163,7 @@ class Fleet:
             wait: Wait until at least one server answers.
 
         Raises:
-            ServiceError: No server answered for ``patience_s``; the message names the reason of each.
+            ServiceError: No server answered for ``patience_s``; the message names the reason for each server.
         """
         until = time.monotonic() + self._patience_s
         while True:
@@ -214,7 +214,7 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check the health of a server; if the check fails, except by a timeout, the server is lost."""
+        """Check the health of a server; if the check fails for a reason other than a timeout, the server is lost."""
         try:
             await self._ping(server)
         except ServiceError as error:
@@ -223,7 +223,7 @@ class Fleet:
                 self.lost(server, str(error))
 
     async def answers(self, server: Server) -> bool:
-        """Whether a server passes a health check in time; a server with a late request that fails it hangs."""
+        """Return whether a server passes a health check in time, to detect a server that hangs after a late request."""
         try:
             await self._ping(server)
         except ServiceError:

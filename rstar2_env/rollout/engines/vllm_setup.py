@@ -45,7 +45,7 @@ _UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
 class VllmCounters:
-    """A stat logger of vLLM that sums what vLLM reports after every step."""
+    """A stat logger for vLLM that sums the statistics of all steps."""
 
     def __init__(self) -> None:
         self.stats = EngineStats()
@@ -217,7 +217,7 @@ def _quiet_guest() -> Iterator[None]:
 
 
 def is_whole(model: nn.Module) -> bool:
-    """Whether this process has all weights of a module, so that it is not sharded."""
+    """Whether this process has all weights of a module; otherwise the module is sharded."""
     return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 

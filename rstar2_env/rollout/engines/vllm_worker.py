@@ -1,7 +1,7 @@
 """Code that runs inside vLLM's workers: log-probabilities of the whole distribution, even with top-p or top-k.
 
-vLLM's ``processed_logprobs`` are those of the logits divided by the temperature, normalized over the tokens that top-p
-and top-k leave. The protocol ``Engine`` requires log-probabilities before that cut. Covered: vLLM's V1 model runner
+vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
+and top-k keep. The protocol ``Engine`` requires normalization over all tokens. Covered: vLLM's V1 model runner
 (CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
 with it an engine refuses top-p and top-k, and all other log-probabilities are exact without this code.
 """

@@ -156,7 +156,7 @@ def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def check_names(names: Set[str], expected: Set[str] | None) -> None:
-    """Check that weights belong to the same model as the previous ones.
+    """Check that weights belong to the same model as the previous weights.
 
     Args:
         names: Their names.

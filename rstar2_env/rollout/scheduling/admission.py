@@ -49,19 +49,19 @@ class SchedulingPolicy(Protocol):
         ...
 
     def enter(self, stay: Stay) -> None:
-        """The episode begins on ``stay.engine``."""
+        """Record that the episode begins on ``stay.engine``."""
         ...
 
     def turn_begins(self, stay: Stay) -> None:
-        """The engine begins to generate a turn, after ``stay.tokens`` tokens."""
+        """Record that the engine begins to generate a turn, after ``stay.tokens`` tokens."""
         ...
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """The turn had this many tokens; ``stay.tokens`` already includes them."""
+        """Record that a turn ended with this many tokens; ``stay.tokens`` already includes them."""
         ...
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """The episode left its engine: it ended normally (``ended``), or was aborted."""
+        """Record that the episode left its engine: it ended normally (``ended``), or was aborted."""
         ...
 
 
@@ -100,8 +100,8 @@ class Admission:
         """
         if prompt >= max(self.capacities):
             raise ConfigurationError(
-                f"A prompt of {prompt} tokens and a turn do not fit into the cache of any engine; the largest holds "
-                f"{max(self.capacities)} tokens. Shorten the prompt, or give the engines more memory."
+                f"A prompt of {prompt} tokens and a turn do not fit into the cache of any engine; the largest cache "
+                f"holds {max(self.capacities)} tokens. Shorten the prompt, or give the engines more memory."
             )
         stay = Stay(self._asked, prompt, most)
         self._asked += 1
@@ -182,7 +182,7 @@ class _Counting:
 
 
 class Static(_Counting):
-    """Assign episodes to the engines in turn; no episode waits."""
+    """Assign episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``SchedulingPolicy``."""

@@ -32,10 +32,10 @@ class _Row:
 class KvAware:
     """Choose the engine with the most free capacity after its forecast need; wait if none has enough.
 
-    The need of an engine's episodes is forecast from the observed lengths: for each future time, the expected number of
-    tokens is the sum over its episodes of their tokens times the probability that they still run; ``margin`` standard
-    deviations are added. The forecast is the maximum over these times. Without observations, every episode is assumed
-    to reach its maximum.
+    The need of an engine's episodes is forecast from the observed lengths. For each future time, each episode's tokens
+    at that time are multiplied by the probability that the episode still runs, and summed over the episodes; ``margin``
+    standard deviations are added. The forecast is the maximum over these times. Without observations, every episode is
+    assumed to reach its maximum.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.

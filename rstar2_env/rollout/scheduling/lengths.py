@@ -2,7 +2,7 @@
 
 Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so the
 mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
-Nonparametric estimation from incomplete observations, 1958; with the actuarial half for those inside a bucket) includes
+Nonparametric estimation from incomplete observations, 1958; an episode still inside a bucket counts as half) includes
 the lengths that running episodes have already reached. Without observations an episode is assumed to continue. Old
 episodes lose weight slowly, since lengths change as a policy learns. Not covered: lengths that depend on the problem.
 """
@@ -35,8 +35,8 @@ class Lengths:
     Attributes:
         alive: (BUCKETS, BUCKETS); ``alive[b, h]`` is the probability that an episode in bucket ``b`` still runs after
             ``h`` more buckets.
-        mean_table: (2 * BUCKETS, BUCKETS); the sums over the episodes in each bucket of their prompt lengths, followed
-            by those of their maximum lengths, times this matrix are the expected numbers of tokens at each ``h``.
+        mean_table: (2 * BUCKETS, BUCKETS); the matrix that converts two sums for each bucket, of its episodes' prompt
+            lengths and of their maximum lengths, to the expected number of tokens at each ``h``.
         variance_table: (3 * BUCKETS, BUCKETS); the corresponding table for the variance, from the sums of the squared
             prompt lengths, of the products of prompt length and maximum, and of the squared maxima.
     """
@@ -61,7 +61,7 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode went from one bucket to another; return whether the tables changed."""
+        """Record that an episode moved from one bucket to another; return whether the tables changed."""
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1

@@ -24,7 +24,7 @@ class ReportsLoads(Protocol):
 def loads_of(engine: Engine) -> Loads | None:
     """Return a function that returns an engine's loads; ``None`` if the engine cannot report how full its cache is.
 
-    An engine that keeps unneeded caches counts them as used, so it cannot report that.
+    An engine that keeps caches while it is idle counts them as used, so ``None`` is returned for it.
 
     Args:
         engine: The engine, or a scheduler over several.

@@ -1,9 +1,9 @@
 """``Scheduler``: several engines behind one interface, which assigns each episode to an engine with free capacity.
 
-Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and free their
-place in any case; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses
-the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an episode), and starting
-or stopping engines.
+Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and always
+free their place; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses the
+places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an episode), and starting or
+stopping engines.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Scheduler:
 
 
 class _Seat:
-    """Generates the turns of one episode on its engine, and moves to another when that fails."""
+    """Generates the turns of one episode on one engine, and moves to another engine if that engine fails."""
 
     def __init__(self, scheduler: Scheduler, stay: Stay) -> None:
         self._scheduler, self._stay = scheduler, stay
@@ -267,7 +267,7 @@ class _Seat:
         self._stack = AsyncExitStack()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``. A request that fails goes to every other engine before it fails.
+        """Continue ``ids``. If an engine fails the request, every other engine is tried before this raises an error.
 
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.

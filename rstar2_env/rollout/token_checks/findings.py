@@ -16,7 +16,7 @@ class Severity(StrEnum):
     """Severity of a finding."""
 
     FATAL = "fatal"
-    """Training would use other data than what was played."""
+    """Training would use data that differs from the played episodes."""
     WARN = "warn"
     """Training is correct, but something is probably wrong or lost."""
     INFO = "info"
@@ -134,7 +134,7 @@ class Findings:
                 examples.append(finding)
 
     def of(self, severity: Severity) -> list[str]:
-        """Return the checks of a severity with findings, in their order."""
+        """Return the checks of this severity that have findings, in the order of the checks."""
         return [name for name, check in self.checks.items() if check.severity is severity and name in self.counts]
 
     @property

@@ -42,7 +42,7 @@ def seccomp_profile() -> str:
 
 
 def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
-    """Build the engine's host configuration with the isolation of the container.
+    """Build the host configuration of a container (the engine's ``HostConfig``), which isolates the container.
 
     Args:
         engine: The engine that will run the container.

@@ -25,8 +25,8 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
     """Connect to an engine.
 
     Args:
-        base_url: Its address ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` uses ``DOCKER_HOST``,
-            then the default socket.
+        base_url: Address of the engine ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` uses
+            ``DOCKER_HOST``, then the default socket.
         timeout: Timeout of one request in seconds.
 
     Raises:
@@ -83,16 +83,16 @@ def check_image(engine: APIClient, image: str) -> None:
     if label != fingerprint():
         what = "was not built by `rstar2 sandbox image`" if label is None else "was built by another version"
         raise SandboxUnavailableError(
-            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, and this package's warden is "
-            f"{fingerprint()!r}. Build it again: rstar2 sandbox image --tag {image}."
+            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, but this package expects "
+            f"{fingerprint()!r}. Build the image again: rstar2 sandbox image --tag {image}."
         )
 
 
 def check_runtime(engine: APIClient, runtime: str | None) -> None:
-    """Check that the engine has a runtime.
+    """Check that a container runtime is installed in the engine; ``None`` passes.
 
     Raises:
-        SandboxUnavailableError: The engine does not have it.
+        SandboxUnavailableError: The engine does not have this runtime.
     """
     known = sorted((engine.info().get("Runtimes") or {}).keys())
     if runtime is not None and runtime not in known:
@@ -150,6 +150,6 @@ def _started(pid: int) -> str:
 
 
 def limits_missing(info: dict[str, Any]) -> list[str]:
-    """Limits that this engine cannot set on a container, such as a rootless engine without delegated control groups."""
+    """Names of the limits that an engine cannot set, for example because it is rootless; from ``docker info``."""
     known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
     return [what for key, what in known.items() if not info.get(key, True)]

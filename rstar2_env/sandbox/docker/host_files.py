@@ -1,4 +1,4 @@
-"""Files of this machine for an image with its Python (``rstar2 sandbox image --from-host``).
+"""Files of this machine for an image that contains this machine's Python (``rstar2 sandbox image --from-host``).
 
 Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, the
 shared libraries of all of these (as found by the loader), a shell and a few small programs. The layout is that of an
@@ -42,13 +42,13 @@ _AT_ONCE = 200
 
 @dataclass
 class Tree:
-    """Files of an image by their path in it.
+    """Files and links of an image.
 
     Attributes:
-        python: The interpreter on this machine.
-        entry: The interpreter in the image.
-        files: Files on this machine, by path in the image.
-        links: Link targets, by path in the image.
+        python: Path of the interpreter on this machine.
+        entry: Path of the interpreter in the image.
+        files: Path of each file on this machine, by its path in the image.
+        links: Target of each link, by its path in the image.
     """
 
     python: str
@@ -144,7 +144,7 @@ def _add_libraries(tree: Tree) -> None:
 
 
 def _in_prefix(name: str) -> str | None:
-    """Path of a library in the prefix of the interpreter, which ``ldd`` may miss."""
+    """Find a library in the interpreter's prefix, where ``ldd`` may not look; ``None`` if it does not exist."""
     path = os.path.join(sys.base_prefix, "lib", name)
     return path if os.path.exists(path) else None
 
@@ -167,5 +167,5 @@ def _is_elf(path: str) -> bool:
 
 
 def _placed(path: str) -> str:
-    """Path of a system file with links in its folder resolved."""
+    """Resolve symbolic links in the folder part of a path, but not in the file name."""
     return f"{os.path.realpath(os.path.dirname(path))}/{os.path.basename(path)}"

@@ -1,7 +1,7 @@
 """The image of the ``docker`` sandbox, built from the Dockerfile in this folder or from the files of this machine.
 
-Covered: the build context, building with the SDK, importing, the fingerprint by which an image is matched with this
-package. Not covered: the list of files of this machine (``host_files``).
+Covered: the build context, building with the SDK, importing, the fingerprint that shows whether an image fits
+this package. Not covered: the list of files of this machine (``host_files``).
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def build(
         engine: The engine that builds the image.
         tag: Name of the image.
         base: An image with Python 3.11 or newer; the engine pulls it if it is missing.
-        packages: Packages to install with pip; empty if the base has everything.
+        packages: Packages to install with pip; empty if the base already contains them.
         say: Called with each line of the engine's output.
 
     Returns:
         The image's id.
 
     Raises:
-        SandboxUnavailableError: The engine could not build it; the message holds its last lines.
+        SandboxUnavailableError: The engine could not build the image; the message contains its last lines of output.
     """
     import docker.errors
 
@@ -128,7 +128,7 @@ def build_from_host(
     """Build the image from the Python installation of this machine with ``docker import``, without a registry.
 
     Args:
-        engine: The engine that imports it. Its machine must have the same processor architecture as this one.
+        engine: The engine that imports the image. Its machine must have the same processor architecture as this one.
         tag: Name of the image.
         packages: Modules that programs can import in addition to the standard library; dependencies are included.
         say: Called with a progress line for each step.
@@ -206,7 +206,7 @@ def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
         modules: Names of the modules.
 
     Raises:
-        SandboxUnavailableError: An import fails there; the message holds the traceback.
+        SandboxUnavailableError: An import fails in the image; the message contains the traceback.
     """
     program = "import sys, site; sys.path += site.getsitepackages(); "
     program += "".join(f"import {name}; " for name in modules) + "print(sys.version.split()[0])"

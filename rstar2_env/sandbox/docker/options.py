@@ -1,4 +1,4 @@
-"""Options of the ``docker`` provider: of the wardens, and of the containers around them."""
+"""Options of the ``docker`` provider, for its wardens and for the containers in which they run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SPARE_PROCESSES, _SESSION_PROCESSES = 64, 8
 class DockerOptions(LocalOptions):
     """Options of the ``docker`` provider. The options of ``LocalOptions`` apply to the warden in each container.
 
-    Packages are those of the image. ``readable`` is not supported: build an image with the files instead. ``workers``
-    is the number of programs that run at once in each container.
+    Programs can import the packages of the image. ``readable`` is not supported: build an image with the files instead.
+    ``workers`` is the number of programs that run concurrently in each container.
 
     Attributes:
         image: Image built by ``rstar2 sandbox image``.
@@ -30,10 +30,11 @@ class DockerOptions(LocalOptions):
         runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` uses the default.
         containers: Number of warm containers. ``None``: one if layers around each call isolate the calls; otherwise two
             per usable core, since each container then serves one call and is replaced.
-        memory_mb: MiB of memory of a container; ``None`` sums the limits of its calls and 64 per session, at most 80 %
-            of the machine.
+        memory_mb: MiB of memory of a container; ``None`` uses the sum of the limits of its concurrent calls plus 64
+            per session, at most 80 % of the machine.
         cpus: Cores of a container; ``None`` uses ``workers``.
-        pids: Processes and threads of a container; ``None`` sums the limits of its calls and 8 per session.
+        pids: Processes and threads of a container; ``None`` uses the sum of the limits of its concurrent calls plus 8
+            per session.
         apparmor: Name of the AppArmor profile, on machines with AppArmor. Docker's default profile forbids the mounts
             of the private file system of a call.
     """
@@ -58,8 +59,8 @@ class DockerOptions(LocalOptions):
         super().__post_init__()
         if self.readable:
             raise ConfigurationError(
-                "readable lists paths of this machine, which a container does not have; add the files to an image "
-                "based on rstar2-sandbox, below /usr or /opt."
+                "`readable` lists paths of this machine, which a container does not have: add the files to an "
+                "image based on rstar2-sandbox, below /usr or /opt."
             )
 
     def memory_bytes(self, machine: int) -> int:

@@ -58,8 +58,8 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires layers that neither a call nor the containers of this engine have: "
-                    f"{'; '.join(gaps)}."
+                    "isolation='strict' requires layers that are missing both around a call and around the "
+                    f"containers of this engine: {'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
@@ -81,8 +81,9 @@ class DockerSandbox(BaseSandbox):
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
-                f"The job has a limit of {job.limits.memory_mb} MiB, but a container of this sandbox has {room}: "
-                "set memory_mb of the sandbox, or set its limits to those of its jobs."
+                f"The job has a memory limit of {job.limits.memory_mb} MiB, but a container of this sandbox has "
+                f"only {room} MiB: raise memory_mb of the sandbox, or set `limits` of the sandbox to the limits of "
+                "its jobs."
             )
         if self._single is not None:
             return self._single.submit(job)
@@ -124,7 +125,7 @@ class DockerSandbox(BaseSandbox):
 
     @staticmethod
     def _start(options: DockerOptions) -> WardenClient:
-        """Start a container. If it is lost, it is replaced, after waiting for an engine that restarts."""
+        """Start a container; the returned client starts a new one if it is lost, and waits if the engine restarts."""
         patience = iter([0.0])
         return WardenClient(
             options,
@@ -133,5 +134,5 @@ class DockerSandbox(BaseSandbox):
         )
 
     def _home(self, session: str) -> WardenClient:
-        """Return the client of the container of a session."""
+        """Return the client for the container in which a session runs."""
         return self._members[zlib.crc32(session.encode("utf-8", "surrogatepass")) % len(self._members)]

@@ -1,7 +1,8 @@
 """Containers that serve one call each, for engines where the container is the only isolation between calls.
 
-Covered: keeping containers warm, assigning one to each call, and replacing it afterwards, so that changes of a program
-to its container do not persist. Not covered: sessions, which would need a container for their whole lifetime.
+Covered: keeping containers warm, assigning one to each call, and replacing it afterwards, so that changes that a
+program makes to its container do not persist. Not covered: sessions, which would need a container for their whole
+lifetime.
 """
 
 from __future__ import annotations

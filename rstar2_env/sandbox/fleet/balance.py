@@ -19,7 +19,7 @@ class Balance:
     Args:
         batch: Largest number of calls in one request.
         linger_s: Seconds that calls wait to share a request with others, if no slot is idle.
-        resume: Called after that time, to send the collected calls.
+        resume: Called ``linger_s`` seconds later, to send the collected calls.
     """
 
     def __init__(self, batch: int, linger_s: float, resume: Callable[[], None]) -> None:
@@ -30,9 +30,12 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """Choose the server with the fewest calls in flight for its size, and the number of calls to send to it.
+        """Choose the server with the fewest calls in flight per slot, and the number of calls to send to it.
 
-        Ties go to the server with the fewest sessions. A server whose sandbox fails comes last.
+        Among equals, the server with the fewest sessions per slot is chosen. A server whose sandbox fails comes last.
+
+        Returns:
+            The server and the number of calls; ``None`` if no server can receive a call now.
         """
         slots = sum(link.slots for link in links if link.up)
         calls = waiting + sum(link.in_flight for link in links if link.up)
@@ -45,8 +48,8 @@ class Balance:
     def takes(self, link: Link, waiting: int) -> int:
         """Number of waiting calls to send to a server now.
 
-        A server with an idle slot gets calls at once. If every slot is taken, several waiting calls linger to share a
-        request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
+        A server with an idle slot gets calls immediately. If every slot is taken, several waiting calls linger to share
+        a request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight

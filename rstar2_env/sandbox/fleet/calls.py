@@ -21,20 +21,20 @@ class FleetCall:
     """One call, from its submission to its outcome.
 
     Args:
-        call_id: Its id for the server.
+        call_id: Id under which the call is sent.
         job: The job.
         on_drop: Called with the call when its outcome is no longer needed.
 
     Attributes:
-        id: Its id for the server, the same each time it is sent; a new one after the sandbox of a server failed it.
-        body: The job as the inside of a JSON object, without the session.
-        session: The caller's name of its session.
-        home: The server of its session.
+        id: Id under which the call is sent and resent. It changes if the sandbox of a server fails the call.
+        body: The job as JSON members without the enclosing braces, and without the session.
+        session: Name that the caller gave the session; ``None`` without a session.
+        home: Location of the session.
         starts: Number of starts that were lost.
-        doubt: Boot id of a server that may have accepted it, if the answer was lost.
-        since: Start of its waiting time, by the loop's clock.
-        avoid: Server whose sandbox failed it; that server gets it again only if there is no other.
-        given_up: Whether its outcome is no longer needed.
+        doubt: If the answer was lost: boot id of the server that may have accepted the call.
+        since: Time by the loop's clock from which the waiting time of the call counts.
+        avoid: Server whose sandbox failed the call. It receives the call again only if no other server is up.
+        given_up: Whether the outcome is no longer needed.
     """
 
     def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[FleetCall]], None]) -> None:
@@ -69,13 +69,14 @@ class Home:
     """Location of a session.
 
     Attributes:
-        wire: Its name on the server; a new one after each move, so that messages for the old one cannot affect it.
-        link: Its server; ``None`` until its first cell is sent.
+        wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
+            cannot affect the session.
+        link: Server of the session; ``None`` until its first cell is sent.
         boot: Boot id of that server when the session started there.
-        opened: Whether a cell has run there.
-        moved: Reason why the next cell starts in a new session, if an earlier session was lost.
+        opened: Whether a cell has run on that server.
+        moved: If an earlier session was lost: the reason why the next cell starts in a new session.
         current: The cell in progress; cells of a session run one after the other.
-        waiting: The cells queued behind it.
+        waiting: The cells queued behind ``current``.
     """
 
     wire: str

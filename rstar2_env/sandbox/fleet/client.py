@@ -36,12 +36,12 @@ _CLOSE_S = 2.0
 class FleetSandbox(BaseSandbox):
     """Runs programs on servers of ``rstar2_env.sandbox.serve``. Safe to call from any thread.
 
-    A provider defines ``_serving`` and ``capabilities``. Its constructor calls this one, ``_connect`` and ``_started``,
-    in this order.
+    A provider defines ``_serving`` and ``capabilities``. Its constructor calls ``FleetSandbox.__init__``,
+    ``_connect`` and ``_started``, in this order.
 
     Args:
         options: The provider's options.
-        token: The servers' token.
+        token: Token that the servers require; ``None`` if they require none.
         ca_file: Certificates to trust for HTTPS, instead of the usual ones.
 
     Attributes:
@@ -70,7 +70,7 @@ class FleetSandbox(BaseSandbox):
 
     @abc.abstractmethod
     def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
-        """Context in which the servers are known; servers may join and leave while it is open.
+        """Return a context that adds the servers on entry; servers may join and leave until it is closed.
 
         Raises:
             ConfigurationError: A server rejects an option.

@@ -30,7 +30,7 @@ def dump(value: Any) -> bytes:
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """Fields of a job as JSON values, without the session; the caller adds it under its name on the server."""
+    """Fields of a job as JSON values, without the session: its name on the server is added later."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -78,7 +78,7 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example of a newer server, are ignored.
+    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example from a newer server, are ignored.
 
     Raises:
         ValueError: The object is not an outcome.
@@ -91,7 +91,7 @@ def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
 
 
 def pack_text(text: str) -> str | dict[str, str]:
-    """Return the string, or an object with the base64 of its bytes if JSON could not carry it unchanged."""
+    """Return the string, or an object with its bytes in base64 if JSON cannot represent the string unchanged."""
     if text.isascii():
         return text
     try:
@@ -116,7 +116,7 @@ def unpack_text(written: Any) -> str:
 
 def _limits(written: Any) -> Limits:
     if not isinstance(written, dict):
-        raise TypeError(f"limits must be an object, not {type(written).__name__}")
+        raise TypeError(f"`limits` must be an object, not {type(written).__name__}")
     if unknown := set(written) - set(_LIMITS):
         raise ConfigurationError(f"Unknown limit {', '.join(sorted(unknown))}; the limits are {', '.join(_LIMITS)}.")
     return Limits(**written)

@@ -89,7 +89,7 @@ class Dispatcher:
     # Queueing
 
     def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
-        """Put a call into the queue of its server, or of all servers."""
+        """Put a call into the queue of its server, or into the common queue if any server may run it."""
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
         if first:
@@ -176,7 +176,7 @@ class Dispatcher:
             self.pump()
 
     def _answered(self, link: Link, left: dict[str, FleetCall], answer: dict[str, Any]) -> None:
-        """Handle one line of an answer: an outcome, an error of the caller, or a refusal.
+        """Handle one line of an answer: an outcome, an error in the job, or a refusal.
 
         Raises:
             ValueError, KeyError, TypeError: The line is invalid; the call still waits.
@@ -214,7 +214,7 @@ class Dispatcher:
         self._finish(call)
 
     def _judge(self, link: Link, failed: bool) -> None:
-        """Pause a server whose sandbox fails, longer each time; afterwards it gets one call at a time."""
+        """Pause a server whose sandbox fails, longer each time; then send it one call at a time until one succeeds."""
         if not failed:
             link.strikes = 0
         elif self._loop.time() >= link.blocked_until:  # calls that fail together count once
@@ -222,7 +222,7 @@ class Dispatcher:
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Whether a call may be retried after ``starts`` more lost starts; not if its session has state."""
+        """Whether a call may be retried after ``starts`` more lost starts. A cell of a session with state may not."""
         if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
             return False
         call.starts += starts
@@ -255,7 +255,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Handle calls that a server may have accepted: request them with the same ids when it answers."""
+        """Handle calls that a server may have accepted: resend them to it, with the same ids, when it answers again."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -265,7 +265,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, FleetCall]) -> None:
-        """Queue calls again that a server did not accept."""
+        """Put calls that a server did not accept back into the queue."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:
@@ -276,7 +276,7 @@ class Dispatcher:
             self._queue_up(call, first=True)
 
     def _hold(self, link: Link, why: str, after_s: float) -> None:
-        """Send nothing to a server that refused calls for ``after_s`` seconds."""
+        """After a refusal, pause a full server for ``after_s`` seconds; mark a stopping server as down."""
         if why == "stopping":
             self._down(link, "it is stopping")
         elif why == "full":

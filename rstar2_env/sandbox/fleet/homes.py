@@ -22,7 +22,7 @@ class Homes:
 
     Args:
         client: Unique name of the client, so that clients do not share sessions.
-        end: Called with a server and the name there of a session that has ended.
+        end: Called for a session that has ended, with its server and its name on that server.
     """
 
     def __init__(self, client: str, end: Callable[[Link, str], None]) -> None:
@@ -60,7 +60,7 @@ class Homes:
         return None
 
     def place(self, home: Home) -> Link | None:
-        """Return the server of a session; ``None`` if it was restarted since the session started there."""
+        """Return the server of a session; ``None`` if there is none, or if that server has restarted or was lost."""
         link = home.link
         if link is not None and link.boot != home.boot:
             fate = f"was lost: {link.why}" if link.gone else "was restarted."
@@ -85,14 +85,14 @@ class Homes:
         home.opened, home.wire = False, self._name()
 
     def reset(self, home: Home) -> None:
-        """Drop a session that was lost with a cell whose outcome reports it; the next cell starts in a new session."""
+        """Drop a session after an outcome reported its loss; its next cell starts a new session."""
         if home.link is not None and not home.link.gone:
             self._end(home.link, home.wire)
         self.move(home, "")
         home.moved = None
 
     def restart(self, home: Home) -> None:
-        """Prepare to run the failed first cell again on any server; a note about an earlier loss is kept."""
+        """Prepare to rerun a failed first cell on any server; keep the note about the loss of an earlier session."""
         moved = home.moved
         self.reset(home)
         home.moved = moved

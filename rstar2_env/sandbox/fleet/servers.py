@@ -21,13 +21,13 @@ class FleetServers:
     """All servers of a fleet.
 
     Args:
-        returned: Called with a server that answers again or is gone for good; its calls may be lost.
+        returned: Called with a server when it answers again or is gone for good; calls sent to it may be lost.
         spawn: Runs a coroutine as a task.
 
     Attributes:
         links: Servers that are not gone for good.
         on_down: Called with a server that stops answering.
-        none: Reason for an empty list of servers.
+        none: Reason why no server is up if ``links`` is empty.
         dark_since: Time at which the last server went down, by the loop's clock.
     """
 

@@ -23,7 +23,7 @@ def lock_folder(folder: str, owner: int | None = None) -> int:
             raise OSError(errno.EPERM, "the folder belongs to another user", folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.isdir(folder):
-            raise OSError(errno.ENOENT, "the folder is gone", folder)
+            raise OSError(errno.ENOENT, "the folder no longer exists", folder)
     except OSError:
         os.close(descriptor)
         raise

@@ -44,7 +44,7 @@ class Keeper:
     Args:
         address: Address of the node, on which the server listens.
         options: Options of the local sandbox.
-        token: Token that calls must have.
+        token: Token that clients must send.
         stall_s: Seconds without an answer after which the client considers the server stuck.
     """
 

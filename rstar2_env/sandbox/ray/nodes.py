@@ -40,7 +40,7 @@ class ServerNode:
     """A node with a server.
 
     Attributes:
-        where: The node.
+        where: Id and address of the node.
         actor: Ray's handle of the actor.
         link: The server in the fleet.
     """
@@ -75,7 +75,8 @@ class Nodes:
         """Start a server on every node; every node must provide the requested isolation.
 
         Raises:
-            SandboxUnavailableError: There is no node, or the sandbox of a node does not start; the message names it.
+            SandboxUnavailableError: There is no node, or the sandbox of a node does not start; the message names
+                the node.
             ConfigurationError: A node rejects an option.
         """
         found = await asyncio.to_thread(living_nodes, self._options.resource)

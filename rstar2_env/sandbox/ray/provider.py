@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class RaySandbox(FleetSandbox):
     """Runs Python programs in local sandboxes on every node of a Ray cluster. Safe to call from any thread.
 
-    Each node gets an actor with a sandbox server, which listens on the address of the node and requires a token of this
-    sandbox. A call goes to the node with the fewest calls in flight for its size. Nodes that join are used. If a node
-    leaves, its calls in flight run again elsewhere, up to ``retries`` times.
+    Each node gets an actor with a sandbox server, which listens on the address of the node and requires a token that
+    this object generates. A call goes to the node with the fewest calls in flight per slot. Nodes that join the
+    cluster later are used too. If a node leaves, its calls in flight run again elsewhere, up to ``retries`` times.
 
     Args:
         **options: See ``RayOptions``; may include options of the local sandboxes.

@@ -18,15 +18,17 @@ _LONGEST_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class RemoteOptions(FleetOptions):
-    """Options of the ``remote`` provider: its servers, and the handling of failures.
+    """Options of the ``remote`` provider: the addresses of its servers, and the handling of failures.
 
     Attributes:
-        url: Address of the server. Without ``url`` and ``urls``, the variable RSTAR2_SANDBOX_URL (separated by commas).
+        url: Address of the server. If ``url`` and ``urls`` are missing, the variable RSTAR2_SANDBOX_URL gives the
+            addresses, separated by commas.
         urls: Addresses of several servers.
-        token: Their token; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN. Pickled with the other options.
+        token: Token that the servers require; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN. The token is
+            pickled with the other options.
         retries: How many times a call is retried after its server is known to have lost it.
-        patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then it
-            is ``unavailable``. At most 120, since servers remember a call for 180.
+        patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then the
+            call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
         start_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
@@ -87,5 +89,5 @@ def _checked(url: Any) -> str:
     if not fits:
         raise ConfigurationError(f'The address of a sandbox server looks like "http://127.0.0.1:8700", not {url!r}.')
     if parts.username or parts.password:
-        raise ConfigurationError("Pass the token as token=, not in the address, which appears in messages.")
+        raise ConfigurationError("Pass the token as token=, not in the address, because messages contain the address.")
     return str(url).rstrip("/")

@@ -3,7 +3,7 @@
     POST /v1/calls          a batch of calls; returns one JSON object per line, as each call finishes
     POST /v1/cancel         cancel calls whose outcomes are no longer needed
     POST /v1/sessions/end   end a session
-    GET  /capabilities      provider, isolation, programs at once, largest limits
+    GET  /capabilities      provider, isolation, number of concurrent programs, largest limits
     GET  /metrics           metrics in the text format of Prometheus
     GET  /healthz           200 while it accepts calls, 503 while it stops; requires no token
     and the requests of code-judge (``code_judge``)
@@ -131,7 +131,7 @@ def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
     """
     names = body.get(field)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(f"{field!r} must be a list of strings: the {what} to end; got {names!r:.100}.")
+        raise ConfigurationError(f"{field!r} must be a list of strings, the {what} to end; got {names!r:.100}.")
     return names
 
 

@@ -32,7 +32,7 @@ _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "inter
 
 
 def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
-    """Create the routes, with and without output in the results."""
+    """Create the routes: the results of ``/run`` include the output of the program, those of ``/judge`` do not."""
 
     async def ping(request: Request) -> Response:
         return JSONResponse("pong")
@@ -125,14 +125,14 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: ServedCall) -> None:
-        """Store the outcome of a call; a refused call keeps the reason ``queue_timeout``, on which clients retry."""
+        """Store the outcome of a call; a refused call keeps ``queue_timeout``: clients then retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self.found[place] = call.outcome
         self._changed.set()
 
     def leave(self) -> None:
-        """Stop waiting and end running calls, since such a client cannot request them again."""
+        """Stop waiting and end running calls, since a client of this API cannot reconnect to a call."""
         for call in list(self._places):
             self._service.leave(call, self.finished, grace_s=0.0)
 

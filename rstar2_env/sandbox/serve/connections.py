@@ -22,8 +22,8 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
     """Create the protocol class of a server whose connections are limited.
 
     Args:
-        most: Largest number of connections; further ones are closed at once. Lowered to the limit on descriptors of
-            this process.
+        most: Largest number of connections; further ones are closed immediately. The limit on open files of this
+            process may lower this number.
         header_s: Seconds for the header of a request, from its first byte or from the start of the connection.
     """
     most = min(most, raise_open_file_limit() - _RESERVED)

@@ -20,13 +20,13 @@ class ServeOptions(CheckedOptions):
         port: Port to listen on; 0 chooses a free port.
         token: Token that clients must send; ``None`` is accepted on loopback addresses only.
         queue: Largest number of waiting calls; further calls get status 429.
-        slots: Number of programs that the provider runs at once, as reported to clients; ``None`` uses the provider's
-            number, or the number of cores.
-        in_flight: Number of calls passed to the provider at once; ``None`` means twice its slots, so that the next
-            program is ready when one ends.
+        slots: Number of programs that the provider runs concurrently, as reported to clients; ``None`` uses the number
+            from the provider, or the number of cores.
+        in_flight: Number of calls that the provider has at the same time; ``None`` means twice ``slots``, so that the
+            provider has the next program when one ends.
         max_limits: Upper bounds of the limits of a call; higher limits are lowered to these, and the client is
             notified.
-        judge_limits: Limits of calls through the code-judge API, whose requests have no limits.
+        judge_limits: Limits of calls through the code-judge API, whose requests cannot specify limits.
         max_request_mb: Largest size of a request in MiB.
         connections: Largest number of connections; further ones are closed immediately.
         header_s: Seconds for the header of a request; then its connection is closed.

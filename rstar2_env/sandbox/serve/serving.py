@@ -45,14 +45,14 @@ def configured(service: Service) -> uvicorn.Config:
 
 
 def address(options: ServeOptions, listener: socket.socket) -> str:
-    """Address of a server for its clients."""
+    """Return the URL at which clients reach a server."""
     scheme = "https" if options.tls_cert else "http"
     host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 class QuietServer(uvicorn.Server):
-    """Server inside a program that handles signals itself."""
+    """Uvicorn server that installs no signal handlers, since the program around it handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -59,7 +59,7 @@ class AdvantageHarness:
 
 
 def shapes(harness: AdvantageHarness) -> None:
-    """One entry for each episode: a finite number, or an array with one for each token of ``completion_ids``."""
+    """Each episode has one entry: a finite number, or an array with one number for each token of ``completion_ids``."""
     groups = harness.batch()
     values: Any = harness.values(groups)
     require(isinstance(values, list), f"it returned {type(values).__name__}, not a list of lists")
@@ -76,7 +76,7 @@ def shapes(harness: AdvantageHarness) -> None:
 
 
 def edges(harness: AdvantageHarness) -> None:
-    """It accepts zero groups, a group without an episode, and groups of one episode."""
+    """The estimator accepts zero groups, a group without an episode, and groups of one episode."""
     require(harness.values([]) == [], "for zero groups, it returned advantages")
     for groups in ([group_of(())], [group_of((1.0,))], [group_of((1.0, 0.0)), group_of((), number=1)]):
         values = harness.values(groups)
@@ -107,7 +107,7 @@ def order(harness: AdvantageHarness) -> None:
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
-    """If two episodes differ only in their rewards, the better one has the higher advantage."""
+    """If two episodes differ only in their rewards, the better episode has the higher advantage."""
     (worse,) = group_of((0.0,))
     better = copy.deepcopy(worse)
     better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0
@@ -126,7 +126,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
 
 
 def purity(harness: AdvantageHarness) -> None:
-    """It does not change the episodes, and the same groups give the same advantages again."""
+    """The estimator does not change the episodes, and the same groups give the same advantages again."""
     groups = harness.batch()
     before = copy.deepcopy(groups)
     estimator = harness.make()
@@ -138,7 +138,7 @@ def purity(harness: AdvantageHarness) -> None:
 
 
 def pickling(harness: AdvantageHarness) -> None:
-    """Pickled, it returns the same."""
+    """A pickled copy of the estimator returns the same advantages."""
     groups = harness.batch()
     _require_same(
         harness.values(groups, pickled(harness.make())), harness.values(groups), "its pickle returns other advantages"

@@ -1,4 +1,4 @@
-"""``check_aggregation``: checks that the loss does not depend on the split of its rows."""
+"""``check_aggregation``: checks that the weights of rows do not depend on how the rows are split over processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AggregationHarness:
     make: Callable[[], Any]
 
     def weights(self, lengths: Ints = LENGTHS, groups: Ints = GROUPS, processes: int = 1, part: Any = None) -> Floats:
-        """Compute the weight of each row; rows are dealt to processes in turn."""
+        """Compute the weight of each row; rows are assigned to processes round-robin."""
 
         def own(ranks: Any) -> Any:
             mine = slice(ranks.rank, None, processes)
@@ -48,7 +48,7 @@ class AggregationHarness:
 
 
 def shape(harness: AggregationHarness) -> None:
-    """It returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
+    """The aggregation returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
     found: Any = in_processes(1, lambda ranks: harness.make()(LENGTHS.copy(), GROUPS.copy(), ranks))[0]
     right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
     require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
@@ -70,7 +70,9 @@ def order(harness: AggregationHarness) -> None:
     """The order of the rows, and the numbers of the groups, do not matter."""
     expected = harness.weights()
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
-    require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order, a row has another weight")
+    require(
+        np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order of the rows, a row has another weight"
+    )
     renamed = harness.weights(groups=100 - 3 * GROUPS)
     require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other group numbers, a row has another weight")
 
@@ -90,7 +92,7 @@ def empty_batch(harness: AggregationHarness) -> None:
 
 
 def purity(harness: AggregationHarness) -> None:
-    """It does not change its arguments, and returns the same result again."""
+    """The aggregation does not change its arguments, and returns the same result if it is called again."""
     lengths, groups, part = LENGTHS.copy(), GROUPS.copy(), harness.make()
     first, again = (in_processes(1, lambda ranks: part(lengths, groups, ranks))[0] for _ in range(2))
     require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed its arguments")
@@ -98,10 +100,10 @@ def purity(harness: AggregationHarness) -> None:
 
 
 def pickling(harness: AggregationHarness) -> None:
-    """Its pickle returns the same weights."""
+    """A pickled copy of the aggregation returns the same weights."""
     require(
         np.array_equal(harness.weights(part=pickled(harness.make())), harness.weights()),
-        "its pickle returns other weights",
+        "its unpickled copy returns other weights",
     )
 
 

@@ -29,7 +29,7 @@ def declarations(make: Make) -> None:
 
 
 def weights(make: Make) -> None:
-    """It returns (B, T) finite weights >= 0 without a gradient, also if engine and trainer differ strongly."""
+    """The correction returns (B, T) finite weights >= 0 without a gradient, even if engine and trainer differ."""
     tokens = declared_batch(make())
     for shift in (0.0, -50.0, 50.0):
         far = changed(tokens, sampled=tokens.sampled + shift)
@@ -82,10 +82,10 @@ def rows_apart(make: Make) -> None:
 
 
 def pickling(make: Make) -> None:
-    """Its pickle returns the same weights."""
+    """A pickled copy of the correction returns the same weights."""
     tokens, part = declared_batch(make()), make()
     same = torch.equal(part(tokens)[tokens.mask], pickled(part)(tokens)[tokens.mask])
-    require(same, "its pickle returns other weights")
+    require(same, "its unpickled copy returns other weights")
 
 
 CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantages, rows_apart, pickling)

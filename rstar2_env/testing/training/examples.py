@@ -21,11 +21,11 @@ def episode(
     """Make an episode of one to three turns with calls between them, with policy and environment tokens.
 
     Args:
-        rng: Draws its length, its tokens and its statuses.
-        reward: Its return; it counts as correct if positive.
-        group: Number of its group.
-        end: Its end; ``unavailable`` and ``cancelled`` episodes do not count.
-        problem: Id of its problem.
+        rng: Draws the length, the tokens and the statuses of the episode.
+        reward: Return of the episode, which counts as correct if the return is positive.
+        group: Number of the group.
+        end: End of the episode; ``unavailable`` and ``cancelled`` episodes do not count.
+        problem: Id of the problem.
     """
     turns = int(rng.integers(1, 4))
     made = Episode(group=group, seed=group, problem_id=problem, end=end, turns=turns, task="sums")

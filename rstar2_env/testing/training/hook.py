@@ -1,4 +1,4 @@
-"""``check_hook``: checks that a hook can be called, and acts the same on every process and after a resume."""
+"""``check_hook``: checks that a hook can be called, and acts in the same way on every process and after a resume."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """It has a method of transformers' ``TrainerCallback`` with the arguments ``(args, state, control, **kwargs)``."""
+    """The hook has a method of transformers' ``TrainerCallback`` that takes ``(args, state, control, **kwargs)``."""
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]
@@ -73,27 +73,27 @@ def binding(harness: HookHarness) -> None:
         bare.events(hook, range(STEPS))
     except (ConfigurationError, AssertionError) as error:
         raise AssertionError(
-            f"in a run without a reference model and KL term, it fails after the start ({error}); "
-            "check for them in bind"
+            f"in a run without a reference model and KL term, the hook fails after the start ({error}); check in "
+            "bind whether the run has them"
         ) from error
 
 
 def whole_run(harness: HookHarness) -> None:
-    """It runs through a whole run, and the values that it sets are valid."""
+    """A whole run can call the hook, and the values that the hook sets are valid."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
 
 
 def processes(harness: HookHarness) -> None:
-    """It acts only on its inputs: on another process of the run, it does the same at the same steps."""
+    """The hook depends only on its inputs: on another process of the run, it acts in the same way at the same steps."""
     done = []
     for _ in range(2):
         hook, run = harness.bound()
         run.events(hook, range(STEPS))
         done.append(run.done)
     if done[0] != done[1]:
-        raise AssertionError(f"on two processes, it acts differently: {_difference(*done)}")
+        raise AssertionError(f"on two processes, the hook acts differently: {_difference(*done)}")
 
 
 def resuming(harness: HookHarness) -> None:
@@ -114,8 +114,8 @@ def resuming(harness: HookHarness) -> None:
         again = run.done + later.done
         if again != expected.done:
             raise AssertionError(
-                f"resumed after {stop} steps, it acts differently: {_difference(again, expected.done)}; keep what it "
-                "counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
+                f"resumed after {stop} steps, the hook acts differently: {_difference(again, expected.done)}; keep "
+                "what it counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
             )
 
 

@@ -112,8 +112,8 @@ def maker(
         return what, partial(call_with_options, f"{registry.kind} {what!r}", found, {**given, **chosen})
     if chosen:
         raise ConfigurationError(
-            f"{', '.join(chosen)}: options go with the name or the class of a {registry.kind}; this {registry.kind} is "
-            "already made."
+            f"The options {', '.join(chosen)} apply only to a {registry.kind} that is given by name or class; this "
+            f"{registry.kind} already exists."
         )
     return what, partial(copy.deepcopy, copy.deepcopy(found))
 

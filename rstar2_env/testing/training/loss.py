@@ -1,4 +1,4 @@
-"""``check_loss``: checks that a loss term trains the policy's tokens and no others, in the right direction."""
+"""``check_loss``: checks that a loss term reads only its own tokens, and that its gradient has the right direction."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def declarations(harness: LossHarness) -> None:
 
 
 def shape(harness: LossHarness) -> None:
-    """It returns (B, T) finite losses, also if ratios are extreme."""
+    """The term returns (B, T) finite losses, also if ratios are extreme."""
     for seed in range(3):
         term = harness.make()
         tokens = harness.batch(term, seed)
         loss: Any = term(tokens)
         check_shape(loss, tokens, "loss")
         finite = bool(loss[harness.counted(term, tokens)].isfinite().all())
-        require(finite, "the loss of a token on the mask is not finite")
+        require(finite, "the loss of a token inside the mask is not finite")
     for shift in (-30.0, 30.0):
         term = harness.make()
         tokens = harness.batch(term)
@@ -102,15 +102,14 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """It reads only the tensors that it declares, and reads ``old`` only if it declares it."""
+    """The term reads only the tensors that it declares, and reads ``old`` only if it declares it."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))
     except Exception as error:
         raise AssertionError(
-            f"given only what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised "
-            f"{type(error).__name__}: "
-            f"{error}"
+            f"given only what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), the term raised "
+            f"{type(error).__name__}: {error}"
         ) from error
     finite = bool(loss[harness.counted(term, harness.batch(term))].isfinite().all())
     require(finite, 'it reads tokens.old, but "old" is not in its needs, so the trainer does not compute it')
@@ -118,7 +117,7 @@ def needs_suffice(harness: LossHarness) -> None:
 
 
 def masking(harness: LossHarness) -> None:
-    """Values outside its tokens, such as padding, change neither loss nor gradient."""
+    """Values outside the term's tokens, such as padding, change neither loss nor gradient."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
@@ -128,7 +127,7 @@ def masking(harness: LossHarness) -> None:
         found = torch.autograd.grad(loss, leaves(each), allow_unused=True)
         for slope in found:
             off = slope is None or slope.shape != counted.shape or not slope[~counted].any()
-            require(off, "a token off the mask has a gradient: it reaches the loss through other tokens")
+            require(off, "a token outside the mask has a gradient: it reaches the loss through other tokens")
         slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
     for one, other in zip(*slopes, strict=True):
         require(
@@ -151,7 +150,7 @@ def rows_apart(harness: LossHarness) -> None:
 
 
 def trains(harness: LossHarness) -> None:
-    """It has a gradient; a policy gradient is 0 for advantage 0, and raises log-probs of positive advantage."""
+    """The term has a gradient; a policy gradient is 0 at advantage 0, and raises log-probs at a positive advantage."""
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
     if not term.policy_gradient:
@@ -249,11 +248,13 @@ def state(harness: LossHarness) -> None:
 
 
 def pickling(harness: LossHarness) -> None:
-    """Its pickle returns the same losses."""
+    """A pickled copy of the term returns the same losses."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
-    require(torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its pickle returns other losses")
+    require(
+        torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its unpickled copy returns other losses"
+    )
 
 
 LOSS_CHECKS = by_name(

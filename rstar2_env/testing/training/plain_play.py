@@ -78,11 +78,13 @@ class PlainPlay:
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Play episodes that share their first tokens with another episode."""
         if not any(episode is played for played in self.played):
-            raise AssertionError("it branches off an episode that was not played in this call")
+            raise AssertionError("the rollout part branches off an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
         at_its_end = episode.end == OPEN and token == len(episode.completion_ids)
         if not turns and not at_its_end:
-            raise AssertionError(f"it branches off at token {token}, where the policy has no turn")
+            raise AssertionError(
+                f"the rollout part branches off at token {token}, which is not in a turn of the policy"
+            )
         await self._pause()
         grown = []
         for _ in range(n):
@@ -101,7 +103,7 @@ class PlainPlay:
         return grown
 
     async def _made(self, group: int, member: int, problem: str, reward: float | None = None) -> Episode:
-        """Make an episode after a pause; without a reward, draw it."""
+        """Make an episode after a pause; if no reward is given, draw one."""
         self.asked.append((group, member))
         await self._pause()
         end = "unavailable" if (group, member) in self._failing else "answered"

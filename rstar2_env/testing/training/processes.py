@@ -40,7 +40,10 @@ class ThreadRanks:
         """Return the elementwise sum over all processes."""
         arrays = self.gather(np.asarray(values, dtype=np.float64))
         if len({array.shape for array in arrays}) != 1:
-            raise AssertionError(f"ranks.sum was given arrays of the shapes {[array.shape for array in arrays]}")
+            raise AssertionError(
+                "ranks.sum must be called with arrays of the same shape on all processes; got the shapes "
+                f"{[array.shape for array in arrays]}"
+            )
         total: NDArray[np.float64] = np.sum(arrays, axis=0)
         return total
 
@@ -54,7 +57,8 @@ class ThreadRanks:
             self._barrier.wait(_PATIENCE_S)
         except threading.BrokenBarrierError:
             raise AssertionError(
-                f"{_WAITS} for others that do not call it; all must make the same calls, also those without rows"
+                f"{_WAITS} for processes that do not call it; all processes must make the same calls, even if they "
+                "have no rows"
             ) from None
         return found
 

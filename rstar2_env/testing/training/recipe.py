@@ -32,7 +32,7 @@ class RecipeHarness:
 
 
 def description(harness: RecipeHarness) -> None:
-    """It has the name under which it is registered, and a summary of one line."""
+    """The recipe has the name under which it is registered, and a summary of one line."""
     recipe = harness.recipe
     require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
@@ -40,7 +40,7 @@ def description(harness: RecipeHarness) -> None:
 
 
 def resolves(harness: RecipeHarness) -> None:
-    """Every part that it names exists, and its options and defaults fit."""
+    """Every part that the recipe names exists, and the recipe's options and defaults fit."""
     harness.config()
 
 
@@ -50,25 +50,26 @@ def trains(harness: RecipeHarness) -> None:
     terms = parts.make_parts(harness.config(), shares_weights=True).terms
     learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
     require(
-        learns, f"no term of its loss learns anything: {', '.join(type(term).__name__ for term in terms) or 'none'}"
+        learns,
+        f"no term of its loss depends on the policy: {', '.join(type(term).__name__ for term in terms) or 'none'}",
     )
 
 
 def the_users_options_win(harness: RecipeHarness) -> None:
     """The user's options override the recipe's, and one option does not change the others."""
     plain, changed = harness.config().record(), harness.config(steps=7, temperature=0.5).record()
-    require(changed["run"]["steps"] == 7, "steps=7 is not what the run takes")
-    require(changed["rollout"]["temperature"] == 0.5, "temperature=0.5 is not what the run takes")
+    require(changed["run"]["steps"] == 7, "the run does not use steps=7")
+    require(changed["rollout"]["temperature"] == 0.5, "the run does not use temperature=0.5")
     changed["run"]["steps"] = plain["run"]["steps"]
     changed["rollout"]["temperature"] = plain["rollout"]["temperature"]
     require(_text(changed) == _text(plain), "steps and temperature change other options too")
 
 
 def record(harness: RecipeHarness) -> None:
-    """Its options are the same after they are written as JSON and read again."""
+    """The recipe's options are the same after they are written as JSON and read again."""
     written = _text(harness.config().record())
     again = _text(harness.recipe.configure(json.loads(written)).record())
-    require(again == written, "written as JSON and read again, its options differ")
+    require(again == written, "its options differ after they were written as JSON and read again")
 
 
 RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, record)
@@ -78,7 +79,7 @@ RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, re
 def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
     """Check a recipe against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
 
-    The parts that it names have checks of their own.
+    The parts that the recipe names have separate checks.
 
     Args:
         recipe: A name as ``rstar2 train`` takes it, or a ``Recipe``.

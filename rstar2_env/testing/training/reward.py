@@ -89,14 +89,14 @@ def needs(harness: RewardHarness) -> None:
 
 
 def scores(harness: RewardHarness) -> None:
-    """It scores right, wrong, graded and short episodes with a finite number, one for each turn, or ``None``."""
+    """Right, wrong, graded and short episodes get a finite number, one number for each turn, or ``None``."""
     for rewards in (REWARDS, (1.0,), (0.0, 0.0, 0.0), (1.0, 1.0)):
         try:
             found = harness.scores(group_of(rewards))
         except Exception as error:
             declared = ", ".join(sorted(getattr(harness.make(), "needs", ()))) or "nothing"
             raise AssertionError(
-                f"given only what it declares ({declared}), it raised {type(error).__name__}: {error}"
+                f"given only what it declares ({declared}), the component raised {type(error).__name__}: {error}"
             ) from error
         for episode, value in zip(group_of(rewards), found, strict=True):
             each = [value] if isinstance(value, (int, float)) else list(value or ())
@@ -107,7 +107,7 @@ def scores(harness: RewardHarness) -> None:
 
 
 def purity(harness: RewardHarness) -> None:
-    """The score depends on episode and context alone, and nothing is changed, nor the global random state."""
+    """The score depends on episode and context alone; scoring changes neither them nor the global random state."""
     group = group_of(REWARDS)
     before = copy.deepcopy(group)
     part = harness.make()
@@ -122,7 +122,7 @@ def order(harness: RewardHarness) -> None:
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
     close = all(_close(one, other) for one, other in zip(forth, back, strict=True))
-    require(close, f"in another order the scores are {back}, not {forth}")
+    require(close, f"for the same episodes in another order, the scores are {back}, not {forth}")
 
 
 def _close(one: float | Sequence[float] | None, other: float | Sequence[float] | None) -> bool:
@@ -132,7 +132,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Its state holds all that it learns between steps: another component that loads it from JSON scores the same."""
+    """The state of a component survives JSON: another component that loads it gives the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
@@ -145,11 +145,11 @@ def learning(harness: RewardHarness) -> None:
     resumed(part, twin)
     group = group_of(REWARDS)
     same = harness.scores(group, twin) == harness.scores(group, part)
-    require(same, "with its state, another component scores differently")
+    require(same, "another component that loaded its state scores differently")
 
 
 def pickling(harness: RewardHarness) -> None:
-    """Its pickle returns the same scores."""
+    """A pickled copy of the component returns the same scores."""
     group = group_of(REWARDS)
     require(harness.scores(group, pickled(harness.make())) == harness.scores(group), "its pickle scores differently")
 

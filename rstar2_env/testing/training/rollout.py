@@ -44,7 +44,7 @@ class RolloutHarness:
 
 
 def groups(harness: RolloutHarness) -> None:
-    """It returns a list of episodes for each start, in order: as many as requested, or more, each once."""
+    """The part returns a list of episodes for each start, in order: as many as requested, or more, each once."""
     for count, size in ((_GROUPS, _SIZE), (1, 2), (0, _SIZE)):
         starts, play = harness.starts(count), PlainPlay()
         found: Any = harness.play(play, starts, size)
@@ -71,7 +71,7 @@ def members(harness: RolloutHarness) -> None:
 
 
 def together(harness: RolloutHarness) -> None:
-    """All groups play at the same time: it awaits them together, not one after the other."""
+    """All groups play at the same time: the part awaits them together, not one after the other."""
     play = PlainPlay()
     harness.play(play, harness.starts())
     told = f"at most {play.most_in_flight} of {len(play.asked)} episodes played at the same time; use asyncio.gather"
@@ -79,7 +79,7 @@ def together(harness: RolloutHarness) -> None:
 
 
 def repeats(harness: RolloutHarness) -> None:
-    """Its episodes depend on ``play`` alone: it draws from ``play.rng``, not from a global random state."""
+    """The episodes depend on ``play`` alone: the part draws from ``play.rng``, not from a global random state."""
     first, again = PlainPlay(seed=4), PlainPlay(seed=4)
     with untouched():
         one = harness.play(first, harness.starts())
@@ -96,7 +96,7 @@ def failures(harness: RolloutHarness) -> None:
 
 
 def cancelling(harness: RolloutHarness) -> None:
-    """When it is cancelled, it cancels every episode that it plays, and leaves none running."""
+    """When the part is cancelled, it cancels every episode that it plays, and leaves none running."""
 
     async def cancelled() -> PlainPlay:
         play = PlainPlay()
@@ -105,14 +105,23 @@ def cancelling(harness: RolloutHarness) -> None:
         await asyncio.sleep(0)
         playing.cancel()
         ended = await asyncio.gather(playing, return_exceptions=True)
-        require(isinstance(ended[0], asyncio.CancelledError), "cancelled, it continues; let CancelledError through")
+        require(
+            isinstance(ended[0], asyncio.CancelledError),
+            "after it was cancelled, it continues; do not catch CancelledError",
+        )
         for _ in range(20):
             await asyncio.sleep(0)
         return play
 
     play = asyncio.run(asyncio.wait_for(cancelled(), _PATIENCE_S))
-    require(not play.in_flight, f"cancelled, it leaves {play.in_flight} episodes playing; use asyncio.gather")
-    require(not play.played, f"cancelled, {len(play.played)} episodes continued to their end; use asyncio.gather")
+    require(
+        not play.in_flight,
+        f"after it was cancelled, {play.in_flight} of its episodes are still played; use asyncio.gather",
+    )
+    require(
+        not play.played,
+        f"after it was cancelled, {len(play.played)} episodes were played to their end; use asyncio.gather",
+    )
 
 
 def rows(harness: RolloutHarness) -> None:
@@ -137,9 +146,9 @@ def rows(harness: RolloutHarness) -> None:
 
 
 def pickling(harness: RolloutHarness) -> None:
-    """Its pickle plays the same episodes."""
+    """A pickled copy of the part plays the same episodes."""
     one = asyncio.run(pickled(harness.make())(harness.starts(), _SIZE, PlainPlay(seed=2)))
-    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its pickle plays other episodes")
+    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its unpickled copy plays other episodes")
 
 
 ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)

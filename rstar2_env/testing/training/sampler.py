@@ -1,4 +1,4 @@
-"""``check_sampler``: checks that a sampler draws the same for the same seed, also after a checkpoint."""
+"""``check_sampler``: checks that a sampler makes the same draws for the same seed, also after a checkpoint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SamplerHarness:
     sources: Sequence[ProblemSource | None]
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
-        """Make the outcomes of the groups of a step: hard, medium and easy groups, and a group that does not count."""
+        """Make the outcomes of one step: hard, medium and easy groups, and a group that does not count."""
         rng = np.random.default_rng([step, 5])
         mixtures = []
         for number, start in enumerate(starts):
@@ -54,7 +54,7 @@ class SamplerHarness:
         return outcomes_of(mixtures, starts)
 
     def run(self, sampler: Any, steps: range) -> list[Any]:
-        """Draw and observe, step by step; return the drawn starts."""
+        """Call ``draw`` and ``observe`` for several steps; return the drawn starts."""
         drawn = []
         for step in steps:
             starts = sampler.draw(_DRAWN)
@@ -110,7 +110,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """``observe`` accepts any outcomes: of a step, of groups not drawn last, of groups that do not count, and none."""
+    """``observe`` accepts outcomes of a step, of earlier draws, of groups that do not count, and an empty list."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
@@ -157,7 +157,7 @@ def figures(harness: SamplerHarness) -> None:
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """A pickle made midway in a run continues in the same way."""
+    """A copy that is pickled midway in a run continues in the same way."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))

@@ -1,4 +1,4 @@
-"""``check_selector``: checks that a trainer may train on the episodes that a selector chooses."""
+"""``check_selector``: checks that a selector chooses only episodes on which a trainer may train."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class SelectorHarness:
                 yield f"for the group {name!r} with keep={keep}", group_of(rewards), keep
 
     def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
-        """Return the choice of a new selector, or of the given one, for a group."""
+        """Return the choice of a new selector, or of the given selector, for a group."""
         chosen: list[int] = (selector or self.make())(group, keep, np.random.default_rng(_SEED))
         return chosen
 
 
 def positions(harness: SelectorHarness) -> None:
-    """It returns a list of ascending positions in the group, at most ``keep``."""
+    """The selector returns a list of ascending positions in the group, at most ``keep`` of them."""
     for case, group, keep in harness.cases():
         chosen: Any = harness.choose(group, keep)
         whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)
@@ -56,20 +56,20 @@ def positions(harness: SelectorHarness) -> None:
 
 
 def available(harness: SelectorHarness) -> None:
-    """It never chooses an episode that is not ``available``."""
+    """The selector chooses only episodes that are ``available``."""
     for case, group, keep in harness.cases():
         for position in harness.choose(group, keep):
             require(group[position].available, f"{case}, it chose {position}, which ended as {group[position].end!r}")
 
 
 def chooses(harness: SelectorHarness) -> None:
-    """It chooses at least one episode of a group with successes and failures, unless it may keep only one."""
+    """The selector chooses at least one episode of a group with successes and failures, unless ``keep`` is 1."""
     for name in ("half right", "graded"):
         require(harness.choose(group_of(MIXTURES[name]), 4), f"for the group {name!r} with keep=4, it chose nothing")
 
 
 def equal_rewards(harness: SelectorHarness) -> None:
-    """All groups with equal rewards are rejected, or none; the option ``reject_equal``, if it has one, decides which.
+    """The selector rejects all groups with equal rewards, or none; the option ``reject_equal``, if any, decides which.
 
     A selector with ``ties = True`` belongs to an advantage that ranks correct answers, and may choose such groups.
     """
@@ -87,7 +87,7 @@ def equal_rewards(harness: SelectorHarness) -> None:
 
 
 def purity(harness: SelectorHarness) -> None:
-    """The choice depends on the group and the generator alone, and nothing is changed, nor the global random state."""
+    """The choice depends on the group and the generator alone; the group and global random state are unchanged."""
     for case, group, keep in harness.cases():
         before = copy.deepcopy(group)
         with untouched(case):
@@ -151,10 +151,10 @@ def weighed(harness: SelectorHarness) -> None:
 
 
 def pickling(harness: SelectorHarness) -> None:
-    """Its pickle makes the same choice."""
+    """A pickled copy of the selector makes the same choice."""
     for case, group, keep in harness.cases():
         same = harness.choose(group, keep, pickled(harness.make())) == harness.choose(group, keep)
-        require(same, f"{case}, its pickle chooses differently")
+        require(same, f"{case}, its unpickled copy chooses differently")
 
 
 def state(harness: SelectorHarness) -> None:

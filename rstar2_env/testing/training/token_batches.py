@@ -27,7 +27,7 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
     Args:
         seed: Seed of all numbers.
-        needs: Tensors to include in addition to the usual ones; ``None`` includes all.
+        needs: Tensors to include in addition to the usual tensors; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens

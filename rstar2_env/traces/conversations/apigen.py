@@ -26,7 +26,7 @@ def apigen(row: Mapping[str, Any]) -> list[Message]:
         row: ``system``, ``tools`` (JSON), and ``conversations`` with ``from`` and ``value``.
 
     Raises:
-        UnusableError: It cannot be read.
+        UnusableError: The row cannot be read.
     """
     schemas = parse_json(plain(row.get("tools")))
     if not isinstance(schemas, list):

@@ -82,7 +82,7 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
         row: ``conversations`` is a list of mappings with ``from`` and ``value``.
 
     Raises:
-        UnusableError: It is not such a list, or a turn has no usable text.
+        UnusableError: ``conversations`` is not such a list, or a turn has no usable text.
     """
     turns = row.get("conversations")
     if not isinstance(turns, (list, tuple)) or not all(isinstance(turn, Mapping) for turn in turns):
@@ -95,7 +95,7 @@ def plain(text: Any) -> str:
     """Check and return a text of a data set.
 
     Raises:
-        UnusableError: It is not a str, or contains marks of a chat template or of this dialect.
+        UnusableError: The value is not a string, or contains marks of a chat template or of this dialect.
     """
     if not isinstance(text, str):
         raise UnusableError("a text is missing")
@@ -108,7 +108,7 @@ def parse_json(text: str) -> Any:
     """Parse JSON.
 
     Raises:
-        UnusableError: It is not valid JSON.
+        UnusableError: The text is not valid JSON.
     """
     try:
         return json.loads(text)
@@ -120,7 +120,7 @@ def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
     """Return the name and arguments of a call in JSON; the arguments may be a JSON string themselves.
 
     Raises:
-        UnusableError: It has no name, or its arguments are not an object.
+        UnusableError: The call has no name, or its arguments are not an object.
     """
     arguments = found.get("arguments") if isinstance(found, Mapping) else None
     if isinstance(arguments, str):

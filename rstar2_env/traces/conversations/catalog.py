@@ -1,7 +1,7 @@
 """Sets of conversations by name: the sources of rStar2-Agent's non-reasoning cold start (arXiv 2508.20722).
 
-Section 4.1 names them, but not its selection, and a model rewrote some responses and prompts. ``doubts`` lists what is
-not known about each set. No data set is bundled.
+Section 4.1 names the sets, but not the rows that were selected from them, and a model rewrote some responses and
+prompts. ``doubts`` lists the facts about each set that are not known. No data set is bundled.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class ConversationSet:
     """A set of conversations on the Hugging Face Hub.
 
     Attributes:
-        name: Its name in a pipeline.
+        name: Name of the set in a pipeline.
         title: A short description.
         hub: ``owner/name`` on the Hub.
         columns: The columns to read; one of them may be missing.
         convert: Converts a row to messages.
         config: The configuration on the Hub, if there are several.
         split: The split.
-        licence: Licence, as stated on the set's page.
+        licence: Licence of the set, as stated on its page.
         doubts: Unconfirmed facts, and further steps of the paper.
     """
 

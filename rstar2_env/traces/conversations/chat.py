@@ -15,7 +15,7 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row with ``messages``, each with ``role`` and ``content``.
 
     Raises:
-        UnusableError: It cannot be read.
+        UnusableError: The row cannot be read.
     """
     found = row.get("messages")
     if not isinstance(found, (list, tuple)):
@@ -27,7 +27,7 @@ def input_output(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row with ``input`` (messages or a text), ``output``, optional ``system_prompt``, and reasoning off.
 
     Raises:
-        UnusableError: It cannot be read, or its output contains reasoning.
+        UnusableError: The row cannot be read, or its output contains reasoning.
     """
     if row.get("reasoning") == "on":
         raise UnusableError("the output contains reasoning")

@@ -36,7 +36,7 @@ def glaive(row: Mapping[str, Any]) -> list[Message]:
         row: ``system`` and ``chat``.
 
     Raises:
-        UnusableError: It cannot be read.
+        UnusableError: The row cannot be read.
     """
     system, chat = row.get("system"), row.get("chat")
     if not isinstance(system, str) or not isinstance(chat, str):

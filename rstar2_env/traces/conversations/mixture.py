@@ -1,4 +1,4 @@
-"""A mixture of conversations from several sources, as records that a cold start trains on."""
+"""A mixture of conversations from several sources, as training records for a cold start."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Magicoder: an instruction and a response with a program, written as a call of the Python tool.
 
-rStar2-Agent's paper (arXiv 2508.20722, section 4.1) rewrote 48K of them as calls in JSON, with an unnamed
-model; here the program of a response with exactly one block of Python becomes the argument of the call, and the
-conversation ends with the call, since the program was not run.
+rStar2-Agent's paper (arXiv 2508.20722, section 4.1) rewrote 48K rows as calls in JSON, with an unnamed model; here the
+program of a response with exactly one block of Python becomes the argument of the call, and the conversation ends with
+the call, since the program was not run.
 """
 
 from __future__ import annotations

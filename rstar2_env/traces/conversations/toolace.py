@@ -30,7 +30,7 @@ def toolace(row: Mapping[str, Any]) -> list[Message]:
         row: ``system``, and ``conversations`` with ``from`` (``user``, ``assistant``, ``tool``) and ``value``.
 
     Raises:
-        UnusableError: It cannot be read.
+        UnusableError: The row cannot be read.
     """
     text, schemas = _split_system(plain(row.get("system")))
     messages = [system_message(text, schemas)]
@@ -66,7 +66,7 @@ def read_calls(said: str) -> list[tuple[str, Mapping[str, Any]]]:
         said: The turn.
 
     Raises:
-        UnusableError: It begins like a list of calls but is malformed.
+        UnusableError: The turn begins like a list of calls but is malformed.
     """
     text = said.strip()
     if not (text.startswith("[") and text.endswith("]") and "(" in text):

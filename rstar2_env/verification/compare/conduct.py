@@ -1,4 +1,4 @@
-"""Find uncomputed work: an answer with the right value that was not computed, or not solved for its variable.
+"""Find undone work: an answer that has the right value, but is not computed or not solved for its variable.
 
 If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
 it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
@@ -119,7 +119,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and the kinds that can express the same values."""
+    """Return the kinds of work in an answer, and the kinds with which the same values can be written."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):
@@ -240,7 +240,7 @@ def _first(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of a function that has a rational value, or a kink, and is not in the gold; ``None`` if none."""
+    """Return the kind of a function with a rational value or a kink that the gold does not have; else ``None``."""
     for part in walk(answer):
         if not isinstance(part, Apply) or part.op in _NOTATION:
             continue
@@ -256,7 +256,7 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _rational(node: Node) -> bool:
-    """Return whether a constant is rational, or closer to a fraction with a small denominator than can be resolved."""
+    """Return whether a constant is rational, or cannot be distinguished from a fraction with a small denominator."""
     try:
         value = Evaluator({}, _BITS, Notation(_is_imaginary(node))).value(node)
     except TooLargeError:

@@ -66,7 +66,10 @@ def _is_angle(*values: Node) -> bool:
 
 
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:
-    """25 % is not 25. It equals 0.25 if the gold is a percentage, or a decimal with exactly that value."""
+    """Compare a gold value with an answer if at least one of them is a percentage.
+
+    25 % never equals 25. A gold of 25 % equals 0.25; a gold decimal must equal the percentage exactly.
+    """
     if unit == other_unit:
         return same(value, other)
     if unit == "%" and other_unit is None:

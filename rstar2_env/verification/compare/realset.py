@@ -161,7 +161,7 @@ def _half_line(op: str, end: Node) -> tuple[Piece, ...] | None:
 
 
 def _unfold_abs(op: str, end: Node) -> tuple[Piece, ...] | None:
-    """Return the x with ``|x| op end``, for a positive end; ``None`` for other ends."""
+    """Return the set of all x that satisfy ``|x| op end``, for a positive end; ``None`` for other ends."""
     value = position(end)
     if value is None or value <= 0:
         return None

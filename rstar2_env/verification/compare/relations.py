@@ -72,7 +72,7 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 
 
 def solves(gold: Relation, answer: Node) -> bool:
-    """Return whether the answer is the value of one variable of a gold equation, which does not occur in the answer."""
+    """Return whether the answer is the value of a variable of the gold equation that the answer does not contain."""
     missing = symbols(gold) - symbols(answer)
     if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | BracketGroup | Matrix | Words):
         return False
@@ -80,7 +80,7 @@ def solves(gold: Relation, answer: Node) -> bool:
 
 
 def _solved_for(gold: Relation, name: str, value: Node) -> bool:
-    """Return whether a value of a variable solves an equation that is linear in it, and so has one solution."""
+    """Return whether a value of a variable solves an equation that is linear in that variable."""
     oriented = _oriented(gold)
     if oriented is None or oriented[0] != "=":
         return False

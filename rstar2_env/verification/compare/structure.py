@@ -1,7 +1,8 @@
 """Split an answer into its parts: labels, conditions, items, plus-minus signs.
 
-Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; ``x = 1, 2`` share a label; a chain
-``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing the parts (see ``answers``).
+Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; the values in ``x = 1, 2`` share a
+label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing the parts (see
+``answers``).
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ def remarks_agree(gold: Node, answer: Node) -> bool:
     """Return whether the remarks on two answers allow them to be equal.
 
     If both have conditions with numbers (``for x > 0``), these must be equal. A remark that retracts an answer or adds
-    another ("unless eight", "never happens") must be on both.
+    another answer ("unless eight", "never happens") must be on both answers.
     """
     one, other = _remarks(gold), _remarks(answer)
     if not one and not other:

@@ -21,8 +21,8 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 def extract_boxed(text: str) -> list[str]:
     r"""Return the content of every outermost balanced box, in the order of the text.
 
-    A box that never closes is skipped. ``\boxed 7`` without braces contains the run of letters and digits after it.
-    A box that contains only another box gives the inner one's content.
+    A box that never closes is skipped. ``\boxed 7`` without braces contains the run of letters and digits after it. A
+    box that contains only another box gives the content of the inner box.
     """
     return [content for _, _, content in _spans(text)]
 
@@ -54,9 +54,9 @@ def last_boxed(text: str) -> str | None:
 
 
 def joined_boxes(text: str) -> str | None:
-    r"""Join the last boxes into one list if only commas, "and" or "or" separate them; ``None`` if that is one value.
+    r"""Join the last boxes into one list if only commas, "and" or "or" separate them; ``None`` for a single value.
 
-    ``\boxed{1} and \boxed{2}`` states two values, and so does not answer 2. With any other word or a full stop between
+    ``\boxed{1} and \boxed{2}`` states two values, so it does not equal 2. With any other word or a full stop between
     two boxes only the last one counts: a policy that corrects itself has one answer.
     """
     spans = _spans(text)

@@ -61,7 +61,7 @@ class Cursor:
         """
         token = self.peek()
         if token is END:
-            raise ReadError("it ends too early")
+            raise ReadError("the answer ends too early")
         self.at += 1
         return token
 
@@ -113,7 +113,7 @@ def _without_stops(tokens: list[Token]) -> list[Token]:
         if token.kind == "stop":
             after = tokens[index + 1].kind if index + 1 < len(tokens) else "end"
             if token.text not in "\"`'" and after not in ("stop", "close", "sep", "end", "row"):
-                raise ReadError("it has several sentences")
+                raise ReadError("the answer has several sentences")
         elif token.kind != "skip":
             kept.append(token)
     return kept

@@ -96,7 +96,7 @@ BOUNDS = word_set(
     problem question number не нет около почти более менее non nicht kein fast unter über fast sous casi bajo más menos
     presque moins plus chini zaidi karibu si hasta desde bis ab"""
 )
-"""Words before a number that change its meaning ("under 5"), or that it numbers ("step 5")."""
+"""Words that change the meaning of the number after them ("under 5"), or that the number labels ("step 5")."""
 
 FILLERS = word_set("共 总共 一共 計 only just exactly approximately about approx roughly answer final value total")
 """Words before a value that do not change it."""

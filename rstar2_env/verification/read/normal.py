@@ -221,7 +221,7 @@ def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: b
     Args:
         name: Name of the variable.
         node: The tree.
-        enough: Whether a product is one that the variable may be a factor of.
+        enough: Returns whether a variable may be a factor of the given product.
         added: Whether the variable may also be a term of a sum.
     """
     if name not in symbols(node):

@@ -63,7 +63,7 @@ def read(text: str, *, tight_division: bool = False, letters: bool = False) -> N
     """
     tokens = lex(text, letters=letters)
     if len(tokens) > MAX_TOKENS:
-        raise ReadError(f"it has more than {MAX_TOKENS} tokens")
+        raise ReadError(f"the answer has more than {MAX_TOKENS} tokens")
     reader = Reader(tokens, tight_division=tight_division)
     node = reader.items(None)
     if reader.peek() is not END:
@@ -111,7 +111,7 @@ class Reader(Cursor):
                 raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]
         if not groups:
-            raise ReadError("it has no value")
+            raise ReadError("the answer has no value")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
         return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]
@@ -325,7 +325,7 @@ class Reader(Cursor):
         return self.postfix(self.atom())
 
     def postfix(self, node: Node) -> Node:
-        """Read what is attached to an atom."""
+        """Read the powers, subscripts, factorials and marks after an atom."""
         while True:
             if self.take("op", "^"):
                 node = self.power(node)
@@ -461,7 +461,7 @@ class Reader(Cursor):
     # Names that take arguments.
 
     def argument(self, *, split: bool = False) -> Node:
-        r"""Read the argument of a command: a group, or one token. ``split`` takes one digit of ``\frac12``."""
+        r"""Read the argument of a command: a group, or one token; with ``split``, only one digit of ``\frac12``."""
         if self.take("open", "{"):
             node = self.fresh(("}",))
             self.close(("}",))
@@ -479,7 +479,7 @@ class Reader(Cursor):
         return self.atom()
 
     def script(self) -> Node:
-        """Read an exponent: a group, or a signed atom, as people write ``10^-3``."""
+        """Read an exponent: a group, or a signed atom such as in ``10^-3``."""
         if (sign := self.take("op", "-", "+")) is not None:
             inner = self.script()
             return Apply("neg", (inner,)) if sign.text == "-" else inner
@@ -564,7 +564,7 @@ class Reader(Cursor):
         if accent in ("overset", "underset"):
             mark, under = self.argument(), self.argument()
             if isinstance(under, Num) or any(isinstance(part, Num) for part in walk(mark)):
-                raise ReadError("a number is above or below another")
+                raise ReadError("a number is written above or below another")
             return under
         if self.is_next("open"):
             name = self.raw_script()
@@ -712,7 +712,7 @@ def _subscript(node: Node, text: str) -> Node:
 
 
 def _applied(node: Node, token: Token, right: Node) -> Node | None:
-    """``f(2)`` or ``I(0)`` as one name: a letter applied to a number is not a product; ``None`` for anything else.
+    """Return ``f(2)`` or ``I(0)`` as one name, since a letter applied to a number is not a product; else ``None``.
 
     Args:
         node: The factors so far.

@@ -85,7 +85,7 @@ def readings(text: str) -> tuple[Node, ...]:
 
 
 def _spellings(text: str) -> list[str]:
-    """Return the unambiguous spellings of a text, and then the text itself unless it cannot be meant."""
+    """Return unambiguous spellings of a text, and then the text itself if its own notation is a possible reading."""
     found = []
     if (power := _SCIENTIFIC.sub(r"\1 \\times 10^{\2}", text)) != text:
         found.append(power)

@@ -97,7 +97,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _in_sentence(sentence: str) -> str | None:
-    """Return the value in a sentence after "the answer is": a bare sentence, else its last formula or number."""
+    """Return the value after "the answer is": the text if it is a bare answer, else its last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
     if not stripped or _is_denied(stripped):
         return None  # "The answer is not 7."

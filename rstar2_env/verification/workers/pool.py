@@ -188,7 +188,7 @@ class WorkerPool:
                 del self._known[next(iter(self._known))]
 
     def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, WorkerReply]:
-        """Send a job to a worker, and start a worker if necessary; if the worker dies, send it to one other worker."""
+        """Send a job to a worker, which is started if necessary; if it dies, send the job to one other worker."""
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:

@@ -59,9 +59,9 @@ class WorkerProcess:
         memory_mb: Address space in MiB that the worker may use.
 
     Raises:
-        WorkerDiedError: It ended before it was ready.
-        WorkerTimeoutError: It was not ready within ``START_S`` seconds.
-        OSError: It could not be started.
+        WorkerDiedError: The worker ended before it was ready.
+        WorkerTimeoutError: The worker was not ready within ``START_S`` seconds.
+        OSError: The worker could not be started.
     """
 
     def __init__(self, *, memory_mb: int) -> None:
@@ -101,9 +101,10 @@ class WorkerProcess:
             timeout: Seconds that the worker may compute, counted from now.
 
         Raises:
-            WorkerTimeoutError: No reply came in time; the worker is dead.
-            WorkerDiedError: The worker ended; it is dead.
-            WireError: The request is too large (the worker keeps running), or the reply is malformed (it is dead).
+            WorkerTimeoutError: The worker did not reply in time, and was killed.
+            WorkerDiedError: The worker ended by itself.
+            WireError: The request is too large (the worker keeps running), or the reply is malformed (the worker was
+                killed).
         """
         frame = encode(request)
         self.jobs += 1

@@ -59,7 +59,7 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
 
 
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Choose whole groups evenly over a list, up to a number of episodes. A single larger group is cut."""
+    """Choose whole groups evenly over a list, up to ``most`` episodes; a group of more than ``most`` is shortened."""
     if sum(map(len, groups)) <= most:
         return [id_ for group in groups for id_ in group]
     if not groups or most <= 0:

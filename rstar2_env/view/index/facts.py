@@ -68,9 +68,9 @@ def parse_line(line: bytes) -> dict[str, Any]:
     try:
         record = _DECODER.decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        raise RecordFormatError(f"it is not JSON ({error})") from error
+        raise RecordFormatError(f"the record is not JSON ({error})") from error
     if not isinstance(record, dict):
-        raise RecordFormatError("it is not a JSON object")
+        raise RecordFormatError("the record is not a JSON object")
     return record
 
 
@@ -130,7 +130,7 @@ def check_episode(record: Mapping[str, Any]) -> None:
         RecordFormatError: The record does not contain a list of messages.
     """
     if not isinstance(record.get("messages"), list):
-        raise RecordFormatError("it is not an episode: it does not contain a list 'messages'")
+        raise RecordFormatError("the record is not an episode: it does not contain a list 'messages'")
 
 
 def list_field(record: Mapping[str, Any], name: str) -> list[Any]:
@@ -182,7 +182,7 @@ def problem_of(record: Mapping[str, Any]) -> ProblemFacts:
 
 
 def _calls(value: Any) -> tuple[str, int, int, int]:
-    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bits."""
+    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bit mask."""
     if not isinstance(value, list) or not value:
         return "", 0, 0, 0
     return _summarize_statuses(tuple(_text(status)[:40] for status in value))
@@ -204,7 +204,7 @@ def _bits(counts: Mapping[str, int]) -> int:
 
 
 def bits_of(names: list[str]) -> int:
-    """Return the bits of statuses by name; unknown names are ignored."""
+    """Return the bit mask of a list of status names; unknown names are ignored."""
     return _bits(dict.fromkeys(names, 1))
 
 

@@ -1,7 +1,7 @@
 """Filling of an index from the files of a run: adds new lines, and removes the rows of deleted files.
 
 Rows and the file offset that they reach are committed together, so the index is consistent after every transaction
-and a kill at any moment loses only work in progress. Not covered: when it is called (``run_index``).
+and a kill at any moment loses only work in progress. Not covered: when an index is filled (``run_index``).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Filler:
             self._count_stale(stale)
 
     def _count_stale(self, more: int) -> None:
-        """Count stale rows of the full-text index. Rows cannot be removed singly; if most are stale, rebuild it."""
+        """Count stale rows of the full-text index. Single rows cannot be removed; if most are stale, rebuild it."""
         stale = int(_meta(self._db, "stale") or 0) + more
         (live,) = self._db.execute("SELECT count(*) FROM episodes").fetchone()
         if stale > max(live, 1000):
@@ -206,7 +206,7 @@ class Filler:
         for line, (place, data) in enumerate(piece.lines, first):
             try:
                 if data is None:
-                    raise RecordFormatError(f"it is longer than {MOST_LINE >> 20} MiB")
+                    raise RecordFormatError(f"the line is longer than {MOST_LINE >> 20} MiB")
                 if not data.strip():
                     continue
                 if source.what == "tokens":

@@ -1,7 +1,8 @@
 """Reading of append-only files: new lines from an offset on, and single lines by position.
 
-Completeness is decided as in ``rstar2_env.core.files.append_only`` does: a line by its newline, a gzip member by its
-checksum. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE`` are skipped.
+A line is complete if it ends with a newline, and a gzip member if its checksum is valid, as in
+``rstar2_env.core.files.append_only``. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE``
+are skipped.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def line_at(path: Path, place: LinePosition) -> bytes:
         file.seek(place.start)
         found = _inside(file, place) if path.suffix == ".gz" else file.read(place.length)
     if len(found) != place.length:
-        raise EOFError(f"{path} ends before the line.")
+        raise EOFError(f"{path} ends before the requested line.")
     return found
 
 

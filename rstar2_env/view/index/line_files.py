@@ -25,7 +25,7 @@ class LineFile:
         split: ``train`` or ``eval``.
         step: Training step of the file.
         rank: Process that wrote the file.
-        inode: Lower 63 bits of the inode number: SQLite integers have 63 bits, some file systems use all 64.
+        inode: Lower 63 bits of the inode number: SQLite integers have 63 bits and a sign, some file systems use all 64.
         size: Size in bytes.
         mtime: Time of the last modification, in ns.
     """

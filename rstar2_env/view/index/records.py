@@ -79,7 +79,7 @@ class GrowingRecords:
     def _add(self, line: bytes | None) -> None:
         try:
             if line is None:
-                raise RecordFormatError("it is too long")
+                raise RecordFormatError("the line is too long")
             if len(self._records) < MOST_RECORDS:
                 self._records.append(parse_line(line))
         except RecordFormatError as error:

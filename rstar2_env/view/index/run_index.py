@@ -189,7 +189,7 @@ class RunIndex(Closing):
             raise EOFError(f"{file} has changed: {error}") from error
 
     def progress(self) -> tuple[int, int, int, int]:
-        """Return the bytes of episodes that were read, all bytes, the episodes in the full-text index, all episodes."""
+        """Return four numbers: read bytes and all bytes of episodes, searchable episodes, indexed episodes."""
         total = sum(file.size for file in line_files_of(self.run) if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(

@@ -48,7 +48,7 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
     sides = [_side(index, split, step) for index, step in zip((a, b), steps, strict=True)]
     change = params.get("change") or params.get("only") or ""
     if change and change not in _CHANGES:
-        raise ConfigurationError(f"change must be gained, lost or same, not {change[:40]!r}.")
+        raise ConfigurationError(f"`change` must be gained, lost or same, not {change[:40]!r}.")
     shared = [name for name in sides[0] if name in sides[1]]
     rows = [_row(name, sides[0][name], sides[1][name]) for name in shared]
     figures = _figures(rows, sides, (a.file, b.file, split, *steps, len(rows)))
@@ -158,7 +158,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return the keys of the episodes in which a run played a problem, newest first."""
+    """Return the keys of a run's episodes on a problem, newest first."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"

@@ -1,6 +1,6 @@
 """The table of episodes, with filters, sorting, search and paging; and the full record of one episode.
 
-The ids of matching episodes are cached, so the cost of a page is that of its own rows.
+The ids of matching episodes are cached, so that only the rows of the requested page are read.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100
 
 
 def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter, order: str) -> list[int]:
-    """Return the ids of the episodes that match a filter, sorted by ``order``, which is SQL."""
+    """Return the ids of the episodes that match a filter, sorted by the SQL expression ``order``."""
     where, values = params.where, list(params.values)
     if params.q and index.searches_words:
         where = f"({where}) AND e.id IN (SELECT rowid FROM words WHERE words MATCH ?)"

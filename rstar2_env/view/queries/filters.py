@@ -228,7 +228,7 @@ def split_of(params: Mapping[str, str], default: str) -> str:
     """
     split = params.get("split") or default
     if split not in ("train", "eval"):
-        raise ConfigurationError(f"split must be train or eval, not {split[:40]!r}.")
+        raise ConfigurationError(f"`split` must be train or eval, not {split[:40]!r}.")
     return split
 
 

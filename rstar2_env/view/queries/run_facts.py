@@ -179,7 +179,7 @@ class RunFacts:
         }
 
     def _last_figures(self) -> dict[str, float | None] | None:
-        """Return the last pass rate, reward and share of tool errors: held-out values if any, else of the rollout."""
+        """Return the last pass rate, reward and share of tool errors: held-out values if any, else rollout values."""
         metrics = self.metrics
         found: dict[str, float | None] = {}
         for name in ("pass_rate", "reward", "tool_error_share"):
@@ -239,7 +239,7 @@ _REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """Return a digest that is equal for runs that differ only in seed and paths; used for bands over seeds."""
+    """Return a digest that is equal for runs that differ only in seed and paths; used to draw bands over seeds."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:

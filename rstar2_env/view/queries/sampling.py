@@ -39,7 +39,7 @@ def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
 
 
 def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
-    """Return name and options of the part in a slot from the options of a run; empty if it is not specified."""
+    """Return name and options of the part that a run uses in ``slot``, such as "sampler"; empty if not specified."""
     parts = config.get("parts")
     part = parts.get(slot) if isinstance(parts, Mapping) else None
     if isinstance(part, str):

@@ -136,7 +136,7 @@ def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]
                 if isinstance(item, dict):
                     yield at, item
                 else:
-                    _note(notes, f"record {at}: it is not a JSON object; the record was skipped")
+                    _note(notes, f"record {at}: the record is not a JSON object; the record was skipped")
             return
         at = 0
         for piece in read_batches(file, 0):
@@ -145,7 +145,7 @@ def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]
             for _, line in piece.lines:
                 try:
                     if line is None:
-                        raise RecordFormatError(f"it is longer than {MOST_LINE >> 20} MiB")
+                        raise RecordFormatError(f"the line is longer than {MOST_LINE >> 20} MiB")
                     if line.strip():
                         yield at, parse_line(line)
                 except RecordFormatError as error:

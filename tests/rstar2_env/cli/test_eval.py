@@ -55,7 +55,7 @@ def test_eval_prints_one_json_object_and_takes_options(file):
     [
         (("rstar2/Mathtool-v0", "--agent", "oracle"), "Did you mean 'rstar2/MathTool-v0'"),
         ((ID, "--agent", "oracel"), "Did you mean 'oracle'"),
-        ((ID, "--agent", "oracle"), "never ends"),
+        ((ID, "--agent", "oracle"), "unlimited"),
         ((ID, "--agent", "oracle", "--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
         ((ID, "--agent", "oracle", "--set", "agent.corrupt"), "name=value"),
         ((ID, "--agent", "oracle", "--set", "env.max_turns=0", "--episodes", "1"), "max_turns"),
@@ -106,7 +106,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
     [
         ((ID, "--episodes", "1"), "name an agent or a model"),
         ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
-        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "k = 2 was asked for (--n 2)"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "(--n 2)"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--judge", "status"), "Did you mean 'statuses'"),

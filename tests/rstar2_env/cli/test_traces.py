@@ -96,7 +96,7 @@ def test_traces_of_other_options_are_not_gone_on_with(tmp_path, other):
     before = out.read_bytes()
     done = run(*command, "--resume", *other)
     assert done.exit_code == 2
-    assert "belongs to other traces" in done.output
+    assert "was written with other settings" in done.output
     assert out.read_bytes() == before
 
 

@@ -41,7 +41,7 @@ def test_an_option_that_does_not_fit_is_named(spec):
     "thing", [None, 7, object(), type(make_dialect("rstar2"))], ids=["None", "7", "object", "class"]
 )
 def test_what_is_no_dialect_is_refused_at_once(thing):
-    with pytest.raises(ConfigurationError, match="dialect must be"):
+    with pytest.raises(ConfigurationError, match="`dialect` must be"):
         make_dialect(thing)
 
 

@@ -147,10 +147,13 @@ class TestProblemsFromElsewhere:
     @pytest.mark.parametrize(
         ("problem", "fault"),
         [
-            ({"question": "What is 1+1?", "answer": "2"}, "meta is not that of the family"),
+            ({"question": "What is 1+1?", "answer": "2"}, "meta is not in the format of the family"),
             ({"question": "?", "answer": "2", "variables": 2, "clauses": [[1]]}, "cannot be read"),
             ({"question": "?", "answer": "00", "variables": 2, "clauses": [[1]]}, "does not solve it"),
-            ({"question": "?", "answer": "00", "variables": 2, "clauses": [["A"]]}, "meta is not that of the family"),
+            (
+                {"question": "?", "answer": "00", "variables": 2, "clauses": [["A"]]},
+                "meta is not in the format of the family",
+            ),
         ],
     )
     def test_that_could_not_be_graded_are_refused_at_reset(self, problem, fault):

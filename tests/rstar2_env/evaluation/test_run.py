@@ -77,7 +77,7 @@ def test_a_family_in_the_environment_options_keeps_its_own_options():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"problems": None}, "never ends"),
+        ({"problems": None}, "unlimited"),
         ({"episodes": 0}, "at least 1"),
         ({"workers": 0}, "at least 1"),
         ({"agent_options": {"corupt": True}}, "Did you mean 'corrupt'"),
@@ -258,5 +258,5 @@ class TestSamples:
         assert play(out=out, resume=True).played == 0
 
     def test_k_above_the_samples_is_refused(self):
-        with pytest.raises(ConfigurationError, match="k = 4 was asked for"):
+        with pytest.raises(ConfigurationError, match="k = 4"):
             play(n=2, k=[1, 4])

@@ -72,8 +72,8 @@ def test_a_preset_has_the_settings_of_its_paper_and_what_is_given_goes_over_it()
     [
         ({"modle": "m"}, "no option 'modle' of the suite.*Did you mean 'model'"),
         ({"sets": {"a": {"problem": "gsm8k"}}}, "no option 'problem' of the set 'a'"),
-        ({"sets": {"a/b": {}}}, "becomes that of a folder"),
-        ({"sets": ["a"]}, "must be one or more evaluations by name"),
+        ({"sets": {"a/b": {}}}, "also the name of a folder"),
+        ({"sets": ["a"]}, "`sets` must map"),
         ({"sets": {"a": "gsm8k"}}, "must be a mapping"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_set_without_an_environment_or_a_player_says_so():
         ({"agent": "oracel"}, "Did you mean 'oracle'"),
         ({"env_options": {"max_turn": 1}}, "Did you mean 'max_turns'"),
         ({"problems": "nowhere.jsonl"}, "cannot be read"),
-        ({"n": 2, "k": [4]}, "k = 4 was asked for"),
+        ({"n": 2, "k": [4]}, "k = 4"),
         ({"n": 0}, "at least 1"),
         ({"judge": "status"}, "Did you mean 'statuses'"),
         ({"agent": None, "model": "nowhere/at/all"}, "There is no folder"),

@@ -56,8 +56,8 @@ def test_keep_names_what_goes_to_meta():
         ("nowhere", "nowhere does not exist; there are 'prompt'"),
         ("prompt.3.content", r"prompt\.3 does not exist; there is a list of 1"),
         ("level.x", r"level\.x does not exist; there is int '3'"),
-        ("solution|after:@@", "nothing to extract with after:@@"),
-        ("solution|boxed", "nothing to extract with boxed"),
+        ("solution|after:@@", "after:@@ finds nothing"),
+        ("solution|boxed", "boxed finds nothing"),
     ],
 )
 def test_a_column_that_is_not_there_is_named_with_the_place(column, said):

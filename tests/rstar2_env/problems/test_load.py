@@ -95,7 +95,7 @@ def test_options_in_the_name_are_the_options_by_name():
         ("arithmetic", {"max_number": 1}, "at least 2"),
         ("arithmetic", {"split": "tset"}, "train"),
         ("arithmetic", {"seed": -1}, "at least 0"),
-        ("arithmetic", {"holdout": 0.1}, "splits of its own"),
+        ("arithmetic", {"holdout": 0.1}, "its own splits"),
         (TEN, {"level": 3}, "level"),
         (TEN, {"holdout": 1.5}, "fraction"),
         (TEN, {"holdout": 0.5, "split": "validation"}, "validation"),

@@ -116,7 +116,7 @@ def test_the_letter_is_found_however_it_is_written(text, gold, expected):
 
 
 def test_a_gold_answer_that_is_no_letter_is_refused():
-    with pytest.raises(ConfigurationError, match="needs a gold answer that is a letter"):
+    with pytest.raises(ConfigurationError, match="needs a gold answer that is one letter"):
         score(LetterChoice(), said("\\boxed{B}"), given("42"))
 
 
@@ -241,7 +241,7 @@ class TestRubric:
 
     @pytest.mark.parametrize("rubric", [None, [], [{"criterion": "x"}], [{"criterion": "x", "points": -1}]])
     def test_a_problem_without_one_is_refused(self, rubric):
-        with pytest.raises(ConfigurationError, match="list of tables with criterion and points"):
+        with pytest.raises(ConfigurationError, match="list of mappings with criterion and points"):
             score(Rubric(), said("x"), given("4", judge=lambda _: "YES", rubric=rubric))
 
 
@@ -276,5 +276,5 @@ class TestRouter:
 
 @pytest.mark.parametrize("name", ["letter_choice", "metric_threshold", "reference_probability", "model_verifier"])
 def test_a_problem_without_a_gold_answer_is_refused(name):
-    with pytest.raises(ConfigurationError, match=rf"'{name}' needs the gold answer of each problem, and 'p' has none"):
+    with pytest.raises(ConfigurationError, match=rf"'{name}' needs the gold answer of each problem, but 'p' has none"):
         score(make_component(name).score, said("x", answer="4"), given(" ", judge=str))

@@ -42,7 +42,7 @@ def test_the_tokens_of_the_environment_count_as_the_limit_counts_them():
 
 
 def test_overlong_refuses_what_it_cannot_measure():
-    with pytest.raises(ConfigurationError, match=r"counts tokens.*rewards instead of in a wrapper"):
+    with pytest.raises(ConfigurationError, match=r"counts tokens.*from the wrapper to the rewards"):
         Overlong(20, buffer=10)(Episode(), CTX)
     with pytest.raises(ConfigurationError, match=r"buffer of overlong \(4096 tokens\) must not exceed its limit"):
         Overlong(1024, 4096)
@@ -136,5 +136,5 @@ class TestLinearLength:
     def test_a_weight_below_zero_and_an_episode_without_tokens_are_refused(self):
         with pytest.raises(ConfigurationError, match="output must be"):
             REWARDS.get("linear_length")(output=-1)
-        with pytest.raises(ConfigurationError, match="this episode holds none"):
+        with pytest.raises(ConfigurationError, match="this episode has no token ids"):
             REWARDS.get("linear_length")()(Episode(turns=1), CTX)

@@ -96,7 +96,7 @@ def test_the_entropy_of_a_turn_is_a_sum_over_candidates_and_tokens() -> None:
 def test_an_engine_that_reports_no_candidates_is_refused() -> None:
     with (
         echo_player(scripted(talker)) as player,
-        pytest.raises(ConfigurationError, match="10 most likely tokens, and the engine ScriptedEngine reports none"),
+        pytest.raises(ConfigurationError, match="10 most likely tokens, but the engine ScriptedEngine reports none"),
     ):
         player.check_manner(Manner(candidates=10))
 

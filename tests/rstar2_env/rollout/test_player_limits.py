@@ -226,7 +226,9 @@ def test_a_prompt_that_the_engine_cannot_hold_says_so() -> None:
     engine.max_model_len = 5
     with (
         echo_player(engine) as player,
-        pytest.raises(RolloutError, match=r"The prompt has \d+ tokens, and the engine accepts conversations of 5"),
+        pytest.raises(
+            RolloutError, match=r"The prompt has \d+ tokens, but the engine accepts conversations of at most 5"
+        ),
     ):
         player.play([EpisodeRequest(seed=1)])
 

@@ -137,12 +137,12 @@ MUTANTS = [
     (CountsOn, "forgetting", "played twice by one agent, an episode differs"),
     (KeepsTurnsOfAnEpisodeGivenUp, "forgetting", "after an abandoned episode"),
     (WantsTools, "other_environments", "use info.get"),
-    (DiesOfNul, "hostile_observations", "given NUL as the observation, it raises ValueError"),
+    (DiesOfNul, "hostile_observations", "given NUL as the observation, the agent raises ValueError"),
     (TakesTheTools, "untouched_info", "its reset changed info; copy"),
     (TicksOffCalls, "untouched_info", "its act changed info; copy"),
     (DrawsFromTheGlobalGenerator, "global_random_state", "numpy.random.default_rng(seed)"),
     (SeedsTheGlobalGenerator, "global_random_state", "numpy.random"),
-    (LosesItsStateOnTheWay, "pickling", "from the middle of an episode"),
+    (LosesItsStateOnTheWay, "pickling", "in the middle of an episode"),
     (held_by_a_lambda(), "pickling", "can be pickled"),
 ]
 
@@ -166,7 +166,7 @@ def test_every_check_has_a_mutant():
 
 
 def test_every_broken_clause_is_reported_at_once():
-    words = r"^The agent .*Both breaks 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*\ndocs: .*$"
+    words = r"^The agent .*Both fails 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*\ndocs: .*$"
     with pytest.raises(ConformanceError, match=words):
         check_agent(Both)
 
@@ -187,7 +187,7 @@ def test_another_environment_is_played(env):
 def test_arguments_that_do_not_fit_together_are_refused():
     with pytest.raises(ConfigurationError, match="at least two different seeds"):
         check_agent(Sound, seeds=[1, 1])
-    with pytest.raises(ConfigurationError, match="options go with a name"):
+    with pytest.raises(ConfigurationError, match="given by name or class"):
         check_agent(Sound(), answer="7")
     with pytest.raises(ConfigurationError, match="takes a name, an agent"):
         check_agent(7)

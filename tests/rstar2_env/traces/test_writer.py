@@ -210,7 +210,7 @@ def test_an_unavailable_tool_drops_the_trace():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"episodes": None}, "never ends"),
+        ({"episodes": None}, "unlimited"),
         ({"error_rate": 1.5}, "error_rate must be a number from 0 to 1"),
         ({"wrong_rate": -0.1}, "wrong_rate must be a number from 0 to 1"),
         ({"call_mistakes": ("typo",)}, "call_mistakes"),
@@ -272,5 +272,5 @@ class TestTheEnvironment:
         assert all("9\n[... 1 characters left out ...]" in text for text in shown)
 
     def test_one_that_is_there_already_takes_neither(self):
-        with pytest.raises(ConfigurationError, match="made already"):
+        with pytest.raises(ConfigurationError, match="already exists"):
             generate_traces(stub(), [WORKED], wrappers=["save_state"])

@@ -102,7 +102,7 @@ def test_a_file_of_ones_own_is_a_wrapper(tmp_path, monkeypatch):
         (["fault_injection:kinds=lots"], ConfigurationError, "no kind of fault named 'lots'. Did you mean 'lost'"),
         (["observation_limit"], ConfigurationError, "wrapper 'observation_limit'.*limit"),
         ([{"rate": 1}], ConfigurationError, "has no name"),
-        ({"name": "tool_budget"}, ConfigurationError, "wrappers must be a list"),
+        ({"name": "tool_budget"}, ConfigurationError, "`wrappers` must be a list"),
     ],
 )
 def test_a_mistake_names_the_wrapper_and_the_option(wrappers, error, said):

@@ -66,7 +66,7 @@ def test_it_may_be_the_users_own(tmp_path):
         "def signs(groups, ranks):\n    return [[1.0 if one.correct else -1.0 for one in group] for group in groups]\n"
     )
     assert advantages(f"call_penalty:of={tmp_path}/mine.py:signs", GROUP) == [[1.0, -1.0, -1.0, 1.0]]
-    with pytest.raises(ConfigurationError, match="is not a class, and does not take options"):
+    with pytest.raises(ConfigurationError, match="is not a class, so it does not accept options"):
         make_part(ADVANTAGES, f"call_penalty:of=({tmp_path}/mine.py:signs:eps=1)")
 
 

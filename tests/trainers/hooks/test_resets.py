@@ -93,7 +93,9 @@ def test_another_template_in_evaluation_is_refused_with_the_difference():
     class Differs(PlainRun):
         openings: ClassVar = {"train": "solve it\nuser: {question}", "eval": "solve it\n### {question}"}
 
-    with pytest.raises(ConfigurationError, match=r"another template(.|\n)*- user: \{question\}\n\+ ### \{question\}"):
+    with pytest.raises(
+        ConfigurationError, match=r"different templates(.|\n)*- user: \{question\}\n\+ ### \{question\}"
+    ):
         PolicyRefresh().bind(Differs(12))
     PolicyRefresh(same_template=False).bind(Differs(12))
 

@@ -38,7 +38,7 @@ def test_a_run_that_ends_already_is_not_told_again():
 
 @pytest.mark.parametrize("written", ["pass_rate", "pass_rate = 0.9", "pass_rate >= much", ">= 0.9", "a b >= 1"])
 def test_what_is_no_criterion_is_refused(written):
-    with pytest.raises(ConfigurationError, match="A criterion is a figure"):
+    with pytest.raises(ConfigurationError, match="A criterion must have the form"):
         read_criterion(written)
 
 

@@ -52,5 +52,5 @@ def test_cores_come_with_as_many_threads_and_without_accelerators() -> None:
 
 def test_engines_of_several_devices_take_them_in_order() -> None:
     assert [str(part) for part in read_devices("0-3").split(2)] == ["0,1", "2,3"]
-    with pytest.raises(ConfigurationError, match="do not make engines of 3"):
+    with pytest.raises(ConfigurationError, match="cannot be divided into engines with 3"):
         read_devices("0-3").split(3)

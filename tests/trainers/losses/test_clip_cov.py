@@ -84,5 +84,5 @@ def test_a_batch_without_tokens_leaves_out_none():
 
 
 def test_bounds_in_the_wrong_order_are_refused():
-    with pytest.raises(ConfigurationError, match="least of clip_cov must be below most"):
+    with pytest.raises(ConfigurationError, match="`least` of clip_cov must be less than `most`"):
         make_part(LOSSES, "clip_cov:least=5,most=1")

@@ -33,7 +33,7 @@ def configured(*pairs):
         ("parts.selector.mode=rang", "selector.mode must be one of 'sample', 'rank', not 'rang'. Did you"),
         ("selector.mood=rank", "The selector 'roc' has no option 'selector.mood'. Did you mean 'mode'"),
         ("advantage.ep=1", "The advantage 'group_norm' has no option 'advantage.ep'. Did you mean 'eps'"),
-        ("sampler.seed=1", "sampler.seed is set by the trainer, and is not an option."),
+        ("sampler.seed=1", "sampler.seed is set by the trainer, so it cannot be set as an option."),
         ("reward.tool_use.each=a", "reward.tool_use.each must be a number, not 'a'."),
         ("reward.tool_use.gate=a", "reward.tool_use.gate must be one of 'always', 'correct', 'wrong', not 'a'."),
         ("rollout=plain", "rollout is a group of options: write rollout.NAME for one of them, and parts.rollout=plain"),

@@ -113,7 +113,7 @@ def test_a_file_may_be_a_recipe_of_its_own(tmp_path):
 
 
 def test_a_file_that_is_for_no_trainer_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="names no trainer"):
+    with pytest.raises(ConfigurationError, match="does not name a trainer"):
         trainers.find_recipe(str(written(tmp_path, "x.toml", "steps = 3")))
     with pytest.raises(UnknownNameError, match="Did you mean 'grpo_roc'"):
         trainers.find_recipe(str(written(tmp_path, "x.toml", 'trainer = "grpo_rok"')))

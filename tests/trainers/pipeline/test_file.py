@@ -47,7 +47,10 @@ def plan(folder, text, *settings):
             "stages: {g: {rounds: 2, until: b.x > 1, stages: {a: {kind: letters}}}}",
             "expected a criterion STAGE.FIGURE",
         ),
-        ("stages: {g: {rounds: 2, until: often, stages: {a: {kind: letters}}}}", "field 'until': A criterion is"),
+        (
+            "stages: {g: {rounds: 2, until: often, stages: {a: {kind: letters}}}}",
+            "field 'until': A criterion must have the form",
+        ),
         ("stages: {a: {kind: letters}, g: {rounds: 2, stages: {a: {kind: letters}}}}", "the name 'a' is used twice"),
         ("stages: {a: {kind: letters}, a: {kind: letters}}", "'a' is listed twice"),
         ("seed: -1\nstages: {a: {kind: letters}}", "seed must be"),

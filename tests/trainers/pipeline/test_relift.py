@@ -103,7 +103,7 @@ def test_it_takes_the_demonstrations_of_the_stage_before(tmp_path):
 
 def test_without_demonstrations_it_is_refused_and_where_they_lie_does_not_count(tiny_model, files):
     shown = files[1]
-    with pytest.raises(ConfigurationError, match="demonstrations is required"):
+    with pytest.raises(ConfigurationError, match="`demonstrations` is required"):
         Relift(model=str(tiny_model)).resolved()
     other = Path(shown).with_name("other.jsonl")
     other.write_text(Path(shown).read_text())

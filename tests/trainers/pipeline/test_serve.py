@@ -25,7 +25,10 @@ ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_ea
     [
         ({"serve": "0-x"}, r"stage 'hard': '0-x' does not name devices: write 0-3, or 0,2,5 \(serve.devices"),
         ({"serve": "0,0"}, r"stage 'hard': '0,0' names a device twice \(serve.devices"),
-        ({"serve": {"devices": "0-2", "tensor_parallel": 2}}, r"3 devices \(0,1,2\) do not make engines of 2"),
+        (
+            {"serve": {"devices": "0-2", "tensor_parallel": 2}},
+            r"3 devices \(0,1,2\) cannot be divided into engines with 2",
+        ),
         ({"serve": {"device": "0-2"}}, r"stage 'hard'.* no option 'serve.device'. Did you mean 'devices'"),
         ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"CPU cores can be used only on this machine"),
         ({"serve": "0", "engine": "transformers"}, r"requires engine: vllm; got engine: transformers"),

@@ -185,7 +185,9 @@ def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, probl
 
 
 def test_a_server_that_does_not_start_is_the_stages_error(tmp_path: Path, model: Path, problems: Path) -> None:
-    with pytest.raises(LaunchError, match=r"server-0 ended with 1 before it was ready:(.|\n)*can't find '__main__'"):
+    with pytest.raises(
+        LaunchError, match=r"server-0 ended with exit code 1 before it was ready:(.|\n)*can't find '__main__'"
+    ):
         evaluation(model, problems, server_program=f"{sys.executable} {tmp_path}").run(Work(tmp_path / "stage"))
 
 

@@ -1,1 +1,1 @@
-"""One optimizer step in plain torch, to read, and to compare other backends with."""
+"""One optimizer step in plain torch, written to be read and to be compared with other backends."""

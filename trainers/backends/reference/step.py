@@ -85,7 +85,7 @@ def gradients(
         model: The policy.
         rows: All rows of the batch.
         terms: The terms of the loss.
-        aggregation: How tokens are averaged.
+        aggregation: Defines how token losses are averaged.
         correction: Weights of tokens in the terms that are policy gradients.
         temperature: Temperature of the sampling.
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` means the

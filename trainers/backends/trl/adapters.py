@@ -2,11 +2,11 @@
 
 If the folder of a model holds an adapter, the options decide:
 
-- ``lora_rank`` is the rank of the adapter (and ``lora_alpha`` and ``lora_targets``, if set, are its own): training
-  continues from the adapter's current values;
+- ``lora_rank`` equals the adapter's rank (and ``lora_alpha`` and ``lora_targets``, if set, equal the adapter's):
+  training continues from the adapter's current values;
 - ``lora_rank`` is 0: the adapter is merged into the weights, and all weights are trained;
 - otherwise: the adapter is merged, the merged model is written to ``start`` in the run's folder, and a new adapter is
-  added to it. Saved results name that folder as their base model, so they include the cold start.
+  added to it. Saved adapters name that folder as their base model, so the cold start is part of the result.
 
 Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several in one folder.
 """
@@ -43,7 +43,7 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     """Return the configuration of the adapter that a folder or a model on the hub holds, or ``None``.
 
     Raises:
-        ConfigurationError: It is not a LoRA adapter, or its configuration cannot be read.
+        ConfigurationError: The adapter is not a LoRA adapter, or its configuration cannot be read.
     """
     found = find_adapter_config_file(name, revision=revision)
     if found is None:
@@ -84,8 +84,8 @@ def adapted(
     """Continue or merge a trained adapter, depending on the options; see the module's docstring.
 
     Args:
-        base: The base model of the adapter; changed in place. If it waits for its weights (it is on the device "meta"),
-            the adapter's weights are not read either.
+        base: The base model of the adapter; changed in place. If its weights are not loaded yet (they are on the device
+            "meta"), the adapter's weights are not read either.
         name: Folder or hub name of the adapter.
         options: Options of the policy.
         found: The adapter's configuration.
@@ -120,7 +120,7 @@ def readapted(
     """Continue or merge the adapter of a loaded model, depending on the options.
 
     Raises:
-        ConfigurationError: It is not a LoRA adapter, or there are several adapters.
+        ConfigurationError: The adapter is not a LoRA adapter, or there are several adapters.
     """
     if list(policy.peft_config) != ["default"]:
         raise ConfigurationError(
@@ -145,12 +145,12 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
-    """Add a new adapter to a model, unless ``lora_rank`` is 0; it changes nothing before its first step.
+    """Add a new adapter to a model, unless ``lora_rank`` is 0; it does not change the output before the first step.
 
     Args:
         base: The model; changed in place.
         options: Options of the adapter.
-        seed: Seed of its random factor.
+        seed: Seed of the adapter's random factor.
 
     Raises:
         ConfigurationError: The model has no module with one of the targets' names.

@@ -62,7 +62,7 @@ def load_policy(
         folder: Folder of the run; a merged model that gets a new adapter is saved in it.
         seed: Seed of a new adapter.
         dropout: Leave dropout on in training mode; otherwise it is turned off (see ``without_dropout``).
-        waits: Load no weights if ``path`` is a name: ``fsdp2.shard`` will receive all weights, adapters included, from
+        waits: If ``path`` is a name, load no weights; ``fsdp2.shard`` will receive all weights, adapters included, from
             the first process.
 
     Returns:
@@ -135,8 +135,8 @@ def load_model(
 
     Args:
         name: Folder or hub name.
-        options: Its attention implementation, and whether to trust code that comes with it.
-        dtype: Precision of its weights.
+        options: The model's attention implementation, and whether to trust code that comes with the model.
+        dtype: Precision of the model's weights.
         revision: Revision on the hub.
         waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
         role: ``model`` or ``teacher``, for the message.
@@ -165,7 +165,7 @@ def load_model(
 
 
 def tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a model, or of an adapter; if an adapter's folder has none, that of its base model.
+    """Load the tokenizer of a model or adapter; an adapter without a tokenizer uses its base model's tokenizer.
 
     Args:
         name: Folder or hub name of the model or adapter.
@@ -185,7 +185,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
 
     Args:
         name: Folder or hub name.
-        options: Whether to trust code that comes with it.
+        options: Whether to trust code that comes with the tokenizer.
         revision: Revision on the hub.
 
     Raises:

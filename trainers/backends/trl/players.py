@@ -20,7 +20,7 @@ from ...samplers.base import problems_of
 def make_player(
     config: TrainConfig, split: Split, engine: Engine, chat: ChatCodec, *, stale_engine: Engine | None = None
 ) -> Player:
-    """Make the player of one split; the options ``eval.*`` override those of training for the split ``eval``.
+    """Make the player of one split; for the split ``eval``, the options ``eval.*`` override the training options.
 
     Args:
         config: Options of the run.
@@ -101,7 +101,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
 
 
 def opening(config: TrainConfig, split: Split, chat: ChatCodec) -> str:
-    """Return the rendered prompt of a split with ``{question}`` in place of the problem, system message included."""
+    """Return the rendered prompt of a split, with its system message and ``{question}`` instead of the problem."""
     with closing(env_factory(config, split)()) as env:
         _, info = env.reset(seed=0)
     return str(chat.tokenizer.decode(chat.prompt(str(info.get("system", "")), "{question}")))

@@ -1,7 +1,7 @@
 """``AccelerateRanks``: collective operations of a run's processes over accelerate (gloo, NCCL or RCCL).
 
-``OwnRanks`` offers the same operations to a thread other than the training thread; its calls may interleave with those
-of the training thread.
+``OwnRanks`` offers the same operations to a thread other than the training thread; these calls may interleave with
+calls of the training thread.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
     """Divide a batch into passes of equal size.
 
     Args:
-        batch: Rows of the batch.
+        batch: Number of rows in the batch.
         most: Maximum number of rows in one pass.
 
     Returns:
@@ -139,7 +139,7 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
 
 
 class _Trainer(SFTTrainer):
-    """Marks checkpoints as complete, so that a run never resumes from one whose writing was interrupted."""
+    """Marks checkpoints as complete, so that a run never resumes from a partly written checkpoint."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         run = Path(self._get_output_dir(trial))
@@ -157,19 +157,21 @@ def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
     """Return the checkpoint to resume from, or ``None`` for a new run.
 
     Raises:
-        ConfigurationError: There is no checkpoint to resume from, or there is one and ``resume`` is off.
+        ConfigurationError: There is no checkpoint to resume from, or a checkpoint exists and ``resume`` is off.
     """
     if options.resume:
         return checkpoint_to_resume(
             folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
         )
     if newest_checkpoint(folder) is not None:
-        raise ConfigurationError(f"{folder} holds a run already: choose another folder, or resume it.", option="resume")
+        raise ConfigurationError(
+            f"{folder} already holds a run: choose another folder, or resume the run.", option="resume"
+        )
     return None
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:
-    """Tokenize traces, without those that are too long.
+    """Tokenize traces, and drop traces that are too long.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them. A message of the policy with ``"train":

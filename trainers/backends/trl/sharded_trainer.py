@@ -77,7 +77,8 @@ class ShardedTrainer(GRPOTrainer):
         if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
                 "The reference model or the teacher of this run is the policy with its initial adapter values, which "
-                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs it.",
+                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs "
+                "this model.",
                 option="run.sharding",
             )
         if self._divides:
@@ -179,7 +180,7 @@ class ShardedTrainer(GRPOTrainer):
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over every weight of an export, whole, on the host; every process must consume all of them."""
+        """Iterate over the whole weights of an export, in host memory; every process must consume all of them."""
         state = self._state()
         weights = [state.whole()]
         if not hasattr(self.model, "peft_config"):
@@ -238,7 +239,7 @@ class ShardedTrainer(GRPOTrainer):
         return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
 
     def _wanted_of_reference(self, held: Mapping[str, shards.TensorInfo]) -> dict[str, Tensor]:
-        """Return tensors to read a reference model into, if the checkpoint has one."""
+        """Return tensors to read a reference model into; empty if the checkpoint has no reference model."""
         assert self.reference is not None
         return {
             f"{shards.REFERENCE}{name}": torch.empty_like(value)
@@ -252,7 +253,7 @@ class ShardedTrainer(GRPOTrainer):
         return TorchState(self.model, self._optimizer())
 
     def _optimizer(self) -> Any:
-        """The optimizer inside accelerate's."""
+        """The optimizer inside accelerate's wrapper."""
         return getattr(self.optimizer, "optimizer", self.optimizer)
 
 
@@ -261,6 +262,6 @@ def _numbers(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def _buffers(module: Any) -> Iterator[tuple[str, Tensor]]:
-    """The buffers that a checkpoint of transformers holds."""
+    """The module's buffers that a checkpoint of transformers holds."""
     names = set(module.state_dict())
     return ((name, value) for name, value in module.named_buffers() if name in names)

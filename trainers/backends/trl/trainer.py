@@ -54,7 +54,8 @@ class CollectorTrainer(ShardedTrainer):
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
         begin_from: See ``ShardedTrainer``.
-        stateful: Further parts whose state goes into checkpoints, by name, on each process: the collector, hooks.
+        stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
+            checkpoints.
         keep_checkpoints: Number of checkpoints to keep.
         on_trained: Called once for each row of a rollout after its first update, with the step, the row, the number of
             its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
@@ -256,7 +257,7 @@ class CollectorTrainer(ShardedTrainer):
             self._compare(self.pending)
 
     def _compare(self, pending: PendingRows) -> None:
-        """Compute the log-probabilities of a rollout under the reference model."""
+        """Compute and store the log-probabilities of a rollout's rows under the reference model."""
         if self.reference is None:
             raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
         compare, every = self.reference.score, range(len(pending.rows))
@@ -362,17 +363,20 @@ class CollectorTrainer(ShardedTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return 0: the input of a step is only its number. ``speed/mfu`` measures the computation."""
+        """Return 0, since transformers would count the input, a step number. ``speed/mfu`` measures the computation."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a line; the line of a step includes the metrics of all processes since the last one, not TRL's own."""
+        """Log a line of metrics; a step's line adds this package's metrics of all processes, not TRL's own.
+
+        The added metrics cover the time since the last line of a step.
+        """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
         self.log_apart(logs, start_time)
 
     def log_apart(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics on a separate line, without those of a step."""
+        """Log metrics on a separate line, without the metrics of a step."""
         # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:
@@ -416,4 +420,4 @@ def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:
 
 def _no_reward(**columns: Any) -> list[float]:
     """Never called: TRL's constructor requires a reward function."""
-    raise AssertionError("Rewards come from the collector.")
+    raise AssertionError("TRL must not compute rewards: the collector computes them.")

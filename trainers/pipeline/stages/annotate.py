@@ -12,8 +12,8 @@ files:
 Without a model every latent is ``<act>``; the first round starts this way, and it equals plain next-token prediction.
 Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
 a line in nats after its latent and after ``<act>``. Golden numbers: a solution of three lines produces three problems,
-and the state of the last one holds the first two lines. Not covered: the persistence of the prior as a distribution;
-the cost of a thought replaces it.
+and the state of the last one holds the first two lines. Not covered: the paper's prior distribution of how long a
+latent persists; a cost per thought replaces it.
 """
 
 from __future__ import annotations
@@ -122,8 +122,9 @@ class Annotate(EngineStage):
             lines = [one.strip() for one in str(problem.meta.get(self.solution) or "").splitlines() if one.strip()]
             if not lines:
                 raise ConfigurationError(
-                    f"The problem {problem.id!r} of {self.problems} does not have the field {self.solution!r} with a "
-                    "worked solution. Use problems with worked solutions, or set solution to their field.",
+                    f"The problem {problem.id!r} of {self.problems} does not have the field {self.solution!r} with "
+                    "a worked solution. Use problems with worked solutions, or set `solution` to the name of that "
+                    "field.",
                     option="solution",
                 )
             yield problem, lines

@@ -63,7 +63,7 @@ class Filter(PlayingStage):
     def run(self, work: Work) -> StageMeasurements:
         """See ``Stage``."""
         if self.problems is None:
-            raise ConfigurationError("A filter requires the option problems.", option="problems")
+            raise ConfigurationError("A filter requires the option `problems`.", option="problems")
         source = load_problems(self.problems, split=self.split)
         if not isinstance(source, FiniteSource):
             raise ConfigurationError(
@@ -83,8 +83,8 @@ class Filter(PlayingStage):
                 kept.append(problem)
         if not kept:
             raise ConfigurationError(
-                f"The filter removed all {total} problems: the share of solved episodes is outside of "
-                f"{self.drop_below} to {self.drop_from} for each. Use other problems or bounds, or omit this stage."
+                f"The filter removed all {total} problems: for each problem, the share of solved episodes is below "
+                f"{self.drop_below} or at least {self.drop_from}. Use other problems or bounds, or omit this stage."
             )
         write_jsonl(kept, work.folder / FILE, overwrite=True)
         return {"kept": float(len(kept)), "dropped": float(total - len(kept))}

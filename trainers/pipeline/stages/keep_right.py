@@ -14,9 +14,9 @@ L is the number of turns:
     score = (sum over turns of log p(turn)) / L^alpha
 
 Golden numbers: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
-1, -2 and -1 with alpha 2. Of the perplexities 1, 2, ..., 10 the default learns 2 to 9. The paper shows the two tails;
-the shares, ``alpha`` and ``per_problem`` are our own choices. Of equal conversations, one is kept. Not covered: proofs
-found by search; any episodes of a model can be used.
+1, -2 and -1 with alpha 2. Of turns with the perplexities 1, 2, ..., 10, the default trains on 2 to 9. The paper shows
+the two tails; the shares, ``alpha`` and ``per_problem`` are our own choices. A conversation that occurs several times
+is kept once. Not covered: proofs found by search; any episodes of a model can be used.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class KeepRight(EngineStage):
         if not records:
             raise ConfigurationError(
                 f"None of the episodes in {self.episodes} is correct, and there are no earlier traces, so there is "
-                "nothing to train on. Start with a model that solves some of the problems, or use easier ones."
+                "nothing to train on. Start with a model that solves some of the problems, or use easier problems."
             )
         write_traces(work.folder / FILE, records.values())
         turns = [one for own in perplexities.values() for one in own]
@@ -116,7 +116,7 @@ class KeepRight(EngineStage):
 
 
 def path_score(logps: Sequence[float], alpha: float) -> float:
-    """Return the score of a path in nats: the sum of its turns' log-probabilities over a power of their number."""
+    """Return the score of a path in nats: the sum of its turns' log-probabilities / (number of turns) ** alpha."""
     return sum(logps) / math.pow(len(logps), alpha)
 
 
@@ -141,7 +141,7 @@ def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float
 
 
 def _right(folder: Path) -> list[tuple[str, list[Message]]]:
-    """Return the correct episodes of an evaluation, each with the id of its problem, in the order of their numbers."""
+    """Return the correct episodes of an evaluation in the order of their numbers, each with its problem's id."""
     found = []
     for entry in read_run(folder).held_out():
         episode = entry.episode

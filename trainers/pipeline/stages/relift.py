@@ -6,7 +6,7 @@ taken on them:
 
     L_SFT = -(mean of log p over the tokens of the policy's turns), at a learning rate of 1e-6
 
-The paper uses a buffer of 128 and requests the demonstration of a hard problem from a stronger model when it occurs;
+The paper uses a buffer of 128 and requests the demonstration of a hard problem from a stronger model during training;
 here, the demonstrations are a file of traces from an earlier stage. Golden numbers: for rewards 1, 0, 0, 1 the
 advantages are +-0.5; with ``size`` 3 and two unsolved problems in each of two steps, one fine-tuning step on 4 problems
 follows the second step. Not covered: the entropy bonus of 0.001 of the released code (set it with
@@ -50,7 +50,7 @@ class Relift(Train):
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
         if self.demonstrations is None:
-            raise ConfigurationError("The option demonstrations is required: traces of the training problems.")
+            raise ConfigurationError("The option `demonstrations` is required: traces of the training problems.")
         found = dict(super().resolved())
         hooks = [one for one in found["parts"]["hook"] if one["name"] != _HOOK]
         found["parts"] = {**found["parts"], "hook": hooks}

@@ -35,7 +35,7 @@ class Sft(CheckedOptions):
         traces: One or several files of traces.
         config: File with options of the cold start.
         steps: Number of optimizer steps; ``None`` uses ``config`` or the epochs.
-        launch: Command that launches it in separate processes; see ``train``.
+        launch: Command that launches the fine-tuning in separate processes; see ``train``.
         options: Further options of ``rstar2 sft``, which override ``config``.
         seed: Seed of the order of the traces; ``None`` for the pipeline's seed.
     """

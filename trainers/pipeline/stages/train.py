@@ -1,8 +1,8 @@
 """``train``: a stage of reinforcement learning with any recipe.
 
-Each stage is a separate run. It starts from the given weights, which are also the reference of a recipe that has one.
-Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up are
-the stage's own in both cases.
+Each stage is a separate run. It starts from the given weights, which are also the reference model if the recipe uses
+one. Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up
+are the stage's own in both cases.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Train(CheckedOptions):
         problems: Training problems; ``None`` for the environment's own.
         held_out: Held-out problems; ``None`` for the environment's own.
         steps: Number of optimizer steps; ``None`` uses ``config`` or the recipe.
-        launch: Command that launches it in separate processes: ``"accelerate launch --config_file FILE"``,
+        launch: Command that launches the training in separate processes: ``"accelerate launch --config_file FILE"``,
             ``"torchrun ..."``, ``"rstar2 launch --serve 0-3 --train 4-7 --"``, or ``"python"``; ``None`` trains in the
             runner's process.
         until: Criterion that ends the stage before its last step: ``"eval/pass_rate >= 0.9"``.

@@ -1,7 +1,7 @@
 """Ask a language model for a judgement: its endpoint as options, delimiters around untrusted texts, one-word verdicts.
 
-Every judge of the package uses it: of chains of thought, of rewards, of steps, of answers. Not covered: the questions
-that judges ask, and serving a model.
+Every judge of the package uses this module: judges of chains of thought, rewards, steps and answers. Not covered: the
+questions that judges ask, and serving a model.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class AskedModel(CheckedOptions):
 
     Attributes:
         url: Base of the API, such as ``http://localhost:8000/v1``.
-        model: The model's name there.
+        model: Name of the model at the endpoint.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         temperature: Sampling temperature.
-        max_tokens: Longest reply.
-        timeout: Seconds for one request.
-        retries: Further attempts for one reply.
+        max_tokens: Maximum length of a reply, in tokens.
+        timeout: Timeout of one request, in seconds.
+        retries: Maximum number of further attempts for one reply.
     """
 
     url: str
@@ -77,7 +77,7 @@ class AskedModel(CheckedOptions):
 
 
 def judge_endpoint(url: str, api_key: str | None, *, timeout_s: float, retries: int) -> ChatEndpoint:
-    """A client for short replies, which retries requests that timed out.
+    """Return a client for short replies; it also retries requests that timed out.
 
     Raises:
         ConfigurationError: The URL is invalid.
@@ -96,7 +96,7 @@ def judge_endpoint(url: str, api_key: str | None, *, timeout_s: float, retries: 
 
 
 def key_from(api_key_env: str) -> str | None:
-    """The API key in an environment variable; ``None`` if no variable is named.
+    """Return the API key in an environment variable; ``None`` if ``api_key_env`` is empty.
 
     Raises:
         ConfigurationError: The variable is not set.
@@ -109,17 +109,17 @@ def key_from(api_key_env: str) -> str | None:
 
 
 def marked(parts: Sequence[tuple[str, str]]) -> str:
-    """Untrusted texts for a judge to read, each between random delimiters that none of them can contain.
+    """Return untrusted texts for a judge to read, each between random delimiters that no text can contain.
 
     Args:
-        parts: The name and the text of each.
+        parts: Name and text of each untrusted text.
     """
     mark = secrets.token_hex(8)
     return "\n".join(f"<{mark} {name}>\n{text}\n</{mark}>" for name, text in parts)
 
 
 def read_verdict(reply: str) -> bool | None:
-    """Whether the last verdict in a reply is CORRECT or INCORRECT; ``None`` without either.
+    """Return ``True`` if the last verdict in a reply is CORRECT, ``False`` if INCORRECT, ``None`` without a verdict.
 
     A judge that reasons first gives its verdict last.
     """

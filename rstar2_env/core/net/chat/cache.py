@@ -21,7 +21,7 @@ class ChatCache:
         path: The file; it and its folder are created.
 
     Raises:
-        ConfigurationError: The file cannot be written, or is not such a cache.
+        ConfigurationError: The file cannot be written, or is not a cache of replies.
     """
 
     def __init__(self, path: Path) -> None:

@@ -37,7 +37,7 @@ class ClientOptions:
     """Options of a client; callers with equal options share a client.
 
     Attributes:
-        base_url: The endpoint up to and with its version.
+        base_url: URL of the endpoint, up to and including its version.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Seconds to wait for an answer.
         retries: Attempts after the first, on temporary failures.
@@ -91,7 +91,7 @@ class ChatClient:
             EndpointBudgetError: The token or money budget is spent.
             UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
                 context.
-            ServiceError: The endpoint did not answer, or answered with something else.
+            ServiceError: The endpoint did not answer, or its answer is not a chat completion.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
         if self._cache is not None and (known := self._cache.get(name)) is not None:
@@ -116,12 +116,12 @@ class ChatClient:
         return Priced(reply, cost, False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the options: another process has its own client and budgets."""
+        """Pickle only the options: the other process creates its own client and budgets."""
         return shared_client, (self._options,)
 
 
 def shared_client(options: ClientOptions) -> ChatClient:
-    """Return the client with these options; callers share it as long as any of them keeps it.
+    """Return the client with these options; callers share it as long as any caller holds it.
 
     Raises:
         ConfigurationError: The address or a number is invalid, or the cache cannot be used.

@@ -24,9 +24,9 @@ class ChatLimits(CheckedOptions):
     """Limits of all requests of a process to an endpoint.
 
     Attributes:
-        in_flight: Concurrent requests; ``None`` for the number of workers.
-        requests_per_minute: Requests sent per minute, evenly spread.
-        tokens_per_minute: Tokens read and written per minute, on average.
+        in_flight: Maximum number of concurrent requests; ``None`` means the number of workers.
+        requests_per_minute: Maximum number of requests per minute; they are sent at even intervals.
+        tokens_per_minute: Maximum number of tokens read and written per minute, on average.
         max_tokens: Budget of tokens read and written, in total.
         max_cost: Budget of money, in total.
         input_price: Price of a million input tokens; a cost that the endpoint reports takes precedence.
@@ -48,7 +48,7 @@ class ChatLimits(CheckedOptions):
         """Check every field."""
         super().__post_init__()
         if (self.input_price is None) != (self.output_price is None):
-            raise ConfigurationError("input_price and output_price go together: give both, or neither.")
+            raise ConfigurationError("input_price and output_price must be set together: give both, or neither.")
 
 
 class Meter:
@@ -80,13 +80,13 @@ class Meter:
         most_tokens, most_cost = self._limits.max_tokens, self._limits.max_cost
         if most_tokens is not None and self.tokens >= most_tokens:
             raise EndpointBudgetError(
-                f"{self.tokens} tokens were used at {self._url}, of max_tokens={most_tokens}: raise limits.max_tokens "
-                "to continue."
+                f"The token budget for {self._url} is spent: {self.tokens} tokens of max_tokens={most_tokens} were "
+                "used. Raise limits.max_tokens to continue."
             )
         if most_cost is not None and self.cost >= most_cost:
             raise EndpointBudgetError(
-                f"{self.cost:.4g} were spent at {self._url}, of max_cost={most_cost:g}: raise limits.max_cost to "
-                "continue."
+                f"The cost budget for {self._url} is spent: {self.cost:.4g} of max_cost={most_cost:g} was used. "
+                "Raise limits.max_cost to continue."
             )
 
     def add(self, usage: Usage) -> float | None:
@@ -105,8 +105,12 @@ class Meter:
         if (self._limits.max_tokens is not None and tokens is None) or (
             self._limits.max_cost is not None and cost is None
         ):
-            lacking = "usage" if tokens is None else "cost, and no prices are given (limits.input_price, output_price)"
-            raise ServiceError(f"{self._url} does not report the {lacking} of a reply, so no budget can be enforced.")
+            lacking = (
+                "token usage of a reply"
+                if tokens is None
+                else "cost of a reply, and no prices are set (limits.input_price, limits.output_price)"
+            )
+            raise ServiceError(f"{self._url} does not report the {lacking}, so the budget cannot be enforced.")
         with self._lock:
             self.tokens += tokens or 0
             self.cost += cost or 0.0
@@ -139,7 +143,7 @@ class Pace:
         self._free = self._tokens_free = self._held = 0.0
 
     def seat(self) -> AbstractContextManager[Any]:
-        """Return a context that occupies one of the places of requests in flight; entering it may wait."""
+        """Return a context that counts as one request in flight; entering it waits while the limit is reached."""
         return self._seats
 
     def wait(self) -> None:

@@ -1,4 +1,4 @@
-"""Replies of an endpoint: text, native tool calls, reason of the end, cost, and whether the reply can be played.
+"""Replies of an endpoint: text, native tool calls, finish reason, cost, and whether the reply can be played.
 
 Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
 several choices, streaming.
@@ -21,7 +21,7 @@ class NativeCall:
     """A tool call in the endpoint's own form.
 
     Attributes:
-        id: The call's id, to which its result refers.
+        id: Id of the call; the message with the call's result refers to it.
         name: Name of the tool.
         arguments: The arguments as the model wrote them, which should be a JSON object.
     """
@@ -31,7 +31,7 @@ class NativeCall:
     arguments: str
 
     def record(self) -> dict[str, Any]:
-        """Return the call in the form of a request's assistant message."""
+        """Return the call in the form that an assistant message of a request contains."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
@@ -64,7 +64,7 @@ class ChatReply:
     Attributes:
         text: Its text; empty if it has none.
         calls: Its native tool calls, in order.
-        finish: Reason of its end, in the endpoint's word (``stop``, ``length``, ``tool_calls``, ``content_filter``).
+        finish: Finish reason, as the endpoint reports it (``stop``, ``length``, ``tool_calls``, ``content_filter``).
         refusal: The endpoint's message, if it refused to reply.
         usage: Its tokens and cost.
     """
@@ -77,7 +77,7 @@ class ChatReply:
 
     @property
     def trouble(self) -> tuple[ReplyEnd, str] | None:
-        """Why it cannot be played as a turn, as an episode's end and a message; ``None`` if it can."""
+        """Why the reply cannot be played as a turn: the end of its episode, and a message; ``None`` if it can."""
         if self.refusal or self.finish == "content_filter":
             return "refused", f"The endpoint refused to reply: {self.refusal or 'its content filter'}."
         if self.finish == "length":

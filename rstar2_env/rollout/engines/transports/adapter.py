@@ -98,7 +98,7 @@ class AdapterTransport(Transport):
             await self._setting.http.ask("POST", server.base, "/v1/load_lora_adapter", order, retries=0)
 
     def served_as(self, model: str, version: int) -> str:
-        """See ``Transport``: the adapter of that version."""
+        """Return the name of the adapter with that version; see ``Transport``."""
         return self._kept.path(version).name
 
     @staticmethod

@@ -43,7 +43,7 @@ def buckets(
     Args:
         weights: Names and tensors; each is valid until the next item.
         most_bytes: Size of a bucket.
-        device: Device of the buffer; ``None`` means that of the first tensor.
+        device: Device of the buffer; ``None`` means the device of the first tensor.
 
     Yields:
         The buckets, in order; each is valid until the next item.

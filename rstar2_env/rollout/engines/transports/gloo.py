@@ -94,7 +94,7 @@ def check(receiving: Future[Any]) -> None:
 
 
 def own_address(address: str, port: int) -> str:
-    """Return the address of this machine in the network through which it reaches another one; sends nothing."""
+    """Return the address that this machine uses to reach another machine; sends nothing."""
     found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM)
     family, kind, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
     with socket.socket(family, kind) as asking:

@@ -2,8 +2,8 @@
 
 One process group contains this process and every worker of every server; all workers receive each bucket at once, over
 NCCL or RCCL on accelerators (``nccl``), over gloo on CPUs (``gloo``). Requests in flight are paused meanwhile, and
-continue with the new weights. With a folder the weights are written there too, for servers that restart; without one,
-such a server gets no requests before the next weight sync.
+continue with the new weights. If a folder is set, the weights are also written there, for servers that restart;
+otherwise, a server that restarts gets no requests before the next weight sync.
 
 If a server dies during a weight sync, the sync is aborted: no server gets requests until another attempt has sent the
 weights to all remaining servers, in a new group. Not covered: workers that wait over NCCL in a broadcast from a trainer
@@ -125,7 +125,7 @@ class GroupTransport(Transport):
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:
-            raise ServiceError(f"{', '.join(missing)} was lost.", cause="lost")
+            raise ServiceError(f"A server was lost during the weight sync: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
         """Create a group of these members unless it exists; first ends sessions that an aborted sync left open."""

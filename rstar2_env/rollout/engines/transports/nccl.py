@@ -1,6 +1,6 @@
-"""The trainer's end of an NCCL or RCCL process group, which vLLM creates and whose workers receive the buckets.
+"""The trainer's end of an NCCL or RCCL process group; vLLM creates the group, and vLLM's workers receive the buckets.
 
-The order of calls is that of the gloo group, which the tests run; this one needs an accelerator.
+The order of calls is the same as for the gloo group, which the tests run; the NCCL group needs an accelerator.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NcclGroup:
         try:
             from vllm.distributed.weight_transfer.nccl_common import trainer_init
         except ModuleNotFoundError as error:
-            raise MissingExtraError("vllm", "The transport 'group' over NCCL or RCCL") from error
+            raise MissingExtraError("vllm", "transport='group' with NCCL/RCCL") from error
         self._own = trainer_init({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:

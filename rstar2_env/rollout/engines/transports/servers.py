@@ -55,7 +55,7 @@ class EngineServers:
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
-        """Pause new requests within the block; without an error, they use the new version afterwards."""
+        """Pause new requests within the block; afterwards they use the new version, unless the block failed."""
         done = None
         try:
             for link in self._links:
@@ -71,7 +71,7 @@ class EngineServers:
         return [server for link in self._links for server in link.fleet.servers]
 
     def up(self) -> list[Server]:
-        """Return the servers that may get requests; if there is none, wait for one of the first engine.
+        """Return the servers that may get requests; if there are none, wait for a server of the first engine.
 
         Raises:
             ServiceError: There was none for ``patience_s``.
@@ -83,7 +83,7 @@ class EngineServers:
         return found
 
     def alive(self) -> list[Server]:
-        """Return the servers that answer, including those that wait for weights; if none answers, wait for one.
+        """Return the servers that answer, even if they still wait for weights; if none answers, wait for one.
 
         Raises:
             ServiceError: No server of the first engine answered for ``patience_s``.

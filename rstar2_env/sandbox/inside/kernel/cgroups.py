@@ -139,11 +139,11 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """Folder of the version 2 tree in which groups can be created: that of this process or the nearest ancestor."""
+    """Find the nearest control group, from this process upwards, below which groups can be created (version 2)."""
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
-        raise OSError(errno.ENOENT, "no version 2 control groups")
+        raise OSError(errno.ENOENT, "there are no version 2 control groups")
     folder = os.path.normpath(f"{mount}/{own}")
     while True:
         enabled = _read(folder, "cgroup.subtree_control").split()
@@ -157,7 +157,9 @@ def _version_2() -> dict[str, str]:
             if {"memory", "pids"} <= set(enabled):
                 return {"memory": folder, "pids": folder}
         if folder == mount or len(folder) <= len(mount):
-            raise OSError(errno.EACCES, "no delegated version 2 group with memory and pids")
+            raise OSError(
+                errno.EACCES, "there is no delegated version 2 control group with the controllers memory and pids"
+            )
         folder = os.path.dirname(folder)
 
 
@@ -174,7 +176,7 @@ def _version_1() -> dict[str, str]:
                 if os.access(folder, os.W_OK):
                     found[name] = folder
     if "memory" not in found:
-        raise OSError(errno.EACCES, "no writable version 1 memory hierarchy")
+        raise OSError(errno.EACCES, "there is no writable version 1 memory hierarchy")
     return found
 
 

@@ -1,11 +1,11 @@
 """Allow-lists of commands, options and flags, for system calls whose arguments decide whether they are allowed.
 
-Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or belongs to
-one that does (a setter and its getter, locks of open files and of processes). The numbers are the interface of the
-kernel and the same on x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines (TIOCSTI,
-TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN), larger pipes
-and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding from the watch
-(PR_SET_DUMPABLE).
+Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
+counterpart of such an entry (the getter of a setter, process locks for open-file locks). The numbers are the interface
+of the kernel and the same on x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines
+(TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN),
+larger pipes and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding a process from
+the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations

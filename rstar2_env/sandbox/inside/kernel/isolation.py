@@ -61,7 +61,7 @@ class Isolation:
         self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
-        """Return the rlimit on processes for a limit of ``wanted``; ``None`` if it cannot be determined."""
+        """Return the rlimit under which a program can have ``wanted`` processes; ``None`` if the rlimit is unknown."""
         if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.
@@ -149,7 +149,7 @@ class Isolation:
         return calls
 
     def _settle_in(self, workdir: str, slot: int) -> None:
-        """Without a private file system, use a separate folder on the file system of the machine."""
+        """If there is no private file system, use a separate folder on the file system of the machine."""
         if self._plan.users_from:
             os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
         os.chdir(workdir)
@@ -157,7 +157,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Prepare the change to a separate user, which drops all capabilities, and the death signal of the parent."""
+    """Prepare the change to a separate user, which drops all capabilities, and a SIGKILL when the parent ends."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)
@@ -169,7 +169,7 @@ def _change_of_user(user: int) -> linux.PreparedCalls:
 
 
 def _can_mount_proc() -> bool:
-    """Whether a ``/proc`` can be mounted that shows only its own processes."""
+    """Whether a ``/proc`` can be mounted that shows only processes, and only those of the same user."""
     try:
         linux.mount("proc", WORKDIR, "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
     except OSError:

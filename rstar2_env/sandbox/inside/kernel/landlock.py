@@ -40,11 +40,11 @@ def version() -> int:
 
 
 class LandlockRules:
-    """Rules that a child applies to itself. All except the one for its working folder are prepared in the parent.
+    """Rules that a child applies to itself. The parent prepares all rules except the one for the working folder.
 
     Args:
         readable: Paths below which all files can be read and executed.
-        known: Version of the interface to use.
+        known: Version of the kernel's Landlock interface to use.
     """
 
     def __init__(self, readable: list[str], known: int) -> None:

@@ -86,7 +86,7 @@ class Layers:
         return [self._promise(name, mechanisms) for name, mechanisms in kept.items()]
 
     def _promise(self, name: str, mechanisms: dict[str, bool]) -> dict[str, Any]:
-        """Describe a guarantee, which any active mechanism provides."""
+        """Describe a guarantee; it is active if any of its mechanisms is active."""
         by = [mechanism for mechanism, active in mechanisms.items() if active]
         return _layer(name, bool(by), "by " + ", ".join(by) if by else self._why(name), required=True)
 

@@ -87,7 +87,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Replace the functions of the C library by ones that do nothing and succeed, so that callers can be rehearsed."""
+    """Replace the functions of the C library by functions that do nothing and succeed, for a rehearsal."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -203,12 +203,12 @@ def pivot_root(new_root: str) -> None:
 
 
 def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
-    """Map one user and one group in a new user namespace: ``inside`` is ``outside`` (user, group) of its parent.
+    """Map one user and one group of the parent namespace into a new user namespace.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.
-        inside: Id inside, for user and group.
-        outside: User and group outside.
+        inside: Id of both the user and the group in the new namespace.
+        outside: Ids of the user and the group in the parent namespace.
     """
     lines = {"setgroups": "deny", "uid_map": f"{inside} {outside[0]} 1", "gid_map": f"{inside} {outside[1]} 1"}
     for name, line in lines.items():

@@ -28,7 +28,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
         site_dirs: Folders of installed packages, in order of precedence.
 
     Returns:
-        Paths of files and folders, by name in the folder of packages.
+        Path of each file and folder on this machine, by its name in the folder of packages.
     """
     found: dict[str, str] = {}
     for name in required(packages, site_dirs):
@@ -43,7 +43,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
 
 
 def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
-    """These packages and their requirements without extras, each once."""
+    """Names of the packages and of all their requirements, recursively, without extras and without duplicates."""
     names: dict[str, str] = {}
     waiting = list(packages)
     while waiting:
@@ -61,7 +61,7 @@ def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
 
 
 def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
-    """Folders of packages of this machine's Python that are hidden from programs.
+    """Folders of installed packages on this machine that must be hidden from programs.
 
     Args:
         site_dirs: Folders from which the caller imports.
@@ -77,7 +77,7 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
 
 
 def without(folder: str, left_out: list[str]) -> list[str]:
-    """Paths whose contents together are those of a folder without some of its subfolders."""
+    """Paths that together cover a folder except the subfolders ``left_out``."""
     folder = os.path.realpath(folder)
     if folder in left_out:
         return []

@@ -33,8 +33,8 @@ class IsolationPlan:
         landlock: Active version of Landlock; 0 means none.
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
         counted: Whether the kernel limits the processes of the program's user, separately from other users.
-        shared_processes: Number of processes of the caller's user at the start, plus a margin, if programs run as that
-            user or are counted with it; 0 otherwise.
+        shared_processes: If the kernel counts programs together with the caller's processes: number of processes of the
+            caller's user at the start, plus a margin. 0 otherwise.
     """
 
     isolated: bool = True
@@ -49,7 +49,7 @@ class IsolationPlan:
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as another user than the caller, or in its own user namespace."""
+        """Whether a program runs as a different user from the caller, or in its own user namespace."""
         return self.user or self.users_from > 0
 
     @property

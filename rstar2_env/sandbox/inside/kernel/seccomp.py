@@ -49,9 +49,11 @@ class Needs:
     """Additional restrictions that replace missing layers.
 
     Attributes:
-        pin: Restrict calls to its own process group and process id (no process namespace).
-        no_signals: Forbid signals to other processes (no process namespace, no Landlock scope for signals).
-        spare_metadata: Forbid changes of mode, owner, times and attributes of files (files of the user are visible).
+        pin: Forbid leaving the process group, pidfds, and calls on other processes (used without a process namespace).
+        no_signals: Forbid signals to other processes (used without a process namespace and without Landlock's scope
+            for signals).
+        spare_metadata: Forbid changes of mode, owner, times and attributes of files (used if the user's files are
+            visible).
         pass_nothing: Forbid sending descriptors to other processes, since files in flight are not counted.
     """
 
@@ -75,7 +77,7 @@ class SeccompFilter:
     def __init__(self, machine: str | None = None, needs: Needs | None = None) -> None:
         machine = platform.machine() if machine is None else machine
         if machine not in _ARCHITECTURES:
-            raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
+            raise OSError(errno.ENOSYS, f"there is no table of system calls for {machine}")
         instructions = build(machine, needs or Needs())
         self._code = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in instructions))
         self._owns = [(at, step[3]) for at, step in enumerate(instructions) if step[3] in (_OWN, _OWN_GROUP)]
@@ -88,7 +90,7 @@ class SeccompFilter:
 
 
 def actions(machine: str) -> dict[int, int]:
-    """Action for each listed system call of ``machine``, except calls whose arguments decide."""
+    """Action for each listed system call of ``machine``, except calls whose action depends on their arguments."""
     found: dict[int, int] = {}
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
@@ -98,7 +100,7 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
-    """Build the instructions: architecture, calls whose arguments decide, then ranges of numbers with an action."""
+    """Build the instructions: check the architecture, then calls with checked arguments, then ranges of numbers."""
     needs = needs or Needs()
     column = 0 if machine == "x86_64" else 1
     special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
@@ -150,13 +152,13 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int], but: int = 0) -> list[Instruction]:
-    """Refuse a call if the lower half of an argument, without the bits ``but``, has one of these values."""
+    """Refuse a call if the lower 32 bits of an argument, with the bits ``but`` cleared, equal one of ``values``."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call if the lower half of an argument, without the bits ``but``, has one of these values."""
+    """Allow a call if the lower 32 bits of an argument, with the bits ``but`` cleared, equal one of ``values``."""
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
@@ -167,7 +169,7 @@ def _without(bits: int) -> list[Instruction]:
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read but not set the limit on core dumps: with 0, unlike 1, the host may receive a core dump."""
+    """Let prlimit64 read but not set the core-dump limit: with 0 instead of 1, the host could get a core dump."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),
@@ -186,7 +188,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
     """Instructions for calls that are safe only inside namespaces."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
-        """Allow the id of the process itself, 0 (which also means itself), and ``also``."""
+        """Allow an argument that is the id of the calling process, 0 (the same process), or one of ``also``."""
         allowed = (0, _OWN, *also)
         tests = [(_JUMP_EQUAL, len(allowed) - at, 0, value) for at, value in enumerate(allowed)]
         return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]

@@ -2,7 +2,7 @@
 
 Each entry is ``name x86_64 aarch64``; a dash means that the machine does not have the call. The numbers are the
 interface of the kernel and never change. A call that is not listed returns ENOSYS, as on an older kernel, so that
-libraries fall back; ``memfd_create`` is one of them, since only a control group would count its memory.
+libraries fall back. ``memfd_create`` is not listed, since only a control group would count its memory.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 
 
 def names(*texts: str) -> set[str]:
-    """Names of the calls in some lists."""
+    """Names of the system calls in the given lists."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 

@@ -31,7 +31,9 @@ _TRIED_LIMIT = 4
 
 
 def free_users() -> int:
-    """First id of a block of users for this warden only, since the kernel counts processes by user over all sandboxes.
+    """Return the first id of a block of user ids that only this warden uses.
+
+    The kernel counts the processes of a user over all sandboxes, so wardens must not share user ids.
 
     Raises:
         OSError: The user namespace of this process maps too few users.
@@ -43,7 +45,7 @@ def free_users() -> int:
                 return _USERS_FROM + USERS_EACH * os.getpid()
             if count > _SMALL_BLOCK + USERS_EACH:  # smaller range of a container: use ids near its end
                 return first + count - USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
-    raise OSError(22, "the user namespace maps too few users to give each slot its own")
+    raise OSError(22, "the user namespace maps too few users to give each slot its own user")
 
 
 def enter_user_namespace(users_from: int = 0) -> None:
@@ -69,7 +71,10 @@ def enter_user_namespace(users_from: int = 0) -> None:
 
 @contextlib.contextmanager
 def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[None]:
-    """At the end of the context, let a process outside write the maps of this one, which has no right to do so."""
+    """At the end of the context, write the user maps of this process from outside its new user namespace.
+
+    A forked process writes the maps, since this process does not have the right to do so.
+    """
     waits, go = os.pipe()
     reads, answers = os.pipe()
     owner = os.getpid()
@@ -137,13 +142,13 @@ def try_process_limit(plan: IsolationPlan) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (_TRIED_LIMIT, _TRIED_LIMIT))
     made = _fork_many(2 * _TRIED_LIMIT)
     if made >= _TRIED_LIMIT:
-        raise OSError(1, "the kernel does not enforce a limit on processes for the user of programs")
+        raise OSError(1, "the kernel does not enforce a limit on processes for the user that runs programs")
     if made < _TRIED_LIMIT - 1:
         raise OSError(1, "the kernel counts programs together with other processes of the user")
 
 
 def _fork_many(most: int) -> int:
-    """Fork up to ``most`` processes; return how many could exist at once, without this one."""
+    """Fork up to ``most`` processes; return how many existed at the same time, not counting this process."""
     waits, held = os.pipe()
     pids = []
     with contextlib.suppress(OSError):

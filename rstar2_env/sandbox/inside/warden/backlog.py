@@ -30,16 +30,19 @@ class Backlog:
         self._order = itertools.count(1)
 
     def append(self, call: Call) -> None:
-        """Queue a call after all others."""
+        """Add a new call at the end of its queue."""
         call.order = next(self._order)
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Queue a call again that had its turn before, ahead of later calls."""
+        """Put a call that already had its turn back at the head of its queue."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:
-        """Queue a call again whose program never ran, which does not count as a start; false after ``MAX_RESTARTS``."""
+        """Put a call whose program never ran back at the head of its queue.
+
+        This does not count as a start of the call. Returns false if it happened ``MAX_RESTARTS`` times before.
+        """
         if call.restarts >= MAX_RESTARTS:
             return False
         call.restarts += 1

@@ -93,7 +93,7 @@ class Cells:
             self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message reports the end of a cell; a forged one may name another cell."""
+        """Whether a message reports the end of a cell. The message may be forged and name a cell that does not run."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
@@ -151,7 +151,7 @@ class Cells:
         )
 
     def interrupted(self, child: Child) -> None:
-        """Handle the confirmation of an interrupt, which can no longer reach a later cell."""
+        """Handle the reply that an interrupt was sent. The next cell can now start: the interrupt cannot reach it."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:

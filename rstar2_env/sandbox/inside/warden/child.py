@@ -90,8 +90,8 @@ class Session:
         pending: Calls that wait for their turn.
         turn: The call that is queued for a worker or runs.
         child: Its process.
-        held: Whether it counts against the limits on sessions.
-        memory: Memory in bytes that it counts against the limit.
+        held: Whether the session counts against the limits on sessions.
+        memory: Bytes of memory that the session counts against the limit.
         note: Note for the outcome of the next cell.
         signalled: Whether an interrupt is pending; it must not reach the next cell.
         deadline_at: Time of the current deadline timer.
@@ -201,7 +201,7 @@ class Child:
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Store a message of the child, up to a limit, since a program can write any number of messages."""
+        """Store a message from the child, up to a limit, since a program can write any number of messages."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
@@ -248,7 +248,7 @@ class Child:
         self.started_at = time.monotonic()
 
     def receive(self) -> bytes:
-        """Receive the next message of the child; empty if the socket is closed.
+        """Receive the next message from the child; empty if the socket is closed.
 
         Raises:
             BlockingIOError: There is no message now.

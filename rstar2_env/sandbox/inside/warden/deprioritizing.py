@@ -80,7 +80,10 @@ class Deprioritizer:
             self._check_later(child)
 
     def _check(self, child: Child) -> None:
-        """Deprioritize a program if there is room. At its deadline, request its waiting time, or end it."""
+        """Deprioritize a program if there is room.
+
+        At the deadline of a deprioritized program, request its waiting time; end any other program at its deadline.
+        """
         if not _runs(child):
             return
         if time.monotonic() >= _deadline(child):
@@ -111,5 +114,5 @@ def _runs(child: Child) -> bool:
 
 
 def _deadline(child: Child, times: int = 1) -> float:
-    """Time at which a call reaches ``times`` its wall-clock limit."""
+    """Time at which a call has run for ``times`` times its wall-clock limit."""
     return child.started_at + times * float(child.limits["wall_s"])

@@ -31,7 +31,7 @@ class Imports:
     """Finds names of modules in programs.
 
     Args:
-        names: Full module names ("numpy", "scipy.stats"); only the top-level package is searched.
+        names: Full module names ("numpy", "scipy.stats"); programs are searched for the top-level names only.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ class ParentLink:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def wait(self, seconds: float) -> orders.OrderReply | None:
-        """Wait for the first message of the parent; ``None`` if the parent is gone.
+        """Wait for the first message from the parent; ``None`` if the parent is gone.
 
         Raises:
             OSError: There was no message in time.
@@ -37,7 +37,7 @@ class ParentLink:
         return self.greet()
 
     def greet(self) -> orders.OrderReply | None:
-        """Receive the first message of the parent, and record its process id; ``None`` if the parent is gone."""
+        """Receive the first message from the parent, and record its process id; ``None`` if the parent is gone."""
         message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):

@@ -1,8 +1,9 @@
 """The parent processes of a warden: the choice of a parent for a program, and starting and ending parents.
 
 A light parent, which has imported only the standard library, exists from the start. Other parents have imported exactly
-the preloaded modules that a program names, and are started for the first such program. At the largest number of
-parents, a parent that was not used for a while is replaced; otherwise the parent with all modules is used.
+the preloaded modules that a program names, and are started for the first such program. If no further
+parent is allowed, a new one replaces a parent that was not used for a while; if there is no such parent, the parent
+with all modules is used.
 
 Covered: the choice, start and end of parents, and their share of calls. Not covered: children (``pool``), finding the
 modules that a program names (``imports``).
@@ -88,7 +89,7 @@ class Parents:
         on_message: Callable[[Parent, orders.OrderReply | None], None],
         on_settled: Callable[[Parent], None],
     ) -> None:
-        """Receive the messages of all parents in an event loop.
+        """Receive the messages from all parents in an event loop.
 
         Args:
             loop: The event loop.

@@ -126,7 +126,7 @@ class ChildPool:
                     self._fork(self._free.popleft(), parent)
 
     def admit(self, child: Child, message: str) -> bool:
-        """Handle the first message of a child; return whether it is ready."""
+        """Handle the first message from a child; return whether it is ready."""
         word, _, rest = message.partition(" ")
         if word != "ready":
             child.failure = rest
@@ -221,11 +221,11 @@ class ChildPool:
             self._tidying.remove(child.workdir)
 
     def _kept(self, parent: Parent) -> int:
-        """Number of children of a parent to keep waiting, by its share of the calls; at least one."""
+        """Number of children of a parent to keep waiting, in proportion to its share of the calls; at least one."""
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """Free a slot for a call: end a waiting child of another parent that has the most to spare."""
+        """Free a slot for a call: end a waiting child of the other parent with the largest surplus of such children."""
         others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))

@@ -147,7 +147,7 @@ class Sessions:
             self._ends.popitem(last=False)
 
     def take_end(self, name: str) -> tuple[str, str] | None:
-        """Return state and reason of the end of an earlier session of this name, once; ``None`` if none was lost."""
+        """Return the state and reason recorded by ``note_end``, and forget them; ``None`` if there are none."""
         return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:

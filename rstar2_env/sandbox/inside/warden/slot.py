@@ -33,7 +33,7 @@ class ChildSlot:
         self.bounds_files = scratch is None
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
-        """Limits that only a watch can enforce: processes, bytes of memory, bytes of files; 0 if others enforce it."""
+        """Limits that a watch must enforce: processes, bytes of memory, bytes of files; 0 if a layer enforces one."""
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,

@@ -281,7 +281,7 @@ class WardenSupervisor:
             self._fail_child(child, error)
 
     def _follow(self, child: Child, message: orders.OrderReply) -> None:
-        """Handle a message of the zygote about a child."""
+        """Handle a message from a parent process about one of its children."""
         if message.kind in (orders.ENDED, orders.BROKEN):
             child.end(message, time.monotonic())
             if child.open_ends > 0:

@@ -103,7 +103,7 @@ class ZygoteLink:
 def _spawn(control: int, layers: Layers, scratch: str) -> int:
     """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
 
-    The first process in a new pid namespace is its pid 1, so the next fork of this warden is the last one possible.
+    The zygote becomes pid 1 of a new pid namespace. Later forks of this process would join that namespace.
     """
     plan, view = layers.plan, layers.view
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)

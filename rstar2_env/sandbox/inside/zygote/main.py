@@ -2,8 +2,8 @@
 
 A parent is a fork of the zygote that has imported some modules. The zygote imports none of them and only waits for the
 next order, so that a parent starts from clean memory. It communicates with the warden over a message socket on
-descriptor 0 and ends when the socket closes. It is pid 1 of a pid namespace, so the kernel then kills all processes in
-it. Covered: the start, and forking parents. Not covered: parents (``parent``).
+descriptor 0 and ends when the socket closes. It is pid 1 of a pid namespace: when it ends, the kernel kills all
+processes in the namespace. Covered: the start, and forking parents. Not covered: parents (``parent``).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _next(control: socket.socket) -> tuple[list[str], int] | None:
 
 
 def _reap(parents: set[int]) -> None:
-    """Reap ended processes, and kill orphans of ended parents, which would hold their descriptors open."""
+    """Reap ended processes. Kill the orphaned children of ended parents, since they hold descriptors open."""
     with contextlib.suppress(ChildProcessError):
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
             parents.discard(pid)

@@ -26,7 +26,7 @@ def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> N
         control: Message socket to the warden.
         names: The modules of ``preload`` that this parent imports.
         options: The warden's first message to the zygote: ``preload``, ``warmup`` (a program by module; under
-            the empty name, a program for every parent that imports any), ``site_dirs``, ``plan``, ``readable``.
+            the empty name, a program for every parent that imports a module), ``site_dirs``, ``plan``, ``readable``.
     """
     zygote = os.getppid()
     linux.die_with_parent()

@@ -1,9 +1,9 @@
 """Lower the weight of a process tree on the cores, and measure how long it has waited for a core since then.
 
-The tree gets the nice value ``LEVEL``; so do its sessions of processes, if the kernel schedules by session (autogroup).
-New processes inherit both, and programs cannot raise them: the zygote sets RLIMIT_NICE to 0, and files below ``/proc``
-are not writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a tree, and its waiting
-time. Not covered: when a program is deprioritized (the warden's ``deprioritizing``).
+The processes of the tree get the nice value ``LEVEL``. If the kernel schedules by session (autogroup), their sessions
+get it too. New processes inherit both values, and programs cannot raise their weight: the zygote sets RLIMIT_NICE to 0,
+and files below ``/proc`` are not writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a
+tree, and its waiting time. Not covered: when a program is deprioritized (the warden's ``deprioritizing``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class LoweredTree:
         return any(not self._sweep() for _ in range(_MOST_SWEEPS))
 
     def _sweep(self) -> bool:
-        """Lower the processes that are found; return whether any was higher."""
+        """Lower the weight of all processes found in the tree; return whether any weight was higher before."""
         found = False
         for pid, tasks in self._tree().items():
             found |= _lower_session(pid)
@@ -77,7 +77,7 @@ class LoweredTree:
 
 
 def _lower_session(pid: int) -> bool:
-    """Lower the session of a process, if the kernel has weights of sessions; return whether it was higher."""
+    """Lower the weight of a process's session, if the kernel has such weights; return whether it was higher."""
     path = f"/proc/{pid}/autogroup"
     try:
         with open(path, "rb") as file:

@@ -153,7 +153,7 @@ def restore(remembered: Remembered) -> None:
 
 
 def exit_report(error: BaseException) -> tuple[int, CellReport]:
-    """Return the exit code and the report for an uncaught exception; exit codes are those of the interpreter."""
+    """Return the exit code and the report for an uncaught exception; exit codes are as in the interpreter."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
     code = error.code

@@ -1,6 +1,7 @@
 """Warm-up of an interpreter, so that its forks are ready and cheap.
 
-A fork copies the page tables of all memory, and later each page to which either side writes, even a reference count.
+A fork copies the page tables of all memory. Later, each page is copied when a process writes to it, even if only a
+reference count changes.
 Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Memory that every child touches is
 separated from the preloaded modules, most of which is rarely used: a write to a shared huge page splits it.
 
@@ -101,7 +102,7 @@ def settle(plan: IsolationPlan, readable: list[str]) -> None:
 
 
 def _prepare_main() -> None:
-    """Prepare the initial state of every program: an empty ``__main__``, streams, its folder on the path."""
+    """Prepare the initial state of every program: an empty ``__main__``, streams, the working folder on the path."""
     from ..kernel import isolation
     from . import program
 

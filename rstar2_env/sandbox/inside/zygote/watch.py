@@ -77,10 +77,10 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum over the processes of a tree, over several checks if one check does not have time for all processes.
+    """Sum of a resource over the processes of a tree. If one check is too short for all processes, the next continues.
 
     Args:
-        read: Returns the bytes of one process, by an id of the resource that is unique among processes.
+        read: Returns the bytes that one process uses, by the id of what it uses; bytes with the same id count once.
     """
 
     def __init__(self, read: Callable[[int], dict[int, int]]) -> None:
@@ -134,7 +134,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> dict[int, int]:
-    """Proportional memory of a process in bytes, by process id."""
+    """Memory of a process in bytes, with shared pages counted proportionally; the key is the process id."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             lines = [line for line in file if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]

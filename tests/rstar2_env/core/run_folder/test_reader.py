@@ -168,8 +168,8 @@ def damage(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None
     ("break_it", "says"),
     [
         (damage(lambda identity: identity.update(version=2)), "version 2 of the format.*up to 1. Update"),
-        (damage(lambda identity: identity.update(format="x")), "is not the start of a run"),
-        (damage(lambda identity: identity.pop("kind")), "is not the start of a run"),
+        (damage(lambda identity: identity.update(format="x")), "does not describe a run"),
+        (damage(lambda identity: identity.pop("kind")), "does not describe a run"),
         (lambda folder: (folder / "run.json").write_text("{"), "cannot be read"),
         (lambda folder: (folder / "run.json").unlink(), "it has no run.json"),
         (shutil.rmtree, "it does not exist"),

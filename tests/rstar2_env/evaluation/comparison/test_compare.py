@@ -196,13 +196,13 @@ class TestCommand:
         assert [Path(one["other"]["name"]).name for one in told] == ["x", "y"]
         assert {path.name for path in tmp_path.glob("c*.png")} == {"c-x.png", "c-y.png"}
         alone = run("compare", tmp_path / "base", tmp_path / "trained" / "x", columns=300)
-        assert "do not share a set" in " ".join(alone.output.split())
+        assert "have no set in common" in " ".join(alone.output.split())
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
             (["BASE"], "two or more runs"),
-            (["BASE", "BASE", "--k", "8"], "k must be between 1 and the 4 samples"),
+            (["BASE", "BASE", "--k", "8"], "k must be between 1 and 4, the number of samples"),
             (["BASE", "BASE", "--k", "one"], "--k must be whole numbers"),
             (["BASE", "OTHER"], "have no problem in common"),
             (["BASE", "nowhere"], "it does not exist"),

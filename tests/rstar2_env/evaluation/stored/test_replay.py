@@ -175,7 +175,9 @@ def test_an_episode_that_is_not_there_is_told(played: Path, place: str, words: s
 
 
 def test_a_step_that_was_not_evaluated_is_told_with_those_that_were(played: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no held-out episodes of step 5; it has those of the steps 0"):
+    with pytest.raises(
+        ConfigurationError, match=r"no held-out episodes of step 5; it has held-out episodes of the steps 0"
+    ):
         find_stored(f"{played}@5")
 
 

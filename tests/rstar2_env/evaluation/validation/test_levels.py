@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_refused():
         validate(bad_envs.Sums, level=5)
     with pytest.raises(UnknownNameError, match="noop"):
         validate(bad_envs.Sums, level=3, checks=["noops"])
-    with pytest.raises(ConfigurationError, match="need a level"):
+    with pytest.raises(ConfigurationError, match="require a level"):
         validate(bad_envs.Sums, checks=["noop"])
 
 

@@ -52,7 +52,7 @@ def test_every_format_gives_the_same_problems(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["json", "parquet", "folder"])
 def test_a_record_that_is_no_problem_is_named_by_its_number(tmp_path, kind):
     path = make(tmp_path, kind)
-    with pytest.raises(ProblemFormatError, match=r"some[^ ]*[:\[]1.*'question' is missing; there are 'problem'"):
+    with pytest.raises(ProblemFormatError, match=r"some[^ ]*[:\[]1.*'question' is missing; the record has 'problem'"):
         load_problems(path)
 
 
@@ -78,7 +78,7 @@ def test_a_csv_cell_may_be_longer_than_pythons_limit(tmp_path):
         ("a.csv", "question,answer\nq,\n", r"a\.csv:2.*'answer' is missing"),
         ("a.json", '{"question": "q"}', r"JSON array of problems.*one object per line is JSONL"),
         ("a.json", '[{"question": "q",\n "answer" 1}]', r"a\.json: expected a JSON array.*line 2, column"),
-        ("a.json", "[]", "has no problem"),
+        ("a.json", "[]", "contains no problems"),
         ("a.parquet", "no parquet", r"a\.parquet cannot be read as Parquet"),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_weight_of_0_is_refused() -> None:
 
 
 def test_a_source_that_is_too_small_is_named_with_what_it_has() -> None:
-    with pytest.raises(ConfigurationError, match="75 of a, which has 30"):
+    with pytest.raises(ConfigurationError, match="75 from a, which has only 30"):
         shares_of({"a": 3, "b": 1}, {"a": 30, "b": 100}, 100)
 
 

@@ -122,12 +122,12 @@ def test_filters_can_be_turned_off(files: dict[str, str], tmp_path: Path) -> Non
 
 
 def test_where_nothing_is_left_the_last_filter_is_named(files: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"No problem is left of 7: .* by 'length', such as first/"):
+    with pytest.raises(ConfigurationError, match=r"left of the 7 .* filter 'length' removed .*, such as first/"):
         prepared(files, most_length=3)
 
 
 def test_weights_are_for_all_sources_or_for_none(files: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="second has none"):
+    with pytest.raises(ConfigurationError, match="these have none: second"):
         prepared(files, sources={"first": {"problems": "x", "weight": 1}, "second": {"problems": "x"}})
 
 
@@ -139,5 +139,5 @@ def test_two_runs_make_the_same(files: dict[str, str]) -> None:
 
 def test_a_name_that_would_end_in_the_middle_of_a_problems_id_is_refused(files: dict[str, str]) -> None:
     sources = {"org/set": {"problems": files["first"]}, "second": {"problems": files["second"]}}
-    with pytest.raises(ConfigurationError, match=r"The source 'org/set' has '/' in its name.*another name"):
+    with pytest.raises(ConfigurationError, match=r"The name of the source 'org/set' contains '/'.*another name"):
         prepared(files, sources=sources)

@@ -116,7 +116,7 @@ MUTANTS = [
     (Divides, "shapes", "is nan, which is not finite"),
     (TakesNoSmallGroup, "edges", "a group of one has no deviation"),
     (OfThisProcess, "processes", "on 3 processes, the advantages differ"),
-    (SumsWhereItHasGroups, "processes", "all must make the same calls"),
+    (SumsWhereItHasGroups, "processes", "all processes must make the same calls"),
     (FirstCounts, "order", "in another order, an episode has a different advantage"),
     (PraisesFailure, "better_is_higher", "rewards of 0 and 1 give"),
     (LeavesRounding, "equal_rewards", "if every reward is 0, an advantage is not zero"),

@@ -71,7 +71,7 @@ MUTANTS = [
     (AList, "shape", "return a NumPy array of shape (rows,)"),
     (WeighsEmptyRows, "shape", "a row without a token has the weight"),
     (OfThisProcess, "processes", "on 2 processes the weights are"),
-    (SumsWhereItHasRows, "processes", "all must make the same calls"),
+    (SumsWhereItHasRows, "processes", "all processes must make the same calls"),
     (CountsGroupsByNumber, "order", "with other group numbers"),
     (ASum, "copies", "the weights are not halved"),
     (DividesByNothing, "empty_batch", "invalid value"),

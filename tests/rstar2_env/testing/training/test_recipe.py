@@ -38,8 +38,8 @@ MUTANTS = [
     (replace(SOUND, selector="rok"), "resolves", "'rok'"),
     (replace(SOUND, selector="roc:mode=best"), "resolves", "mode"),
     (replace(SOUND, defaults={"rollout": {"oversampel": 2}}), "resolves", "oversample"),
-    (replace(SOUND, loss=("kl:coef=0",)), "trains", "no term of its loss learns anything: Kl"),
-    (of(Stubborn), "the_users_options_win", "steps=7 is not what the run takes"),
+    (replace(SOUND, loss=("kl:coef=0",)), "trains", "no term of its loss depends on the policy: Kl"),
+    (of(Stubborn), "the_users_options_win", "the run does not use steps=7"),
     (of(Forgetful), "record", "its options differ"),
 ]
 EVERY = set(RECIPE_CHECKS) - {"description"}

@@ -114,15 +114,19 @@ MUTANTS = [
     (NeedsAString, "needs", "needs is 'group'; declare a frozenset"),
     (NeedsWhatNobodyGives, "needs", "it needs ['critic']"),
     (WaitsForNothing, "needs", "needs neither lm, judge nor play"),
-    (ReadsTheGroupUndeclared, "scores", "given only what it declares (nothing), it raised ZeroDivisionError"),
+    (
+        ReadsTheGroupUndeclared,
+        "scores",
+        "given only what it declares (nothing), the component raised ZeroDivisionError",
+    ),
     (NotANumber, "scores", "it scored an episode with nan"),
     (AText, "scores", "it scored an episode with 'good'"),
     (Pays, "purity", "it changed an episode"),
     (Dice, "purity", "global state of random"),
     (Tires, "purity", "a second call"),
-    (PrefersTheFirst, "order", "in another order the scores are"),
+    (PrefersTheFirst, "order", "in another order, the scores are"),
     (OneTurnTooMany, "scores", "OnTurns has one number for each"),
-    (Grows, "learning", "with its state"),
+    (Grows, "learning", "another component that loaded its state"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {

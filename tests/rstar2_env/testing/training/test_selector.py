@@ -214,7 +214,7 @@ def test_names_and_options_are_those_of_a_recipe():
         check_selector("rok")
     with pytest.raises(ConfigurationError, match="mode"):
         check_selector("roc:mode=best")
-    with pytest.raises(ConfigurationError, match="options go with the name or the class of a selector"):
+    with pytest.raises(ConfigurationError, match="apply only to a selector that is given by name or class"):
         check_selector(Sound(), reject_equal=False)
     with pytest.raises(UnknownNameError, match="settling"):
         check_selector("all", skip=["setling"])

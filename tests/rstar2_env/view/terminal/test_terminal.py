@@ -166,8 +166,8 @@ def test_what_cannot_be_read_is_noted_with_its_line(tmp_path):
     good = json.dumps({"messages": []})
     file.write_text(f"{good}\nnot json\n[]\n{good}\n")
     text = printed(show_file(file))
-    assert "line 2: it is not JSON" in text
-    assert "line 3: it is not a JSON object" in text
+    assert "line 2: the record is not JSON" in text
+    assert "line 3: the record is not a JSON object" in text
     file.write_text("{}\n")
     with pytest.raises(ConfigurationError, match="does not contain episodes"):
         show_file(file)
@@ -189,7 +189,7 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
 
 
 @pytest.mark.parametrize(
-    ("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: it is not an episode")]
+    ("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: the record is not an episode")]
 )
 def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
     (tmp_path / "other.jsonl").write_text(written)
@@ -218,7 +218,9 @@ def test_a_record_that_is_no_episode_is_not_shown_as_one(tmp_path, record, suffi
     file = tmp_path / f"x{suffix}"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([record, good]) if suffix == ".json" else f"{json.dumps(record)}\n{json.dumps(good)}\n")
-    with pytest.raises(ConfigurationError, match=f"^{file}, record 0: it is not an episode: .* list 'messages'"):
+    with pytest.raises(
+        ConfigurationError, match=f"^{file}, record 0: the record is not an episode: .* list 'messages'"
+    ):
         show_file(file, 0)
     assert "What?" in printed(show_file(file, 1))
 
@@ -227,9 +229,11 @@ def test_what_is_no_record_of_a_list_counts_and_is_noted(tmp_path):
     file = tmp_path / "x.json"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([3, good, good]))
-    assert "record 0: it is not a JSON object" in printed(show_file(file))
+    assert "record 0: the record is not a JSON object" in printed(show_file(file))
     assert "What?" in printed(show_file(file, 2))
-    with pytest.raises(ConfigurationError, match=r"does not contain episode 0 \(record 0: it is not a JSON object"):
+    with pytest.raises(
+        ConfigurationError, match=r"does not contain episode 0 \(record 0: the record is not a JSON object"
+    ):
         show_file(file, 0)
 
 

@@ -111,7 +111,7 @@ def test_a_refresh_refuses_a_run_that_evaluates_under_another_template(tiny_mode
         "progress": False,
     }
     held_out = {"env_options": {"dialect": "fenced", "problems": [{"question": "1 + 2?", "answer": "3"}]}}
-    with pytest.raises(ConfigurationError, match="another template than training"):
+    with pytest.raises(ConfigurationError, match="use different templates"):
         trainers.make("grpo", **options, eval=held_out)
     trainers.make("grpo", **options).close()
 

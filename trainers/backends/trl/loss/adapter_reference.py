@@ -39,7 +39,7 @@ class AdapterReference:
 
     @contextmanager
     def active(self, policy: PeftModel) -> Iterator[None]:
-        """Let the policy compute as the reference within the block; only for passes without gradients."""
+        """Give the policy the reference's adapter values within the block; only for passes without gradients."""
         if not self._start:
             with policy.disable_adapter():
                 yield
@@ -60,7 +60,7 @@ class AdapterReference:
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:
-        """Save the initial values of a policy, after it was sharded if it is; every process calls it."""
+        """Save the initial values of a policy's adapter; every process calls it, after any sharding of the policy."""
         if _changes_the_model(policy):
             self.reset(policy)
 

@@ -50,11 +50,11 @@ def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
     """Return the floating-point operations of training on rows, without padding and recomputation.
 
     This is TRL's count (products of weights, and attention over every pair of tokens) without the half of attention
-    that a causal model skips. With adapters it is a third less, since frozen weights have no gradient.
+    that a causal model skips. With adapters the count is a third lower, since frozen weights have no gradient.
 
     Args:
         model: The policy.
-        lengths: Tokens of each row.
+        lengths: Number of tokens of each row.
 
     Returns:
         The number of operations; ``None`` for an architecture whose sizes TRL cannot read.

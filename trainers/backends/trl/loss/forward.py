@@ -97,7 +97,7 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
 
 
 def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros if there are none."""
+    """Mean of (B, W, H) where the mask is true, (B, H); the mask, (B, W - 1), begins at the second token."""
     chosen = mask[..., None].to(torch.float32)
     return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 
@@ -123,7 +123,7 @@ class ReferenceModel:
         copied: Whether to copy the model; otherwise the model itself is frozen and must not be used elsewhere.
 
     Attributes:
-        moved: Whether it was reset since the run began, so that checkpoints must contain it.
+        moved: Whether the reference was reset since the run began, so that checkpoints must contain it.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ReferenceModel:
 
     @property
     def adapters(self) -> bool:
-        """Whether the reference is the policy with saved values of its adapter, which replace the current ones."""
+        """Whether the reference is the policy with saved values of its adapter instead of the current values."""
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:
@@ -155,7 +155,7 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """Divide the copy among the processes, as FSDP2 has divided the policy."""
+        """Shard the copy over the processes with FSDP2, like the policy."""
         if self.model is None:
             self._adapters.follow(_plain(policy))
         else:
@@ -170,7 +170,7 @@ class ReferenceModel:
                 return score(policy, batch, autocast).logp
 
     def reset(self, policy: Any) -> None:
-        """Replace the reference by a copy of the current policy."""
+        """Replace the reference with a copy of the current policy."""
         if self.model is None:
             self._adapters.reset(_plain(policy))
         else:

@@ -1,8 +1,8 @@
-"""TRL's fused head, extended by the mean log-probability over the vocabulary.
+"""TRL's fused head, which here also returns the mean log-probability over the vocabulary.
 
 TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of the normalizer, the
 difference between a logit and its log-probability, only for the backward pass. This module reads it from there, so the
-mean costs no additional tile. Tested with TRL 1.16.
+mean needs no additional pass over the vocabulary. Tested with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
 
 
 class _WithMeanLogp(ChunkedLogProbFunction):
-    """TRL's function, with the mean of the log-probabilities in place of the mean of the logits."""
+    """TRL's function, returning the mean of the log-probabilities instead of the mean of the logits."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -34,8 +34,8 @@ class _WithMeanLogp(ChunkedLogProbFunction):
         logps, entropy, squares, mean, top = ChunkedLogProbFunction.forward(ctx, *args)
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
-                "The fused head of this TRL version saves other values for its backward pass than that of TRL 1.16, so "
-                "the mean of the log-probabilities cannot be computed: install trl 1.16."
+                "The fused head of this TRL version saves other values for its backward pass than the fused head "
+                "of TRL 1.16, so the mean of the log-probabilities cannot be computed: install trl 1.16."
             )
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
         ctx.mark_non_differentiable(*(one for one in (squares, mean, top) if one is not None))

@@ -1,7 +1,8 @@
 """``PolicyMeasurer``: measures the policy for advantages that need more than rewards, without a gradient.
 
 It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes to
-train on, at the sampling temperature. Not covered: problems whose source has no gold answer by id.
+train on, at the sampling temperature. Not covered: problem sources that cannot look up a gold answer by the problem's
+id.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class PolicyMeasurer:
 
     Args:
         trainer: Runs the forward passes.
-        encode: Turns text into token ids, without special tokens.
+        encode: Converts text to token ids, without special tokens.
         answer: Returns the gold answer of a problem by its id; ``None`` if no advantage needs one.
         temperature: Returns the current sampling temperature.
         prepare: Called before the passes; frees the memory of an engine.
 
     Attributes:
-        call_in: Calls a function in the training thread; to be set if episodes are collected in another thread.
+        call_in: Calls a function in the training thread; must be set if episodes are collected in another thread.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class PolicyMeasurer:
         needs: frozenset[str] = frozenset(getattr(part, "needs", ()))
         if unknown := needs - {"sum_squares", "answer"}:
             raise ConfigurationError(
-                f"The advantage {type(part).__name__} needs {', '.join(sorted(map(repr, unknown)))}; an advantage may "
-                "need 'sum_squares' or 'answer'."
+                f"The advantage {type(part).__name__} has the unknown need {', '.join(sorted(map(repr, unknown)))}; "
+                "known needs: 'sum_squares', 'answer'."
             )
         episodes = [episode for group in groups for episode in group]
         self._prepare()
@@ -105,6 +106,6 @@ class PolicyMeasurer:
 
 
 def _given(prompt: list[int], ids: list[int]) -> Row:
-    """Return a row of given tokens, with an advantage, since rows without one are not computed."""
+    """Return a row of given tokens. Its advantage is 1, since rows without an advantage are not computed."""
     zeros: list[Any] = [0.0] * len(ids)
     return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

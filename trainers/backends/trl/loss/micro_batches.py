@@ -29,7 +29,7 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Sort rows by length, longest first, and divide them into micro-batches of at most ``budget`` tokens.
 
     Args:
-        lengths: Tokens of each row.
+        lengths: Number of tokens of each row.
         budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
             micro-batch.
 
@@ -48,9 +48,10 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
+    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add fillers.
 
-    Splitting costs nothing, since the other processes compute as many micro-batches, and the widths can only shrink.
+    Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
+    whole.
     """
     result = [list(batch) for batch in batches]
     while len(result) < count:
@@ -65,9 +66,12 @@ def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
 
 @dataclass(slots=True)
 class MicroBatch:
-    """Tensors of a few rows, prompt and completion joined and padded on the right; empty for a filler.
+    """Tensors of a few rows, prompt and completion joined and padded on the right.
 
-    ``ids``, ``labels`` and ``attention`` are (B, W); the others hold one entry for each predicted token, (B, W - 1).
+    A filler is a micro-batch without rows, which keeps the number of micro-batches equal on all processes.
+
+    ``ids``, ``labels`` and ``attention`` are (B, W); the other tensors hold one entry for each predicted token, (B, W -
+    1).
 
     Attributes:
         rows: Positions of the rows in the optimizer batch.
@@ -90,7 +94,7 @@ class MicroBatch:
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
-        share: Share of the optimizer batch's tokens; computed only if the model has a loss of its own.
+        share: Share of the optimizer batch's tokens, for a model's load-balancing loss; computed only for such models.
     """
 
     rows: list[int]
@@ -115,7 +119,7 @@ class MicroBatch:
 
     @property
     def computed(self) -> int:
-        """Tokens computed, padding included."""
+        """Number of tokens that the model computes, padding included."""
         return self.ids.numel()
 
 
@@ -137,11 +141,12 @@ def lay_out(
     Args:
         batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
-        weights: Weight of a policy token of each row in the loss, (rows,); ``None`` is 0.
+        weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` is 0.
         old: Log-probabilities of each row's completion, (completion tokens,).
         reference: Like ``old``, under the reference model.
         old_mean_logp: Like ``old``, means over the vocabulary.
-        environment_weights: Weight of an environment token of each row, (rows,); ``None`` leaves these tokens out.
+        environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens
+            out.
         embeddings: Embedding of each row, (H,), for comparing the rows of a group.
         pad: Token id of the padding.
         device: Device of the tensors.
@@ -212,7 +217,7 @@ def lay_out(
 def _peers(
     batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """Return the embeddings of the other rows of each row's group, (B, K, H), and their relations to it, (B, K)."""
+    """Return the embeddings of each row's peers in its group, (B, K, H), and their relations to the row, (B, K)."""
     found = [relations(rows, position) for position in batch]
     most = max((len(others) for others, _ in found), default=0)
     size = max((len(one) for one in embeddings if one is not None), default=1)
@@ -240,5 +245,5 @@ def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) ->
 
 
 def row_embeddings(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
-    """Return each row's embedding from (B, H), without that of a filler."""
+    """Return the embedding of each row from (B, H), or an empty list for a filler."""
     return list(values.detach().double().cpu().numpy()[: len(batch.rows)])

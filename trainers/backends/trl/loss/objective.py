@@ -62,11 +62,11 @@ class Objective:
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
-        """Weight of a policy token of each row of the optimizer batch; all processes call it together."""
+        """Weight of each row's policy tokens in the loss of the optimizer batch; all processes call it together."""
         return self._weights([row.policy_tokens for row in rows], rows, ranks)
 
     def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
-        """Weight of an environment token of each row; ``None`` if no term uses these tokens."""
+        """Weight of each row's environment tokens in the loss; ``None`` if no term uses these tokens."""
         if ENVIRONMENT not in self.needs:
             return None
         return self._weights([row.environment_tokens for row in rows], rows, ranks)
@@ -100,7 +100,7 @@ class Objective:
         return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
 
     def loss(self, batch: MicroBatch, scores: TokenScores) -> Tensor:
-        """Return the loss share of a micro-batch, which is connected to the model even for a filler."""
+        """Return the loss share of a micro-batch; even a filler's loss depends on the model, for its backward pass."""
         if not batch.rows:
             # A filler's loss is zero, but its backward pass takes part in the collective calls of all processes.
             return scores.logp.sum() * 0
@@ -166,7 +166,7 @@ def tokens_of(batch: MicroBatch, scores: TokenScores, needs: frozenset[str]) -> 
     if "teacher" in needs and "teacher" not in batch.columns:
         raise ConfigurationError(
             "A term of the loss needs a teacher's log-probabilities, but no row has the column 'teacher'. Set a "
-            "teacher (model.teacher=FOLDER), or use a rollout part that adds the column (`rows`)."
+            "teacher (model.teacher=FOLDER), or use a rollout part that adds the column in its method `rows`."
         )
     logp = scores.logp
     mean_logp = scores.mean_logp if "mean_logp" in needs else None

@@ -195,7 +195,7 @@ class PendingRows:
         """Return the share of one process of the rows of another number of processes, as whole groups.
 
         Args:
-            parts: The rows of each of the other processes, all after the same number of updates.
+            parts: The rows of each former process, all after the same number of updates.
             rank: Number of the process.
             size: Number of processes.
         """

@@ -36,7 +36,7 @@ class Teacher(ReferenceModel):
 
     Args:
         model: The model; ``None`` means the policy without the adapters that the trainer adds.
-        dtype: Precision of its weights.
+        dtype: Precision of the teacher's weights.
         temperature: Temperature of the log-probabilities.
         prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
         autocasts: See ``ReferenceModel``.
@@ -84,7 +84,7 @@ class PrivilegedPrompt:
         self._template, self._problems, self._chat = template, problems, chat
 
     def __call__(self, row: Row) -> list[int]:
-        """Return the prompt of a row with the text added to the user's first message.
+        """Return the prompt of a row, with the problem's text from the template added to the user's first message.
 
         Raises:
             ConfigurationError: The problem lacks a field, or the row's prompt does not begin with the episode's prompt.
@@ -193,8 +193,8 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
     differ = [token for token in ours | theirs if theirs.get(token) != ours.get(token)]
     if differ:
         raise ConfigurationError(
-            f"The teacher {name!r} has another tokenizer than the policy: {len(differ)} of {len(ours | theirs)} tokens "
-            f"differ, such as {differ[0]!r}. The teacher scores the policy's token ids, so choose a teacher of the "
-            "same family with the same vocabulary.",
+            f"The teacher {name!r} has a different tokenizer from the policy: {len(differ)} of {len(ours | theirs)} "
+            f"tokens differ, such as {differ[0]!r}. The teacher scores the policy's token ids, so choose a teacher "
+            "of the same family with the same vocabulary.",
             option="model.teacher",
         )

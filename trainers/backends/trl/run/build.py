@@ -146,7 +146,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
     Args:
         setup: The setup of the run.
         policy: The loaded policy.
-        files: Writes the tokens of trained rows, if the run keeps them.
+        files: Writes the tokens of rows that were trained on, if the run keeps these tokens.
     """
     config, parts = setup.config, setup.parts
     objective = Objective(parts.terms, parts.aggregation, parts.correction)

@@ -27,7 +27,7 @@ class Evaluation(TrainerCallback):
         evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
         save: Saves the model and its tokenizer to a folder.
         log: Logs the metrics of the evaluation on a separate line.
-        every: Steps between evaluations.
+        every: Number of steps between evaluations.
         folder: The run's folder, in which the best weights are saved.
     """
 
@@ -64,7 +64,7 @@ class Evaluation(TrainerCallback):
                 self.best_step, self._best = best_step, _score(one.figures)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate every ``every`` steps and after the last one."""
+        """Evaluate every ``every`` steps and after the last step."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
             # Logging an evaluation marks the step as logged, but the step's own line (loss) must still follow.
             due = control.should_log
@@ -84,7 +84,7 @@ class Evaluation(TrainerCallback):
 
 
 def _score(figures: Mapping[str, float]) -> tuple[float, float]:
-    """Sort key of weights: the pass rate, then fewer tool errors."""
+    """Sort key of evaluations, best last: the pass rate, then a lower share of tool errors."""
     errors = figures["tool_error_share"]
     return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
 
@@ -169,7 +169,7 @@ class Console(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the metrics to the run's files and show the main ones."""
+        """Write the metrics to the run's files and show the main metrics."""
         figures = {name: float(value) for name, value in (logs or {}).items() if isinstance(value, (int, float))}
         if self._files is not None and state.is_world_process_zero:
             if "train_runtime" in figures:  # totals, which transformers logs at the end with the last step's number

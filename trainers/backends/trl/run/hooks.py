@@ -57,7 +57,7 @@ class HooksCallback(TrainerCallback):
         return control
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings that hooks changed, and the state of each hook that has one."""
+        """Return the settings that hooks changed, and the state of each hook that has a state."""
         return {
             "run": self._run.state_dict(),
             "hooks": [hook.state_dict() if isinstance(hook, KeepsState) else None for hook in self._hooks],

@@ -73,7 +73,7 @@ def check_fits(tokens: int, engine: Engine, *, prompt: int = 1, option: str = "m
 
 
 def _prompt_tokens(make_env: Callable[[], Any], chat: ChatCodec) -> int:
-    """Count the tokens of one prompt of the environment; 1 if it fails, since the first rollout will report that."""
+    """Count the tokens of one prompt; return 1 if the environment fails, since the first rollout will report that."""
     try:
         with closing(make_env()) as env:
             text, info = env.reset(seed=_SEED)

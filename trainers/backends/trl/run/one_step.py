@@ -1,7 +1,7 @@
 """``one_step``: the loss and gradients of one optimizer batch, computed as in a whole run.
 
-For comparing this backend with another, such as the reference backend. With several processes, each passes its own
-rows and receives the gradients of all rows.
+Use it to compare this backend with another, such as the reference backend. With several processes, each process passes
+its own rows and receives the gradients of all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class OneStep:
 
     Attributes:
         loss: The loss over all processes.
-        gradients: Gradient of each trained parameter, by its name in the model; parameters without one are left out.
+        gradients: Gradient of each trained parameter, by its name in the model; parameters without a gradient are left
+            out.
         figures: Sum and count of each metric, on this process.
         trainer: The trainer, after its step.
     """
@@ -81,13 +82,13 @@ def one_step(
 
     Args:
         model: The policy; it is trained.
-        tokenizer: Its tokenizer.
+        tokenizer: The policy's tokenizer.
         rows: The rows of this process.
         objective: The loss.
         folder: A folder that transformers may write to.
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
-        reference: The reference model; ``None`` uses the policy before the step, or with adapters the policy without
-            them.
+        reference: The reference model; ``None`` uses the policy before the step; for a policy with adapters, the policy
+            without its adapters.
         temperature: Temperature of the log-probabilities.
         peft_config: Adapters to train instead of the weights.
         **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.

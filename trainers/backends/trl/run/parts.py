@@ -68,7 +68,7 @@ class LoadedPolicy:
 
     Attributes:
         model: The model, with or without an adapter.
-        tokenizer: Its tokenizer.
+        tokenizer: The policy's tokenizer.
         stale_copy: A copy that will hold older weights; ``None`` if the rollout part needs none.
     """
 
@@ -87,7 +87,7 @@ class PlayParts:
         train: Plays training episodes.
         evaluation: Plays held-out episodes.
         chat: Renders the conversations of ``evaluation``.
-        problems: The environment's training problems; ``None`` if it has no source of problems.
+        problems: The environment's training problems; ``None`` if the environment has no problem source.
         limits: Adapts the number of episodes in flight; ``None`` for a fixed number.
         measuring: Measures the policy for advantages that need it.
         collector: Collects the batches.

@@ -113,14 +113,14 @@ class RunRecorder:
 
 
 def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
-    """Write the tokens of a row that trained; see ``on_trained`` of ``CollectorTrainer``.
+    """Write the tokens of a row that was trained on; see ``on_trained`` of ``CollectorTrainer``.
 
     Args:
         files: Writes the files.
         step: The optimizer step, from 1.
         row: The row.
-        member: Number of its episode in its group.
-        logps: Log-probabilities of its completion before the step; ``None`` if they were not computed.
+        member: Number of the row's episode in its group.
+        logps: Log-probabilities of the row's completion before the step; ``None`` if they were not computed.
     """
     sampled = np.array(row.logprobs)
     entry = TokensEntry(

@@ -52,7 +52,7 @@ class Rollouts:
         play: The engines, the player and the collector.
         state: The settings that hooks change.
         stopping: Handles signals.
-        observers: Called with each batch that the trainer takes, and the optimizer steps done before it.
+        observers: Called with each batch that the trainer takes, and the number of optimizer steps done before it.
 
     Attributes:
         failed: The error with which the last batch could not be collected, in every process; the weights and the
@@ -89,10 +89,10 @@ class Rollouts:
             play.measuring.call_in = self._prefetch.on_trainer
 
     def collect(self, step: int) -> Batch:
-        """Return the batch to train on after a step, once its metrics are summed and the observers were called.
+        """Return the next batch to train on, after summing its metrics over the processes and calling the observers.
 
         Args:
-            step: Optimizer steps done so far.
+            step: Number of optimizer steps done so far.
 
         Raises:
             RolloutAbortedError: A signal arrived before the batch was collected.
@@ -205,24 +205,25 @@ def check_ahead(config: TrainConfig) -> None:
     """Check that a run can prefetch batches with its options.
 
     Raises:
-        ConfigurationError: Its engine cannot play while the policy trains, or there is nothing to carry over.
+        ConfigurationError: The engine cannot play episodes during training, or ``handover="carry"`` has no episodes to
+            carry over.
     """
     rollout = config.rollout
     ahead = f"rollout.max_staleness={rollout.max_staleness}"
     if rollout.max_staleness and ENGINES.get(rollout.engine).shares_weights:
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but engine={rollout.engine!r} computes with the weights "
-            "that are being trained: use an engine with its own copy of the weights, such as engine='vllm-server', or "
-            "rollout.max_staleness=0."
+            f"With {ahead}, episodes are played while the policy is trained, but engine={rollout.engine!r} computes "
+            "with the weights that are being trained. Use an engine with its own copy of the weights, such as "
+            "engine='vllm-server', or set rollout.max_staleness=0."
         )
     if rollout.max_staleness and rollout.engine_options.get("sleep"):
         raise ConfigurationError(
-            f"{ahead} plays episodes while the policy trains, but engine.sleep=true puts the engine to sleep during "
-            "training: set engine.sleep=false or rollout.max_staleness=0."
+            f"With {ahead}, episodes are played while the policy is trained, but engine.sleep=true puts the engine "
+            "to sleep during training. Set engine.sleep=false or rollout.max_staleness=0."
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
-            f"rollout.handover='carry' has no episode to carry over with {ahead}, since every rollout then begins "
-            "after one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
+            f"With {ahead}, rollout.handover='carry' has no episode to carry over, since every rollout begins after "
+            "one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
             "rollout.handover='drain'."
         )

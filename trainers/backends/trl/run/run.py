@@ -86,7 +86,7 @@ class TrlRun:
         )
 
     def _run_steps(self) -> None:
-        """Take the steps; if a signal ends them early, write a checkpoint and raise."""
+        """Take the steps; if a signal ends the run early, write a checkpoint and raise an exception."""
         aborted = False
         checkpoint = self._setup.checkpoint
         try:

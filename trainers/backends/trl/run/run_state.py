@@ -170,7 +170,7 @@ class TrlRunState:
         if not tokens:
             raise ConfigurationError("An SFT step needs at least one conversation with a turn of the policy.")
         if any(parameter.grad is not None for parameter in trainer.model.parameters()):
-            raise ConfigurationError("A hook may take an SFT step between optimizer steps only: in on_step_end.")
+            raise ConfigurationError("A hook may take an SFT step only between optimizer steps, in on_step_end.")
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
         trainer.use_head(1.0)
@@ -231,7 +231,7 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; pending rows were sampled with the settings ``applied``."""
+        """Restore a state; its settings ``applied`` are those with which the pending rows were sampled."""
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)
@@ -245,7 +245,8 @@ class TrlRunState:
         having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
         if term not in having:
             raise ConfigurationError(
-                f"The loss has no term {term!r} with an option coef. Terms with one: {', '.join(having) or 'none'}."
+                f"The loss has no term {term!r} with an option coef. Terms with this option: "
+                f"{', '.join(having) or 'none'}."
             )
         return self._terms.index(term)
 

@@ -23,7 +23,7 @@ SampleTableRow = tuple[Any, ...]
 def sampled(
     step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]], count: int = ROWS
 ) -> list[SampleTableRow]:
-    """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all that were played."""
+    """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all played episodes."""
     pairs = [
         pair for group, decided in zip(groups, decisions, strict=True) for pair in zip(group, decided, strict=True)
     ]

@@ -8,7 +8,7 @@ from transformers import Trainer
 
 
 class StepNumbers:
-    """The data loader: the numbers of the optimizer steps still to be taken."""
+    """A data loader that yields the numbers of the remaining optimizer steps."""
 
     def __init__(self, trainer: Trainer, steps: int) -> None:
         self._trainer, self._steps = trainer, steps

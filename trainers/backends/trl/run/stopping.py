@@ -2,9 +2,9 @@
 
 The first signal lets the optimizer step in progress finish, or discards the rollout in progress. Then a checkpoint is
 written, one line explains how to resume, and the run ends with exit code 130 or 143. A second signal ends the run
-immediately. Several processes stop after the same step, even if only one of them received the signal. They finish
-their rollouts, since a process that abandons its own would leave the others waiting. Not covered: runs outside the
-main thread of the program, which receives no signals.
+immediately. Several processes stop after the same step, even if only one of them received the signal. They finish their
+rollouts, since a process that abandons its rollout would leave the others waiting. Not covered: runs outside the main
+thread of the program, which receives no signals.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Stopping(TrainerCallback):
         ranks: The processes; the first one prints the messages.
 
     Attributes:
-        number: The signal that this process received, or after a step that any process received; 0 for none.
+        number: Number of the signal that this process received, 0 if none; after each step, the signal that any process
+            received.
     """
 
     def __init__(self, folder: Path, ranks: Ranks) -> None:
@@ -99,7 +100,7 @@ class Stopping(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Refuse to resume a run whose steps are all done: the loop would take one more.
+        """Refuse to resume a run whose steps are all done: the loop would take one more step.
 
         Raises:
             ConfigurationError: All steps are done.

@@ -21,16 +21,16 @@ _FSDP, _DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"
 def chosen_sharding(wanted: str | None) -> Sharding:
     """Return the sharding of this run, and disable accelerate's own FSDP.
 
-    accelerate wraps a model in FSDP only on accelerators, and silently uses plain data parallelism on a CPU. So its
-    FSDP is disabled here, before a model is loaded, and ``fsdp2.shard`` does the sharding that its configuration
-    requests.
+    accelerate wraps a model in FSDP only on accelerators, and silently uses plain data parallelism on a CPU. So
+    accelerate's FSDP is disabled here, before a model is loaded, and ``fsdp2.shard`` does the sharding that
+    accelerate's configuration requests.
 
     Args:
         wanted: ``run.sharding``.
 
     Raises:
-        ConfigurationError: The option and accelerate's configuration contradict each other, or the latter requests
-            FSDP1 or weights in host memory.
+        ConfigurationError: The option and accelerate's configuration contradict each other, or the configuration
+            requests FSDP1 or weights in host memory.
     """
     configured = _configured()
     if wanted is not None and configured is not None and wanted != configured:

@@ -44,7 +44,7 @@ class OptimizerLayout:
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerLayout:
-        """Describe an unwrapped optimizer of a module's weights."""
+        """Return the layout of an unwrapped optimizer of a module's weights."""
         named = {id(weights): (name, weights) for name, weights in module.named_parameters()}
         groups = [[named[id(one)] for one in group["params"]] for group in optimizer.param_groups]
         # A weight that ZeRO-3 partitions is empty, and has its full shape in ds_shape.
@@ -57,7 +57,7 @@ class OptimizerLayout:
         return {name: shape for group in self.groups for name, shape in group.items()}
 
     def write(self, checkpoint: str | Path) -> None:
-        """Write the description to a checkpoint."""
+        """Write the layout to a checkpoint."""
         write_json(Path(checkpoint) / _FILE, asdict(self))
 
 
@@ -70,8 +70,8 @@ def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
     found = checkpoint_at(Path(folder))
     if found is None:
         raise ConfigurationError(
-            f"{folder}, from which to load the optimizer state, has no complete checkpoint: set the folder of a run of "
-            "reinforcement learning, or of one of its checkpoints.",
+            f"{folder} has no complete checkpoint from which to load the optimizer state: name the folder of a run "
+            "of reinforcement learning, or of one of its checkpoints.",
             option=_OPTION,
         )
     if not ((found / _FILE).exists() and (has_shards(found) or (found / OPTIMIZER_NAME).exists())):

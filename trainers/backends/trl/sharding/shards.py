@@ -1,4 +1,4 @@
-"""The shards of a checkpoint: weights and optimizer state, written by torch's DCP, each process its own part.
+"""The shards of a checkpoint: weights and optimizer state, which each process writes in part with torch's DCP.
 
 The tensors are named after the weights, not after processes, so another number of processes, or another kind of
 sharding, can read them. Not covered: state other than tensors (``process_states``), and exports that transformers can

@@ -41,7 +41,7 @@ class TorchState:
         return found
 
     def wanted(self, held: Mapping[str, TensorInfo]) -> dict[str, Tensor]:
-        """Return tensors to read a checkpoint into: the weights themselves, and new ones for the optimizer state.
+        """Return tensors to read a checkpoint into: the weights themselves, and new tensors for the optimizer state.
 
         Args:
             held: Metadata of the checkpoint's tensors, by name.
@@ -85,12 +85,12 @@ class TorchState:
             yield name, whole(weights.detach())
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights that are not trained, like ``whole``."""
+        """Yield the weights that are not trained, in the same way as ``whole``."""
         for name, weights in self._module.named_parameters():
             if name not in self._trained:
                 yield name, whole(weights.detach())
 
 
 def whole(value: Any) -> Any:
-    """Return a tensor or number, gathered if it is a sharded tensor; every process calls it then."""
+    """Return a value, gathered if it is a sharded tensor; every process must call it for a sharded tensor."""
     return value.full_tensor() if isinstance(value, DTensor) else value

@@ -1,9 +1,9 @@
 """``ZeroState``: the trained weights and the optimizer state of a module that DeepSpeed partitions (ZeRO-2, ZeRO-3).
 
 DeepSpeed's own checkpoints can only be read by the number of processes that wrote them. Here every tensor has a name
-and its whole shape, as in ``TorchState``, so each class can read the other's checkpoints. The N processes gather one
+and its whole shape, as in ``TorchState``, so both classes can read each other's checkpoints. The N processes gather one
 tensor after the other, and each keeps every N-th tensor for the file: in addition to its own partition, a process holds
-an N-th of the state in host memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on
+1/N of the state in host memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on
 disks.
 """
 
@@ -78,7 +78,7 @@ class ZeroState:
             yield name, safe_get_full_fp32_param(weights)
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights that are not trained, like ``whole``."""
+        """Yield the weights that are not trained, in the same way as ``whole``."""
         from deepspeed.runtime.zero import GatheredParameters
 
         for name, weights in self._module.named_parameters():
@@ -128,7 +128,7 @@ class ZeroState:
         self._link()
 
     def _link(self) -> None:
-        """Let ZeRO-2 link the optimizer state of each weight again; it does so once, possibly too early."""
+        """Make ZeRO-2 link each weight to its optimizer state again; it links once, maybe before the state exists."""
         if hasattr(self._zero, "_hp_optimizer_states_linked") and all(flat in self._inner.state for flat in self._flat):
             self._zero._hp_optimizer_states_linked = False
             self._zero._lazy_init_hp_params_optimizer_state()

@@ -86,7 +86,7 @@ class PolicyEngine:
         self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
 
     def update(self) -> None:
-        """Sync the policy's current weights to the engine and check the result; does nothing if it has them already.
+        """Sync the policy's weights to the engine and check the result; does nothing if the engine has these weights.
 
         Raises:
             HandoverError: The engine does not compute with these weights.
@@ -136,7 +136,7 @@ class PolicyEngine:
         )
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights, and retry if servers are lost meanwhile; returns on all processes at once.
+        """Send the weights, and retry if servers are lost meanwhile; returns only once all processes are done.
 
         No process may send requests before the servers have the new weights.
 
@@ -155,7 +155,7 @@ class PolicyEngine:
                 self._raise_everywhere(error)
 
     def _attempt(self, step: int) -> Exception | None:
-        """Make one attempt; every process gathers every layer, even after an error of its own."""
+        """Make one attempt; every process gathers every layer, even after it had an error."""
         policy = self._module()
         sent: Any
         if self._takes == "adapter":
@@ -203,7 +203,7 @@ class PolicyEngine:
         self._raise_everywhere(error)
 
     def _raise_everywhere(self, error: Exception | None) -> None:
-        """Raise the error of any process on all of them; if there is none, return once all processes have called it."""
+        """Raise one process's error on all processes; without an error, return once all processes have called it."""
         wrong = isinstance(error, HandoverError)
         met = self._gather(None if error is None else (f"{error if wrong else repr(error)}", wrong))
         if error is not None:

@@ -43,9 +43,9 @@ class DeviceMemory:
     """The memory of a device.
 
     Attributes:
-        free: Bytes that this process may still allocate on it, after the policy's weights.
-        total: Bytes of its memory.
-        accelerator: Whether it is an accelerator.
+        free: Bytes that this process may still allocate on the device, after the policy's weights.
+        total: Total bytes of the device's memory.
+        accelerator: Whether the device is an accelerator.
     """
 
     free: int
@@ -58,7 +58,7 @@ class CacheSize:
     """A chosen cache size.
 
     Attributes:
-        size: Bytes; ``None`` lets vLLM choose.
+        size: Size of the cache, in bytes; ``None`` lets vLLM choose.
         why: The reason, in one line.
     """
 
@@ -131,13 +131,12 @@ def cache_for_vllm(
         f"{what}, and {spare / GIB:.2f} in reserve"
     )
     if size < _needed(1, longest) * each:
+        sleep = "" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, "
         raise ConfigurationError(
             f"The cache of vLLM would have {max(0, size) / GIB:.2f} GiB ({because}), but one conversation of {longest} "
-            f"tokens takes {_needed(1, longest) * each / GIB:.2f}: {sum_of_it}. Lower engine.max_model_len or "
-            "optim.tokens_per_device, "
-            + ("" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, ")
-            + "train adapters (model.lora_rank), divide the weights among more devices (run.sharding=fsdp2), or set "
-            "engine.kv_cache_gib yourself.",
+            f"tokens needs {_needed(1, longest) * each / GIB:.2f} GiB: {sum_of_it}. Lower engine.max_model_len or "
+            f"optim.tokens_per_device, {sleep}train adapters (model.lora_rank), divide the weights among more devices "
+            "(run.sharding=fsdp2), or set engine.kv_cache_gib yourself.",
             option="rollout.engine_options",
         )
     return CacheSize(

@@ -76,11 +76,11 @@ class HandoverProbe:
         With sharded weights a forward pass is collective: all processes call this, with the same continuations.
 
         Args:
-            step: Steps done so far, for the message.
+            step: Number of optimizer steps done so far, for the message.
             generations: The continuation by each copy.
 
         Raises:
-            HandoverError: The log-probabilities of a copy differ from those of the trainer.
+            HandoverError: The log-probabilities of a copy differ from the trainer's.
         """
         # Score all before raising, so that every process makes the same number of forward passes.
         scores = [self._score(self._prompt, generation.ids) for generation in generations]
@@ -90,11 +90,12 @@ class HandoverProbe:
             distance = float(np.abs(engine - trainer).mean())
             if not distance <= self._tolerance:
                 raise HandoverError(
-                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, the "
-                    f"{len(generation.ids)} tokens of its continuation of a fixed prompt have the mean log-probability "
-                    f"{engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. Their mean distance "
-                    f"is {distance:.4g}; the limit is {self._tolerance:g} (rollout.handover_tolerance). The engine's "
-                    "weights are corrupt, or the update did not reach it."
+                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, "
+                    f"the {len(generation.ids)} tokens of its continuation of a fixed prompt have the mean "
+                    f"log-probability {engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. "
+                    f"The mean absolute difference is {distance:.4g}; the limit is {self._tolerance:g} "
+                    "(rollout.handover_tolerance). The engine's weights are corrupt, or the update did not reach "
+                    "the engine."
                 )
             worst = max(worst, distance)
         return worst

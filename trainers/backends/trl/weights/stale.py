@@ -1,8 +1,8 @@
 """``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
 
 Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
-``engine="vllm-server"``. The weights are those of the last step that is a multiple of ``every``. Not covered:
-checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
+``engine="vllm-server"``. This engine has the policy's weights from the last step that is a multiple of ``every``. Not
+covered: checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
 """
 
 from __future__ import annotations
@@ -119,25 +119,25 @@ def stale_copy(
     if kind.shares_weights:
         if divided:
             raise ConfigurationError(
-                "The rollout part samples turns from older weights, which needs a whole copy in each process, but the "
-                'policy is sharded: use engine="vllm-server", or remove run.sharding.',
+                "The rollout part samples turns from older weights. This needs a whole copy of the older weights "
+                'in each process, but the policy is sharded: use engine="vllm-server", or remove run.sharding.',
                 option="run.sharding",
             )
         return frozen_copy(model, dtype)
     if kind.takes_model != "nothing":
         raise ConfigurationError(
-            "The rollout part samples turns from older weights, which need a second engine, but a process can run only "
+            "The rollout part samples turns from older weights. This needs a second engine, but a process can run only "
             f'one engine={name!r}: use engine="vllm-server" with additional servers, or engine="transformers".'
         )
     if not older.base_urls:
         raise ConfigurationError(
-            "The rollout part samples turns from older weights, which need additional servers: set their addresses as "
+            "The rollout part samples turns from older weights. This needs additional servers: set their addresses as "
             "parts.rollout.base_urls."
         )
     return None
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Yield the parameters and buffers by name; tied ones under each of their names."""
+    """Yield the parameters and buffers by name; tied tensors are yielded under each of their names."""
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)

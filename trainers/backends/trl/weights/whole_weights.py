@@ -32,8 +32,9 @@ def is_sharded(module: nn.Module) -> bool:
 def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
     """Yield the whole weights of a policy with the names of its checkpoint on disk.
 
-    Gathering is collective: every process must consume every item in step with the others, even if it does not need
-    them, and even after an error of its own. Each process holds one layer at a time in addition to its own weights.
+    Gathering is collective: every process must consume every item in step with the other processes, even if it does not
+    need the item, and even after it had an error. Each process holds one layer at a time in addition to its own
+    weights.
 
     Args:
         module: The policy, without the wrapper of DDP or DeepSpeed; with or without LoRA adapters, which are merged.

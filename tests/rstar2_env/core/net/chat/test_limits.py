@@ -65,7 +65,7 @@ def test_the_cost_is_the_endpoints_own_or_that_of_the_prices() -> None:
     assert meter.add(Usage(100_000, 10_000, cost=0.7)) == 0.7
     meter.check()
     meter.add(Usage(0, 20_000))
-    with pytest.raises(EndpointBudgetError, match=r"1\.1 were spent at u, of max_cost=1: raise limits\.max_cost"):
+    with pytest.raises(EndpointBudgetError, match=r"budget for u is spent: 1\.1 of max_cost=1 .*limits\.max_cost"):
         meter.check()
 
 
@@ -75,7 +75,10 @@ def test_without_prices_there_is_no_cost() -> None:
 
 @pytest.mark.parametrize(
     ("limits", "usage", "lacking"),
-    [(ChatLimits(max_tokens=5), Usage(), "usage"), (ChatLimits(max_cost=5.0), Usage(1, 1), "cost, and no prices")],
+    [
+        (ChatLimits(max_tokens=5), Usage(), "token usage"),
+        (ChatLimits(max_cost=5.0), Usage(1, 1), "cost of a reply, and no prices"),
+    ],
 )
 def test_a_budget_that_cannot_be_kept_is_told(limits: ChatLimits, usage: Usage, lacking: str) -> None:
     with pytest.raises(ServiceError, match=f"does not report the {lacking}"):
@@ -83,5 +86,5 @@ def test_a_budget_that_cannot_be_kept_is_told(limits: ChatLimits, usage: Usage, 
 
 
 def test_one_price_alone_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="go together"):
+    with pytest.raises(ConfigurationError, match="must be set together"):
         ChatLimits(input_price=1.0)

@@ -109,5 +109,7 @@ def test_a_need_that_nobody_knows_is_refused(made):
     class Odd:
         needs = frozenset({"luck"})
 
-    with pytest.raises(ConfigurationError, match=r"Odd needs 'luck'; an advantage may need 'sum_squares' or 'answer'"):
+    with pytest.raises(
+        ConfigurationError, match=r"Odd has the unknown need 'luck'; known needs: 'sum_squares', 'answer'"
+    ):
         made[1](Odd(), [[Episode()]])

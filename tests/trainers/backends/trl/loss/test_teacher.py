@@ -141,5 +141,5 @@ def test_a_teacher_of_another_tokenizer_is_refused(loaded, other, tmp_path):
     changed.add_tokens(["<new>"])
     AutoModelForCausalLM.from_pretrained(other).save_pretrained(tmp_path)
     changed.save_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"another tokenizer than the policy: 1 of .*<new>"):
+    with pytest.raises(ConfigurationError, match=r"a different tokenizer from the policy: 1 of .*<new>"):
         load_teacher(config(teacher=str(tmp_path)), model, tokenizer, {"teacher"})

@@ -101,7 +101,7 @@ def test_a_coefficient_scales_its_term_from_the_next_step_on(make_run):
     assert first["kl"] > 0
     assert second["loss"] == 0
     assert run.state.coefficient() == 0
-    with pytest.raises(ConfigurationError, match=r"'entropy' with an option coef\. Terms with one: kl"):
+    with pytest.raises(ConfigurationError, match=r"'entropy' with an option coef\. Terms with this option: kl"):
         run.state.coefficient("entropy")
     with pytest.raises(ConfigurationError, match="at least 0"):
         run.state.set_coefficient(-1.0)
@@ -234,7 +234,7 @@ def test_an_sft_step_is_refused_without_a_turn_and_in_the_middle_of_a_step(make_
             self.run.sft_step([SAYS])
 
     run = make_run(InTheMiddle(), terms=[PpoClip()])
-    with pytest.raises(ConfigurationError, match="between optimizer steps only"):
+    with pytest.raises(ConfigurationError, match="only between optimizer steps"):
         run.trainer.train()
     with pytest.raises(ConfigurationError, match="at least one conversation"):
         run.state.sft_step([])

@@ -215,7 +215,7 @@ def test_a_run_with_nothing_to_learn_changes_no_weight(letter_options):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(letter_options):
     train("grpo", letter_options)
-    with pytest.raises(ConfigurationError, match=r"holds a run already.*resume="):
+    with pytest.raises(ConfigurationError, match=r"already holds a run.*resume="):
         train("grpo", letter_options)
 
 

@@ -92,7 +92,7 @@ def test_an_update_that_was_silently_skipped_stops_the_run():
         for engine in (hears, deaf):
             engine.update_weights(1, policy.state_dict())
         assert probe_of(hears, policy).check(1) < 1e-4
-        with pytest.raises(HandoverError, match="did not reach it"):
+        with pytest.raises(HandoverError, match="did not reach the engine"):
             probe_of(deaf, policy).check(1)
 
 
@@ -131,7 +131,7 @@ def holds(engine, policy, prompt):
     engine.update_weights(1, policy)
     assert probe.check(1) < 1e-4
     trained(policy)
-    with pytest.raises(HandoverError, match="did not reach it"):
+    with pytest.raises(HandoverError, match="did not reach the engine"):
         probe.check(2)
     engine.update_weights(2, policy)
     assert probe.check(2) < 1e-4
