@@ -3,8 +3,8 @@
 The trainer takes a batch just before its first update on that batch. A batch may start when the engine's weights are at
 most ``staleness`` weight syncs older than the trainer's weights will be at that first update, so no turn of the batch
 exceeds this bound. Only the number of batches decides after which sync a batch starts, never the speed of a process: if
-a run is repeated, it plays the same starts, with the same limits and weights of the same version. A batch may have fewer
-updates than expected; the run then takes more batches.
+a run is repeated, it plays the same starts, with the same limits and weights of the same version. A batch may have
+fewer updates than expected; the run then takes more batches.
 
 ``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
 batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
