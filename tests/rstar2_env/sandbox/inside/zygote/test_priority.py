@@ -28,8 +28,7 @@ if os.fork() == 0:
     print(end="x", flush=True)
     work()
 print(end="x", flush=True)
-while True:
-    sys.stdin.read(1)
+while sys.stdin.read(1):
     if os.fork() == 0:
         work()
 """
@@ -109,15 +108,17 @@ def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_par
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as pausing:
         assert pausing.stdout is not None
         main = int(pausing.stdout.readline())
-        before = session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)
-        way = LoweredTree(main, pausing.pid)
-        assert pausing.pid not in way._tree()
-        assert way.lower()
-        assert (session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)) == before
-        assert min(levels(main)) == LEVEL
-        for pid in descendants([main]):
-            os.kill(pid, signal.SIGKILL)
-        pausing.communicate()
+        try:
+            before = session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)
+            way = LoweredTree(main, pausing.pid)
+            assert pausing.pid not in way._tree()
+            assert way.lower()
+            assert (session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)) == before
+            assert min(levels(main)) == LEVEL
+        finally:
+            for pid in descendants([main]):
+                os.kill(pid, signal.SIGKILL)
+            pausing.communicate()
 
 
 def test_a_tree_is_lowered_only_if_that_is_possible_and_waiting_is_measured(
