@@ -152,7 +152,11 @@ def pickling(harness: Harness) -> None:
     for script in harness.scripts(env):
         seed = harness.seeds[0]
         expected = harness.play(env, seed, script)
-        for how, twin in (("pickle", lambda env: pickle.loads(pickle.dumps(env))), ("copy.deepcopy", copy.deepcopy)):
+        twins: dict[str, Callable[[Any], Any]] = {
+            "pickle": lambda env: pickle.loads(pickle.dumps(env)),
+            "copy.deepcopy": copy.deepcopy,
+        }
+        for how, twin in twins.items():
             fresh = twin(harness.env())
             require(harness.play(fresh, seed, script) == expected, f"{how} of a new environment plays differently")
             fresh.close()

@@ -51,7 +51,7 @@ class RewardHarness:
         needs = frozenset(getattr(part, "needs", ()))
         play = PlainPlay()
         play.played += group
-        given = {
+        given: dict[str, Any] = {
             "info": copy.deepcopy(dict(self.info)),
             "group": list(group) if "group" in needs else (),
             "lm": play if "lm" in needs else None,
