@@ -19,11 +19,7 @@ _LOG = logging.getLogger(__name__)
 TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` of the scores of single turns."""
 TURN_RETURNS = "turn_returns"
-<<<<<<< HEAD
 """Key in ``Episode.measured`` of each turn's reward, multiplied by the factor of the components for the return."""
-=======
-"""Key in ``Episode.measured`` of each turn's reward, times the weight of the environment's return in the reward."""
->>>>>>> d1834516 (Name the factor of the turn returns)
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
