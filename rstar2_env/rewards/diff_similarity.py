@@ -13,6 +13,9 @@ after ``###`` and then
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
 ``problem.meta["fixed"]`` has the fixed files.
+
+This module is longer than most parts because it parses edits, applies them and compares the
+patches, each with its own errors.
 """
 
 from __future__ import annotations

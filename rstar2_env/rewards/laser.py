@@ -14,6 +14,9 @@ hard.
 
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
 monitored, which costs nothing. Before the first step, L_T is ``limit``.
+
+This module is longer than most parts because it implements three published rewards, and the targets of two of
+them are estimated and saved.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ price of a new intent. The paper uses 0.05; with 0.01 the policy always thinks, 
 reduces the method to next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn
 log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
 distribution.
+
+This module is longer than most parts because it computes two likelihoods of the same line.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` of the scores of single turns."""
 TURN_RETURNS = "turn_returns"
-"""Key in ``Episode.measured`` of the reward of each turn, as far as the components pay the environment's return."""
+"""Key in ``Episode.measured`` of each turn's reward, multiplied by the factor of the components for the return."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
@@ -117,7 +117,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return what the components pay for one unit of the environment's return: its weights, gates and clips."""
+        """Return the factor of the components for the environment's return: the effect of weights, gates and clips."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

@@ -135,9 +135,9 @@ def test_sources_that_make_no_sense_are_refused(sources):
     [
         (
             {"sources": ["rstar2/MathTool-v0"]},
-            r"sources must map names to environments, such as \{'math'.*MathTool-v0'\]",
+            r"`sources` must map names to environments, such as \{'math'.*MathTool-v0'\]",
         ),
-        ({"sources": "rstar2/MathTool-v0"}, "sources must map names"),
+        ({"sources": "rstar2/MathTool-v0"}, "`sources` must map names"),
         ({"sources": {"a": "rstar2/MathTool-v0"}}, r"Source 'a' must be.*\{'id'.*not 'rstar2/MathTool-v0'"),
         ({"options": ["sandbox"]}, r"`options` must map.*not \['sandbox'\]"),
     ],

@@ -1,4 +1,7 @@
-"""``igpo``: each turn earns the increase of the gold answer's probability."""
+"""``igpo``: each turn earns the increase of the gold answer's probability.
+
+This module is longer than most parts because it implements two baselines.
+"""
 
 from __future__ import annotations
 

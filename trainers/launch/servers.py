@@ -132,8 +132,10 @@ class Servers:
 
 def too_often(server: StartedCommand) -> str:
     """Return the message about a server that is not restarted."""
-    return f"{server.command.name} ended with exit code {server.ended} and will not be restarted (starts: "
-    f"{server.starts}):{server.tail()}"
+    return (
+        f"{server.command.name} ended with exit code {server.ended} and will not be restarted (starts: "
+        f"{server.starts}):{server.tail()}"
+    )
 
 
 def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[int] = ()) -> list[StartedCommand]:

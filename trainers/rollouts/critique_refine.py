@@ -1,6 +1,7 @@
 """``critique_refine``: critiques answers, lets the policy refine them, and adds the best refinement to the group.
 
-Longer than most parts: two critics and three kinds of critiques are published (Critique-GRPO, arXiv 2506.03106).
+This module is longer than most parts because two critics and three kinds of critiques are published (Critique-GRPO,
+arXiv 2506.03106).
 """
 
 from __future__ import annotations

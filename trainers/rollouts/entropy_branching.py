@@ -13,7 +13,8 @@ turn before that answer (``of="before"``) and branches with probability clip(P, 
 has N episodes: free places are filled with episodes from the start. An episode that the environment cannot repeat is
 not branched.
 
-Longer than most parts: it plays in rounds, and limits the branches of each round by the room in the group.
+This module is longer than most parts because it plays in rounds, and limits the branches of each round by the room in
+the group.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The policy plays n - ``count`` of the n episodes of a group; the others are demonstrations of the same problem, played
 turn by turn through the same environment, which grades them like any other episode. Their rows have 1 in the column
 ``off_policy``, and their tokens have no log-probabilities from an engine. If a problem has no demonstration, or the
-demonstration does not end the episode, the policy plays one more episode. Longer than most parts: it also reads the
-demonstrations and finds those of a problem.
+demonstration does not end the episode, the policy plays one more episode. This module is longer than most parts because
+it also reads the demonstrations and finds those of a problem.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``mae``: self-play in which one policy proposes problems, solves them, and judges problems and answers.
 
-The prompts of the roles are in ``roles``. Longer than most parts: it has three roles.
+The prompts of the roles are in ``roles``. This module is longer than most parts because it has three roles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``rubric_scaffold``: shows part of the rubric to part of a group, and decreases this help over the run.
 
-Longer than most parts, since it contains the schedule of the help and reads rubrics.
+This module is longer than most parts because it contains the schedule of the help and reads rubrics.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``curriculum``: levels of increasing difficulty, each until its pass rate is high enough (SATURN, arXiv 2505.16368).
 
 The paper measures the pass rate on held-out instances of the level. Here, it is measured on the latest training groups
-of the level, so no further episodes are needed. Longer than most parts, since it reports figures and has a state for
-checkpoints.
+of the level, so no further episodes are needed. This module is longer than most parts because it reports figures and
+has a state for checkpoints.
 """
 
 from __future__ import annotations

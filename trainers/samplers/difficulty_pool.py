@@ -1,6 +1,6 @@
 """``difficulty_pool``: weights problems by the result of their last group: hard, normal or easy (prime-rl 0.8).
 
-Longer than most parts, since it reports figures and has a state for checkpoints.
+This module is longer than most parts because it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710).
 
-Longer than most parts, since it reports figures and has a state for checkpoints.
+This module is longer than most parts because it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations

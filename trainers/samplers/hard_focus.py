@@ -2,7 +2,7 @@
 
 Stage 1 of the paper trains on many problems uniformly, with 8 episodes each. Stage 2 trains on a small set of hard
 problems, with 64 episodes each; the hardest problems stay in the set throughout. The speed of narrowing is an option
-here. Longer than most parts, since it reports figures and has a state for checkpoints.
+here. This module is longer than most parts because it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations

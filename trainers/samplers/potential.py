@@ -1,6 +1,6 @@
 """``potential``: starts with the problems of the largest potential (R1-Code-Interpreter, arXiv 2505.21668).
 
-Longer than most parts, since it reports figures and has a state for checkpoints.
+This module is longer than most parts because it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations

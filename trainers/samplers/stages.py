@@ -1,8 +1,8 @@
 """``stages``: one domain after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
 
 The paper trains on mathematics first and then on code, and excludes easy problems in later stages; meanwhile, the hook
-``length_stages`` increases the length of episodes from 8K to 32K tokens. Longer than most parts, since it reports
-figures and has a state for checkpoints.
+``length_stages`` increases the length of episodes from 8K to 32K tokens. This module is longer than most parts because
+it reports figures and has a state for checkpoints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``deviation``: rejects groups whose rewards differ less than an adaptive threshold (RLPR, arXiv 2506.18254).
 
-Longer than most parts, since its threshold is estimated over all processes and saved in checkpoints.
+This module is longer than most parts because its threshold is estimated over all processes and saved in checkpoints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
 
-Longer than most parts, since it contains the penalties, the quotas and both published ways to choose, each testable.
+This module is longer than most parts because it contains the penalties, the quotas and both published ways to choose,
+each testable.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def test_a_preset_has_the_settings_of_its_paper_and_what_is_given_goes_over_it()
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ({"modle": "m"}, "no option 'modle' of the suite.*Did you mean 'model'"),
-        ({"sets": {"a": {"problem": "gsm8k"}}}, "no option 'problem' of the set 'a'"),
+        ({"modle": "m"}, "no option 'modle' for the suite.*Did you mean 'model'"),
+        ({"sets": {"a": {"problem": "gsm8k"}}}, "no option 'problem' for the set 'a'"),
         ({"sets": {"a/b": {}}}, "also the name of a folder"),
         ({"sets": ["a"]}, "`sets` must map"),
         ({"sets": {"a": "gsm8k"}}, "must be a mapping"),

@@ -109,7 +109,7 @@ def test_the_routes_of_a_router_have_judges_of_their_own():
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_no_number_names_its_component(bad):
     component = Component("bad", lambda episode, ctx: bad)
-    with pytest.raises(ConfigurationError, match="'bad' gave"):
+    with pytest.raises(ConfigurationError, match="'bad' returned"):
         asyncio.run(component.avalue(EPISODE, CTX))
 
 

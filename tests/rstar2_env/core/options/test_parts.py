@@ -92,9 +92,9 @@ class TestReading:
             ("", "has no name"),
             ({"rate": 1}, "has no name"),
             ({"name": "noise", 3: 1}, "the name of an option must be a string, not 3"),
-            (["noise", 3], r"\[name, options\], not \['noise', 3\]"),
+            (["noise", 3], r"\[name, options\]; got \['noise', 3\]"),
             ([], r"\[name, options\]"),
-            (7, "not 7"),
+            (7, "got 7"),
         ],
     )
     def test_a_mistake_shows_what_was_written(self, written, said):

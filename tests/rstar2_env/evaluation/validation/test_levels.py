@@ -180,7 +180,7 @@ def test_a_stop_ends_it_between_two_checks():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ConfigurationError, match=r"level must be one of 1 \(static\)"):
+    with pytest.raises(ConfigurationError, match=r"`level` must be one of 1 \(static\)"):
         validate(bad_envs.Sums, level=5)
     with pytest.raises(UnknownNameError, match="noop"):
         validate(bad_envs.Sums, level=3, checks=["noops"])
