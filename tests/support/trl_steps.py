@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -38,6 +39,7 @@ from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
 from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.trainers.step.deal import assign_groups
 
 CLIP = {"low": 0.05, "high": 0.08}
 OUTER: dict[str, dict[str, float]] = {"two_sided": {**CLIP, "two_sided": 1.09}, "dual": {**CLIP, "dual": 1.03}}
@@ -82,7 +84,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     needs_reference = "reference" in objective.needs
     # With adapters, the reference is the policy without them.
     compared = ReferenceModel(other, torch.float32, temperature) if needs_reference else None
-    budget = _budget(shards, objective.only_policy_gradient, case["micro_batches"])
+    budget = _budget(_dealt(shards), objective.only_policy_gradient, case["micro_batches"])
     recorder = _Recorder(objective)
     trainer = CollectorTrainer(
         collector=_Given(shards[rank]),
@@ -113,17 +115,18 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer.train()
-    everyone = trainer.ranks.gather([(each["loss"], each["positions"], each["batches"]) for each in recorder.steps])
+    everyone = trainer.ranks.gather([(each["loss"], each["rows"], each["batches"]) for each in recorder.steps])
     figures = trainer.sums.take(trainer.ranks)
     if rank:
         return {}
+    given = {_key(row): row for rows in shards for row in rows}
     policy, sampling = deepcopy(start).double(), deepcopy(start).double()
     other = None if other is None else other.double()
     steps = []
     for number, own in enumerate(recorder.steps):
         # A process gives its loss times their number, so that the mean over them is the loss.
         loss = sum(told[number][0] for told in everyone) / size
-        rows = [shards[at][place] for at, told in enumerate(everyone) for place in told[number][1]]
+        rows = [given[key] for told in everyone for key in told[number][1]]
         with torch.no_grad():
             old = [log_probs(sampling, row, temperature) for row in rows]
             means = [distributions(sampling, row, temperature).mean(-1) for row in rows]
@@ -237,7 +240,7 @@ def _shards(case: dict[str, Any], model: Any, temperature: float) -> list[list[R
     """The rows of each process."""
     _, _, fillers = case["processes"].partition("-")
     rows = []
-    for group, tokens in GROUPS:
+    for group, tokens in GROUPS[: case["minibatches"]] if fillers == "idle" else GROUPS:
         for member, turns in enumerate((tokens, tokens[::-1] * 2)):
             advantage: Any = float(np.random.default_rng([group, member]).normal())
             if group == 0:  # one a token
@@ -248,7 +251,8 @@ def _shards(case: dict[str, Any], model: Any, temperature: float) -> list[list[R
         rows[5].mask, rows[5].logprobs = [0] * len(rows[5].mask), [0.0] * len(rows[5].mask)
     if processes_of(case) == 1:
         return [rows]
-    # Groups stay whole. With fillers, the second process has few rows, or none.
+    # Groups stay whole. The second process plays few groups, or none; if there is one group for each optimizer step, it
+    # trains on none, and computes fillers alone.
     first = {"": (0, 3), "some": (0, 1, 2, 4), "idle": range(5)}[fillers]
     return [[row for row in rows if (row.episode.group in first) == own] for own in (True, False)]
 
@@ -280,6 +284,16 @@ def _row(group: int, member: int, turns: tuple[int, ...], advantage: Any, model:
     return row
 
 
+def _dealt(shards: list[list[Row]]) -> list[list[Row]]:
+    """The rows that each process trains on in one optimizer step."""
+    rows = [row for own in shards for row in own]
+    tokens = Counter[int]()
+    for row in rows:
+        tokens[row.episode.group] += row.tokens
+    home = assign_groups(tokens, [sorted(tokens)], len(shards))
+    return [[row for row in rows if home[row.episode.group] == process] for process in range(len(shards))]
+
+
 def _budget(shards: list[list[Row]], only_policy_gradient: bool, batches: int) -> int:
     """The smallest budget of tokens that packs the rows of every process into at most that many micro-batches."""
     lengths = [[row.tokens for row in rows if row.trains or not only_policy_gradient] for rows in shards]
@@ -307,7 +321,7 @@ class _Recorder(TrainerCallback):
         def prepared(inputs: Any) -> Any:
             batches = prepare(inputs)
             self.steps[-1] |= {
-                "positions": list(trainer.pending.batch),
+                "rows": [_key(row) for row in trainer.pending.batch_rows()],
                 "batches": [len(each.rows) for each in batches],
             }
             return batches
@@ -323,6 +337,11 @@ class _Recorder(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.steps[-1]["gradients"] = _copies(kwargs["model"], lambda parameter: parameter.grad)
+
+
+def _key(row: Row) -> tuple[int, ...]:
+    """Identifies a row, which may train on another process than that which was given it."""
+    return row.episode.group, *row.prompt_ids, *row.completion_ids
 
 
 def _copies(model: Any, of: Any) -> dict[str, Any]:

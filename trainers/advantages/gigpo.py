@@ -122,7 +122,7 @@ class Gigpo(GroupAdvantage):
         both = np.concatenate([values, among])
         if not centred(both).any():
             return np.zeros_like(values)
-        own = values - among.mean()
+        own: FloatArray = values - among.mean()
         return own / (deviation(among) + self.eps) if self.normalize else own
 
 
