@@ -25,8 +25,8 @@ BASE, PAPER, CLEAN = "grpo", "grpo_roc", "grpo_roc_clean"
 WIDTH = 120
 WHY = """`{paper}` acts against failing calls in two ways. First, this recipe prefers correct episodes without a
 failing call. Second, a failing call in a wrong episode gets the negative advantage of this episode. The tables count
-the training data of each quarter of the first {steps} steps, over all seeds. An advantage in a table is a mean over
-calls. A correct episode with a failing call is kept *because of the quota* if its group has fewer correct episodes
+the training data of each quarter of the first {steps} steps, over all seeds. Each advantage in these tables is a mean
+over calls. A correct episode with a failing call is kept *because of the quota* if its group has fewer correct episodes
 without a failing call than the quota requires."""
 TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
 {forced:.0%} of them because of the quota. The remaining ones are kept because `{paper}` samples by weight instead of

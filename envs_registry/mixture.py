@@ -151,7 +151,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def playing(self) -> gym.Env[str, str]:
-        """The environment of the running episode's source."""
+        """The environment from which the current episode was drawn."""
         return self._env
 
     @property

@@ -47,7 +47,7 @@ class Thinker(Asking):
         self._said = []
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Think, and answer."""
+        """Search for the next turn, and return it."""
         question = "\n\n".join([*self._said, observation])
         turn = self._dialect.format_answer(self.think(question, info))
         self._said += [observation, turn]

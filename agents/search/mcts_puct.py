@@ -24,7 +24,7 @@ from ._chain import CONCLUDE, PROMISE, RIGHT, ChainWorld, ThoughtChain, promise
 
 
 class ValuedWorld(ChainWorld):
-    """A world whose steps a process model checks and whose states a value model rates."""
+    """A world in which a process model checks each step, and a value model rates each state."""
 
     valued_by: Asked
     checked_by: Asked | None

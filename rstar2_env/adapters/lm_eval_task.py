@@ -2,10 +2,10 @@
 
 Written by ``rstar2 export-env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
 ``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
-whether the answer is right, whether there is an answer; episodes that do not measure the model, which no mean includes.
-Not covered: the tool and further turns, which the harness does not have: the system message does not offer them, and a
-turn that calls the tool anyway ends the episode as ``turns``; statuses; environments whose episode continues after a
-text, which are rejected.
+whether the answer is right, and whether there is an answer. No mean includes episodes that do not measure the model.
+Not covered: the tool and further turns, since the harness has neither. The system message does not offer them, and a
+turn that calls the tool anyway ends the episode as ``turns``. The statuses of tool calls are not reported. Environments
+whose episodes continue after a text are rejected.
 """
 
 from __future__ import annotations

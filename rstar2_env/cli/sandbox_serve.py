@@ -39,7 +39,7 @@ def serve(
     max_memory: Annotated[int, typer.Option(help="Upper bound of a call's memory limit, in MiB.")] = 4096,
     max_processes: Annotated[int, typer.Option(help="Upper bound of a call's process limit.")] = 256,
     max_output: Annotated[int, typer.Option(help="Upper bound of a call's output limit, in bytes.")] = 16 << 20,
-    max_files: Annotated[int, typer.Option(help="Upper bound of a call's file limit, in MiB.")] = 1024,
+    max_files: Annotated[int, typer.Option(help="Largest file limit that a call may request, in MiB.")] = 1024,
     max_request: Annotated[float, typer.Option(help="Maximum size of one request, in MiB.")] = 64.0,
     judge_wall: Annotated[float, typer.Option(help="Wall-clock limit of code-judge requests, in seconds.")] = 10.0,
     judge_memory: Annotated[int, typer.Option(help="Memory limit of code-judge requests, in MiB.")] = 512,

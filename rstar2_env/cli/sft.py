@@ -15,7 +15,7 @@ def sft_command(
     traces: Annotated[Path, typer.Option(help="File written by `rstar2 traces`.", exists=True, dir_okay=False)],
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
     output_dir: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the model [default: runs/sft].")
+        Path | None, typer.Option("--out", "-o", help="Folder to write the trained model to [default: runs/sft].")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: from --epochs].")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the traces [default: 1].")] = None,

@@ -38,7 +38,7 @@ def traces_command(
     ] = 0.0,
     call_mistake: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Kind of mistake in failing first calls; repeatable [default: all]."),
+        typer.Option(metavar="NAME", help="Kind of mistake in first calls that fail; repeatable [default: all]."),
     ] = None,
     format_mistake: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def traces_command(
         bool, typer.Option("--one-call", help="Run all calculations in one program instead of one program per turn.")
     ] = False,
     reasons: Annotated[
-        bool, typer.Option(help="Include the reasoning of the worked solution before the calls.")
+        bool, typer.Option(help="Before the calls, include the reasoning of the worked solution.")
     ] = True,
     split: Annotated[
         str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")

@@ -69,7 +69,7 @@ def view_command(
         bool,
         typer.Option(
             "--browser/--no-browser",
-            help="Open the page in a browser; never with a token, because other users could read it on the browser's "
+            help="Open the page in a browser. Ignored with a token, which other users could read on the browser's "
             "command line.",
         ),
     ] = True,

@@ -137,14 +137,14 @@ class GameEnv(FamilyEnv):
         """Start the problem's match.
 
         Raises:
-            ConfigurationError: The given problem does not name a match.
+            ConfigurationError: The given problem does not describe a game of this family.
         """
         number = self.problem.meta.get("game")
         match = self.family.start(number) if isinstance(number, int) and number >= 0 else None
         if match is None:
             raise ConfigurationError(
-                f"Problem {self.problem.id!r} is not a match of {self.family.name}: meta['game'] must be the seed "
-                f"of a match, as in env.unwrapped.problems; got {number!r}."
+                f"Problem {self.problem.id!r} does not describe a game of {self.family.name}: meta['game'] must be the "
+                f"seed of a game, as in env.unwrapped.problems; got {number!r}."
             )
         self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 

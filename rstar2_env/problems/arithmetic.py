@@ -137,7 +137,7 @@ class _Story:
             self.events.append(f"{name} has {a} {items}")
 
     def add(self, rng: np.random.Generator, kind: str, largest: int) -> bool:
-        """Add an event of a kind; return ``False`` if no event of that kind fits."""
+        """Add an event of a kind to the story of the problem; return ``False`` if no event of that kind fits."""
         numbers: tuple[int, ...]
         if kind == "gain":
             numbers = (_between(rng, 2, largest),)

@@ -228,8 +228,8 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
     if longest is not None and len(ids) >= longest:
         raise ConfigurationError(
             f"The conversation has {len(ids)} tokens, but the engine accepts at most {longest}, including the turn "
-            "to generate: raise max_model_len (of servers, with --max-model-len), or lower the token budget of an "
-            "episode."
+            "to generate: raise max_model_len (for servers, start them with a larger --max-model-len), or lower the "
+            "token budget of an episode."
         )
 
 

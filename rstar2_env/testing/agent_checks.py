@@ -227,8 +227,8 @@ def pickling(harness: AgentHarness) -> None:
             make: Callable[[], AnyAgent] = pickle.loads(pickle.dumps(harness.make))
         except (pickle.PicklingError, TypeError, AttributeError):
             raise AssertionError(
-                f"neither the agent nor the function that makes it can be pickled ({error}); either keep no lambda, "
-                "lock or open file in the agent, or make it with a class or function of a module"
+                f"neither the agent nor the function that makes it can be pickled ({error}); either remove "
+                "lambdas, locks and open files from the agent, or make it with a class or function of a module"
             ) from error
         one, other = harness.play(make(), env, seed), harness.play(harness.make(), env, seed)
         require(one == other, f"the pickled function makes a different agent. {_said(one, other)}")

@@ -1,4 +1,4 @@
-r"""Generators of answers that no verifier should reward, one for each cause of docs/verification.md.
+r"""Generators of answers that no verifier should reward, one for each cause of wrong grades in docs/verification.md.
 
 Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
 comparison treats as equal to the gold answer. Not covered: playing the hacks (see ``hacks``).

@@ -59,11 +59,11 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
         seed: Seed of the generators.
 
     Raises:
-        ConfigurationError: There is no cause of a given name.
+        ConfigurationError: A name is not that of a cause.
     """
     for name in CAUSES if causes is None else causes:
         if name not in CAUSES:
-            raise ConfigurationError(f"There is no cause {name!r}: choose among {', '.join(CAUSES)}.")
+            raise ConfigurationError(f"No hack has the cause {name!r}: choose among {', '.join(CAUSES)}.")
         chance = Random(f"{name} {seed}")
         for _ in range(count):
             yield CAUSES[name](chance)

@@ -40,7 +40,7 @@ class FailingCall:
 def failing_call(
     code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator, kinds: Sequence[str]
 ) -> FailingCall | None:
-    """Put one of the given mistakes into the call of a right program.
+    """Return a tool call that runs a correct program, with one of the given mistakes in it.
 
     Args:
         code: The right program.

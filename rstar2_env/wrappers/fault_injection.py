@@ -107,7 +107,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: str) -> StepReturn:
-        """Play a turn and label the calls that were hit."""
+        """Play a turn, and label the calls into which a fault was injected."""
         self._faults.hits.clear()
         text, reward, terminated, truncated, info = self.take(action)
         first = self._faults.first

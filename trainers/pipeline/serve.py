@@ -76,7 +76,7 @@ class Serve(CheckedOptions):
         """
         super().__post_init__()
         if self.cpu and self.nodes > 1:
-            raise ConfigurationError("CPU cores can be used only on this machine: set nodes to 1.", option="serve.cpu")
+            raise ConfigurationError("Servers on CPU cores run on one machine: set nodes to 1.", option="serve.cpu")
         self.engines()
 
     def engines(self) -> list[Devices]:

@@ -29,8 +29,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
 
     For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
     in the prompt. The first right refinement, or else the refinement with the highest return, is the n-th episode of
-    the group (7 + 1 in the paper). It is trained on with only the question as the prompt, and with 1 in the column
-    ``off_policy``, which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled.
+    the group (7 + 1 in the paper). In training, its prompt is only the question, and its column ``off_policy`` is 1,
+    which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled.
     Critiques and other refinements are not recorded. In the paper, a larger model writes the critiques
     (``critic="judge"``).
 

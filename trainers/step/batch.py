@@ -43,7 +43,7 @@ class PlayedGroup:
 
     @property
     def chosen(self) -> list[Episode]:
-        """The episodes in ``kept``."""
+        """The episodes at the positions in ``kept``: those that are trained on."""
         return [self.episodes[position] for position in self.kept]
 
     @property
@@ -54,7 +54,7 @@ class PlayedGroup:
 
     @property
     def _own(self) -> list[Episode]:
-        """The episodes that count and were played without help; all that count if none was played without help."""
+        """The available episodes that were played without help; all available episodes if none was."""
         counted = [episode for episode in self.episodes if episode.available]
         return [episode for episode in counted if not episode.off_policy] or counted
 

@@ -59,8 +59,8 @@ class StepServices:
         player: Plays single episodes.
         sampler: Draws the starts of the groups.
         ranks: The processes.
-        limits: Yields the number of episodes that may play at the same time in all processes that share a queue;
-            ``None`` is ``player.max_in_flight`` for each process.
+        limits: Yields the number of episodes that all processes that share a queue may play at once. With ``None``,
+            each process plays at most ``player.max_in_flight`` at once.
         judge: The judge model, for reward components and rollout parts that need one.
         measure: Measures the policy, for an advantage that needs it.
         problems: The environment's source of problems, for rollout parts and rewards that read them.

@@ -198,7 +198,12 @@ class Prefetch(Generic[B, S]):
         return step + (self._next - number) * self._pace.every < self._pace.last
 
     def _permit(self, number: int, step: int) -> None:
-        """Start the batches that may use the weights with which batch ``number`` starts to train, at a step."""
+        """Start the batches for which the current weights are new enough.
+
+        Args:
+            number: Number of the batch whose first update follows.
+            step: Number of optimizer steps before that update.
+        """
         if not self._started or self._stopped:
             return
         with self._change:

@@ -39,5 +39,5 @@ class Exported:
 
     @property
     def summary(self) -> str:
-        """The first line of the specification."""
+        """The first line of the environment's specification, as the summary of the package."""
         return self.specification.partition("\n")[0] or self.env

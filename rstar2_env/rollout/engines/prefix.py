@@ -26,7 +26,7 @@ _ID = array("i").itemsize
 
 
 def key_of(ids: Sequence[int]) -> Key:
-    """Return the ids as a key."""
+    """Return token ids as bytes, for use as a dictionary key."""
     return array("i", ids).tobytes()
 
 

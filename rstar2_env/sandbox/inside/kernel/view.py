@@ -126,7 +126,7 @@ def private_view(site_dirs: list[str], readable: list[str], named: list[str] | N
 
 
 def link(view: FileView) -> None:
-    """Create the folder of links of a plain view, in the scratch folder of the warden."""
+    """Create the folder of links that programs see if there is no mount namespace, in the warden's scratch folder."""
     if view.links:
         (folder,) = view.site_dirs
         os.makedirs(folder, exist_ok=True)

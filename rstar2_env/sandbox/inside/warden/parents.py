@@ -35,7 +35,7 @@ class Parents:
     """All parent processes of one warden.
 
     Args:
-        options: ``preload``, ``parents`` (the largest number, from 1), ``stall_s``.
+        options: ``preload``, ``parents`` (the maximum number of parents, at least 1), ``stall_s``.
         zygote: Starts parents.
 
     Raises:

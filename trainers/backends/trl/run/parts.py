@@ -1,4 +1,4 @@
-"""Records of a run's parts, in the order in which they are built: its setup, the loaded policy, the playing side."""
+"""Records of a run's parts in the order in which they are built: setup, loaded policy, parts that play episodes."""
 
 from __future__ import annotations
 

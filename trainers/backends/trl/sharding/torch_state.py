@@ -1,7 +1,7 @@
 """``TorchState``: the trained weights and the optimizer state of a module without DeepSpeed, whole or sharded.
 
-The tensors have the names that checkpoints use (``shards``), and are ``DTensor`` if FSDP2 shards them, so another
-number of processes can read them. Not covered: the state of DeepSpeed (``zero_state``).
+The tensors have the names that checkpoints use (``shards``), and are ``DTensor`` if FSDP2 shards them, so a
+different number of processes can read them. Not covered: the state of DeepSpeed (``zero_state``).
 """
 
 from __future__ import annotations
