@@ -154,6 +154,7 @@ class Collector:
             "parts": {name: part.state_dict() for name, part in self._stateful()},
             "counts": dict(self.counts),
             "left": [group.state_dict() for group in self._carried],
+            "names": sorted(self._names),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -164,6 +165,7 @@ class Collector:
                 part.load_state_dict(state["parts"][name])
         self.counts.update(state["counts"])
         self._carried = [StepGroup.from_state(group) for group in state["left"]]
+        self._names = {(kind, name) for kind, name in state.get("names", ())}
 
     def _stateful(self) -> Iterator[tuple[str, Any]]:
         parts = self.parts

@@ -204,7 +204,7 @@ def test_a_misfit_leaves_no_run_behind(letter_options: dict[str, Any], tmp_path:
 
 def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigurationError, match=r"empty, .* has no complete checkpoint") as raised:
+    with pytest.raises(ConfigurationError, match=r"empty has no complete checkpoint") as raised:
         trainers.make("grpo", **letter_options, begin_from=tmp_path / "empty")
     assert raised.value.option == "optim.begin_from"
     first = train(letter_options, steps=1)
