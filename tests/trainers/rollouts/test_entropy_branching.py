@@ -211,7 +211,7 @@ def test_a_group_that_needs_no_more_begins_no_branch():
 
 
 def test_a_player_whose_engine_reports_no_candidates_is_refused_before_it_plays():
-    with pytest.raises(ConfigurationError, match="player with `check_manner`; SmallPlayer does not have it"):
+    with pytest.raises(ConfigurationError, match="method `check_manner`, which SmallPlayer does not have"):
         collector(SmallPlayer(), rollout=EntropyBranching())
 
 
