@@ -85,7 +85,7 @@ class TestVerifier:
             ("model:url=http://a/v1,model=m,api_key_env=NO_SUCH_KEY", ConfigurationError, "NO_SUCH_KEY.*is not set"),
             (Problem, ConfigurationError, "Problem"),
             (lambda: 7, ConfigurationError, "of type int; expected an object"),
-            (7, ConfigurationError, "not 7"),
+            (7, ConfigurationError, "got 7"),
         ],
     )
     def test_a_mistake_names_the_verifier(self, verifier, error, said):

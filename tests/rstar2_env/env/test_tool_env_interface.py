@@ -135,7 +135,7 @@ class TestReset:
             ({"problem_id": "p99"}, UnknownNameError, "p99"),
             ({"problem_id": None}, ConfigurationError, "problem_id must be a string"),
             ({"problem_id": 3}, ConfigurationError, "problem_id must be a string"),
-            ({"problem_id": "p1", "problem": {}}, ConfigurationError, "either"),
+            ({"problem_id": "p1", "problem": {}}, ConfigurationError, "accepts only"),
             ({"difficulty": 3}, ConfigurationError, "difficulty"),
             ({"problem": {"question": "no answer"}}, ValueError, "answer"),
             ({"problem": {"question": "x" * 5000, "answer": "1"}}, ConfigurationError, "max_text"),

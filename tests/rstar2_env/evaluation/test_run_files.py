@@ -160,7 +160,7 @@ class TestInTheFolderOfARun:
         play(out=tmp_path / "run", episodes=3, overwrite=True)
         assert len(read_run(tmp_path / "run").held_out()) == 3
         write_run(tmp_path / "training")
-        with pytest.raises(ConfigurationError, match="is the folder of a run of training"):
+        with pytest.raises(ConfigurationError, match="folder of a run of the kind training"):
             play(out=tmp_path / "training", episodes=2, overwrite=True)
         assert read_run(tmp_path / "training").steps == [1, 2, 3, 4]
 

@@ -77,7 +77,7 @@ class TestText:
         ("spec", "said"),
         [
             ("{broken", "Expected a JSON object"),
-            ({"path": "a", "hub": "b"}, "one of 'path', 'hub'"),
+            ({"path": "a", "hub": "b"}, "only one of the keys 'path', 'hub'"),
             ({"mix": "a.jsonl"}, "must be a list of sources"),
             ({"mix": []}, "at least one part"),
             ({"mix": [{"spec": "arithmetic", "weight": -1}]}, "at least 0, not -1"),

@@ -102,7 +102,7 @@ def test_options_that_make_no_sense_are_refused(options):
         ({"components": turns}, r"list of reward components.*not <function turns.*RewardShaping\(env, \[component\]\)"),
         ({"components": Component("a", turns)}, "list of reward components"),
         ({"components": None}, "list of reward components.*not None"),
-        ({"components": [5]}, "A reward component.*not 5"),
+        ({"components": [5]}, "A reward component.*got 5"),
         ({"components": [Component("a", 5)]}, "score of 'a' must be a function.*not 5"),
         ({"components": [Component("a", turns, clip=3)]}, r"pair of numbers \(lowest, highest\), not 3"),
         ({"components": [], "clip": ("low", "high")}, "pair of numbers"),

@@ -106,7 +106,7 @@ def test_a_byte_order_mark_and_unicode_line_separators_do_no_harm(tmp_path):
 def test_two_lines_with_one_id_are_both_named(tmp_path):
     record = {"id": "x", "question": "q", "answer": "1"}
     file = write(tmp_path / "twice.jsonl", record, {**record, "id": "y"}, record)
-    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*'x'.*line 1"):
+    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*line 1.*'x'"):
         load_problems(file)
 
 

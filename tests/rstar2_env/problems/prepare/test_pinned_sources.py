@@ -74,7 +74,9 @@ def test_another_content_than_the_lock_expects_is_refused(tmp_path: Path) -> Non
     load(shelf)
     shelf.lock.write()
     a_copy(tmp_path / "others" / HUB, [*ROWS[:3], {**ROWS[3], "solution": "5"}])
-    with pytest.raises(ConfigurationError, match=r"'dapo' .* is not what the lock file .* expected sha256:") as caught:
+    with pytest.raises(
+        ConfigurationError, match=r"'dapo' .* is not what the lock file .* expects: .*sha256:"
+    ) as caught:
         load(a_shelf(tmp_path / "x.lock", tmp_path / "others"))
     assert shelf.lock.pins["dapo"].checksum in str(caught.value)
 
