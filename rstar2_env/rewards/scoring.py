@@ -16,6 +16,8 @@ from rstar2_env.rewards.needs import check_needs
 
 _LOG = logging.getLogger(__name__)
 
+_OWN = "return/"
+"""Prefix of the environment's components of its own return."""
 TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` of the scores of single turns."""
 TURN_RETURNS = "turn_returns"
@@ -106,7 +108,7 @@ class RewardScorer:
                 name: value for name, value in scored.items() if value is not None and not isinstance(value, OnTurns)
             }
             of_turns = {name: value for name, value in scored.items() if isinstance(value, OnTurns)}
-            own = {f"return/{name}": value for name, value in episode.rewards.items()}
+            own = {_OWN + name: value for name, value in episode.rewards.items()}
             means = {f"turns/{name}": sum(value) / max(len(value), 1) for name, value in of_turns.items()}
             episode.rewards = {**own, **means, **found}
             if pays:
@@ -138,3 +140,10 @@ class RewardScorer:
             problem=find(episode.problem_id) if find is not None and "problem" in needs else None,
             play=policy if "play" in needs else None,
         )
+
+
+def unscore(episode: Episode) -> None:
+    """Restore the environment's own reward and components of a scored episode, so that it can be scored again."""
+    episode.reward = sum(turn.reward for turn in episode.steps)
+    own = {name: value for name, value in episode.rewards.items() if name.startswith(_OWN)}
+    episode.rewards = {name.removeprefix(_OWN): value for name, value in own.items()}

@@ -139,10 +139,11 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
             "has no method `settled`."
         )
     rollout = as_rollout(made("rollout", parts.rollout))
-    check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
+    rewards = [component(part) for part in parts.reward]
+    check_waits(rollout, rewards, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
     return Parts(
         rollout=rollout,
-        rewards=[component(part) for part in parts.reward],
+        rewards=rewards,
         selector=selector,
         advantage=made("advantage", parts.advantage),
         terms=[made("loss", part) for part in parts.loss],

@@ -21,6 +21,7 @@ from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.core.row import Row
 from rstar2_env.problems import Problem
 from rstar2_env.rewards.base import RewardJudge
+from rstar2_env.rewards.component import Component
 
 from ..samplers.base import Start
 
@@ -262,22 +263,32 @@ def check_manner(rollout: Rollout, player: object) -> None:
     check(rollout.manner)
 
 
-def check_waits(rollout: Rollout, *, early_stop: bool, tail: str) -> None:
-    """Check that the options of a run do not end the groups of a staged part early.
+def check_waits(rollout: Rollout, rewards: Sequence[Component], *, early_stop: bool, tail: str) -> None:
+    """Check that the options of a run do not end groups early if its parts play further episodes of a group.
 
     Args:
-        rollout: The part.
+        rollout: The rollout part.
+        rewards: The components of the reward.
         early_stop: Whether the rest of a group is cancelled once its selector has enough episodes.
         tail: Treatment of the groups that end last; see ``StepOptions``.
 
     Raises:
-        ConfigurationError: An option ends groups early, and the part is staged.
+        ConfigurationError: An option ends groups early, and the rollout part is staged or a component plays episodes.
     """
     option = "early_stop" if early_stop else "tail" if tail != "wait" else ""
-    if option and rollout.staged:
+    if not option:
+        return
+    instead = f"rollout.{option} to {'false' if early_stop else 'wait'}."
+    if rollout.staged:
         raise ConfigurationError(
             f"The groups of the rollout part {type(rollout).__name__} cannot end early, since {rollout.staged}. Set "
-            f"rollout.{option} to {'false' if early_stop else 'wait'}.",
+            f"{instead}",
+            option=f"rollout.{option}",
+        )
+    if plays := [component.name for component in rewards if "play" in component.needs]:
+        raise ConfigurationError(
+            f"The reward {', '.join(plays)} plays further episodes of a group, which rollout.{option} would stop. Set "
+            f"{instead}",
             option=f"rollout.{option}",
         )
 

@@ -24,6 +24,7 @@ from rstar2_env.core.errors import BranchError
 from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.packed_episodes import pack_episode, unpack_episode
+from rstar2_env.rewards.scoring import unscore
 from rstar2_env.search import Node
 
 from ..samplers.base import Start
@@ -151,10 +152,7 @@ class _Search:
         fresh = await self._fresh(self.size - 1)
         old = unpack_episode(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None
-        # It was kept after it had been scored, and is scored again: from the environment's own return.
-        old.reward = sum(turn.reward for turn in old.steps)
-        own = {name: value for name, value in old.rewards.items() if name.startswith("return/")}
-        old.rewards = {name.removeprefix("return/"): value for name, value in own.items()}
+        unscore(old)
         return [*fresh, old]
 
     async def _expand(self, node: ChunkNode) -> list[ChunkNode]:

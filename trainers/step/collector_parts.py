@@ -129,11 +129,4 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
             f"reward are {', '.join(known)}: name these instead, or add {', '.join(unknown)} to reward.",
             option="advantage",
         )
-    check_waits(rollout, early_stop=options.early_stop, tail=options.tail)
-    plays = [component.name for component in parts.rewards if "play" in component.needs]
-    if plays and (option := "early_stop" if options.early_stop else "tail" if options.tail != "wait" else ""):
-        raise ConfigurationError(
-            f"The reward {', '.join(plays)} plays further episodes of a group, which rollout.{option} would stop; set "
-            f"rollout.{option}={'false' if options.early_stop else 'wait'}",
-            option=f"rollout.{option}",
-        )
+    check_waits(rollout, parts.rewards, early_stop=options.early_stop, tail=options.tail)

@@ -22,7 +22,7 @@ from ..protocols import ExchangingRanks
 from .micro_batches import MicroBatch, completion_values, row_embeddings
 
 _DRAWS = 1_000_003
-"""End of the seed of the terms' random draws; the seed of a group order ends in the rank of a process instead."""
+"""End of the seed of the terms' random draws; the seed of the order of the groups ends in 0 instead."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
 """Names of the values that are stored for each row before the first update on it: the log-probabilities of its

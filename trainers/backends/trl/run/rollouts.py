@@ -72,7 +72,7 @@ class Rollouts:
         self._trl, self._play, self._policy, self._stale = trl, play, play.policy, play.stale
         self._collector, self._state, self._stopping, self._observers = play.collector, state, stopping, observers
         self._ranks, self._first = setup.ranks, not setup.ranks.rank
-        self._begun = self._sync_s = 0.0
+        self._sync_s = 0.0
         self.failed: Exception | None = None
         self._prefetch: Prefetch[CollectedBatch, Settings] | None = None
         config = setup.config
@@ -98,13 +98,14 @@ class Rollouts:
             RolloutAbortedError: A signal arrived before the batch was collected.
             Exception: Collecting the batch failed.
         """
+        begun, self._sync_s = time.perf_counter(), 0.0
         try:
             collected = self._next(step)
         except Exception as error:
             self.failed = error
             raise
         if self._prefetch is not None:
-            self._trl.sums.add("seconds/wait", time.perf_counter() - self._begun - self._sync_s)
+            self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._sync_s)
             self._state.train_with(collected.settings)
         self._trl.sums.merge(collected.figures)
         if self._play.limits is not None:
@@ -115,7 +116,6 @@ class Rollouts:
 
     def _next(self, step: int) -> CollectedBatch:
         if self._prefetch is not None:
-            self._begun, self._sync_s = time.perf_counter(), 0.0
             with self._stopping.rollout():
                 return self._prefetch.take(step)
         self._state.begin_rollout()
