@@ -47,9 +47,13 @@ TAUGHT = ("kdrl", "opd")
 """Recipes that name no teacher of their own."""
 
 
+OWN = {"prorl": {"hook": ["reference_reset:most_kl=100"], "eval": {"every": 0}}}
+"""Options of a recipe: an evaluation without a single call has no share of failing calls, which is not a number."""
+
+
 def train(recipe, world, tiny_model, folder):
     """Take two optimizer steps."""
-    taught = {}
+    taught = dict(OWN.get(recipe, {}))
     if recipe in TAUGHT:
         taught["teacher"] = str(make_tiny_model(folder.parent / "teacher", hidden=32, layers=1, seed=1))
     return train_recipe(recipe, world, tiny_model, folder, **taught)

@@ -167,7 +167,7 @@ def test_a_server_that_dies_is_started_again_and_no_episode_is_lost(
 
     stage = replace(evaluation(model, problems), engine="vllm-server", engine_options={"retries": 6})
     figures = stage.run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with -9; restarting it" in line for line in said) == 1
+    assert sum("ended with exit code -9; restarting it" in line for line in said) == 1
     assert (figures["episodes"], figures["unavailable"]) == (COUNT, 0)
     assert servers_of(model) == []
 
@@ -179,9 +179,10 @@ def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, probl
 
     said = list[str]()
     stage = evaluation(model, problems, restarts=0, wait_s=5.0)
-    with pytest.raises(LaunchError, match=r"server-0 ended with -9 for the 1\. time(.|\n)*server-1 ended with -9"):
+    ended = r"ended with exit code -9 and will not be restarted \(starts: 1\)"
+    with pytest.raises(LaunchError, match=rf"server-0 {ended}(.|\n)*server-1 {ended}"):
         stage.run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with -9 for the 1. time" in line for line in said) == 2
+    assert sum("ended with exit code -9 and will not be restarted (starts: 1)" in line for line in said) == 2
 
 
 def test_a_server_that_does_not_start_is_the_stages_error(tmp_path: Path, model: Path, problems: Path) -> None:
