@@ -164,5 +164,5 @@ def test_options_that_make_no_sense_are_refused(name, options):
 
 
 def test_a_problem_of_another_world_is_refused():
-    with pytest.raises(ConfigurationError, match="not a match of tictactoe"):
+    with pytest.raises(ConfigurationError, match="does not describe a game of tictactoe"):
         make("TicTacToe").reset(options={"problem": {"question": "1 + 1?", "answer": "2"}})
