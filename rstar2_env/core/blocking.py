@@ -103,10 +103,9 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(made())
     work = Stoppable()
     with ThreadPoolExecutor(max_workers=1) as thread:
-        running = thread.submit(asyncio.run, work.run(made))
         try:
-            return running.result()
-        except KeyboardInterrupt:
+            return thread.submit(asyncio.run, work.run(made)).result()
+        except KeyboardInterrupt:  # it may arrive while submit starts the thread, when the coroutine already runs
             work.stop()
             raise
 

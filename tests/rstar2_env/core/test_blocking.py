@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from rstar2_env.core import blocking
 from rstar2_env.core.blocking import Stoppable, StoppedError, run_blocking
 
 
@@ -86,3 +88,29 @@ def test_a_cancelled_coroutine_that_nobody_stopped_stays_cancelled():
 
     with Stoppable().here(), pytest.raises(asyncio.CancelledError):
         run_blocking(cancels_itself)
+
+
+def test_an_interrupt_while_the_thread_starts_cancels_the_coroutine(monkeypatch):
+    began, ended = threading.Event(), []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            super().submit(*args, **kwargs)
+            assert began.wait(30)
+            raise KeyboardInterrupt
+
+    async def long():
+        began.set()
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async def notebook():
+        run_blocking(long)
+
+    monkeypatch.setattr(blocking, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(notebook())
+    assert ended == ["cancelled"]
