@@ -32,8 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 export runs/grpo_roc --which best --merge --out model",
     ),
     "traces": (
-        "Turn problems into tool-use traces, each replayed and checked.",
-        "rstar2 traces --problems arithmetic -n 1000 --error-rate 0.3 --out traces.jsonl",
+        "Make tool-use traces that earn their reward, by playing or from worked solutions.",
+        "rstar2 traces --model TEACHER --problems train.jsonl --out traces.jsonl",
     ),
     "eval": (
         "Evaluate a model or an agent on environments, and print the results.",

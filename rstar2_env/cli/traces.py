@@ -1,4 +1,4 @@
-"""``rstar2 traces``: write supervised tool-use traces from problems with worked solutions."""
+"""``rstar2 traces``: make tool-use traces, from worked solutions or by letting a model play."""
 
 from __future__ import annotations
 
@@ -7,49 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, Json, Overwrite, WrapOption
+from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
 
 if TYPE_CHECKING:
     from rstar2_env.traces.file import TraceFile
 
+_PLAYING = "Playing"
+_WORKED = "Worked solutions"
+
 
 def traces_command(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
     problems: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="SPEC",
-            help="File of problems with `calculations`, an `expression` or solutions in GSM8K format "
-            "(FILE:like=gsm8k), or a family.",
+            help="File of problems, or a family. Without a player: problems with `calculations`, an `expression` or "
+            "solutions in GSM8K format (FILE:like=gsm8k) [default: the problems of --env, with a player].",
         ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
+    ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one per problem of a file]."),
+        typer.Option("--episodes", "-n", min=1, help="Number of problems [default: all problems of a file]."),
     ] = None,
-    error_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of traces whose first call fails and is then corrected.")
-    ] = 0.0,
-    wrong_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of traces that copy a wrong number into the answer.")
-    ] = 0.0,
-    format_error_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of traces whose answer breaks the format.")
-    ] = 0.0,
-    call_mistake: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Kind of mistake in first calls that fail; repeatable [default: all]."),
-    ] = None,
-    format_mistake: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Kind of format mistake in answers; repeatable [default: all]."),
-    ] = None,
-    one_call: Annotated[
-        bool, typer.Option("--one-call", help="Run all calculations in one program instead of one program per turn.")
-    ] = False,
-    reasons: Annotated[
-        bool, typer.Option(help="Before the calls, include the reasoning of the worked solution.")
-    ] = True,
     split: Annotated[
         str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")
     ] = None,
@@ -58,20 +38,248 @@ def traces_command(
         int | None,
         typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
     ] = None,
-    env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
-    set_: EnvSet = None,
+    env: Annotated[
+        str, typer.Option(metavar="ID", help="Environment that plays or replays the traces.")
+    ] = "rstar2/MathTool-v0",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PART.NAME=VALUE",
+            help="Option of the environment (env.max_turns=3), the agent (agent.max_tokens=512), the model "
+            "(model.top_p=0.95) or the engine (engine.max_rows=8); repeatable.",
+        ),
+    ] = None,
     wrap: WrapOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run: append to the file --out.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="Model that plays: a folder or a hub name; with --endpoint, the name under which the endpoint serves "
+            "the model.",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="OpenAI-compatible endpoint that plays, with its version (http://127.0.0.1:8000/v1); --model is "
+            "needed if the endpoint serves several models. OPENAI_API_KEY holds the key.",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Agent that plays: a name, or your own agent (./mine.py).", rich_help_panel=_PLAYING),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="Engine of --model [default: transformers].", rich_help_panel=_PLAYING)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Sampling temperature [default: 1].", rich_help_panel=_PLAYING)
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum tokens per episode of a model, without the prompt [default: 4096]; per turn with --endpoint.",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    chat_template: ChatTemplate = None,
+    tries: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum episodes of one problem; a problem with enough traces is not played again [default: 8].",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    per_problem: Annotated[
+        int | None, typer.Option(min=1, help="Maximum traces of one problem [default: 1].", rich_help_panel=_PLAYING)
+    ] = None,
+    min_calls: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Keep only episodes with at least this many tool calls [default: 0].", rich_help_panel=_PLAYING
+        ),
+    ] = None,
+    clean: Annotated[
+        bool,
+        typer.Option("--clean", help="Keep only episodes without a failed tool call.", rich_help_panel=_PLAYING),
+    ] = False,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL=SHARE",
+            help="Maximum share of the traces from problems of a level: easy (more than half of the player's episodes "
+            "are right), medium (more than a quarter), hard; repeatable (easy=0.4).",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    episode_budget: Annotated[
+        int | None, typer.Option(min=1, help="Maximum episodes in all.", rich_help_panel=_PLAYING)
+    ] = None,
+    token_budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Start no further episode after this many generated tokens in all.", rich_help_panel=_PLAYING
+        ),
+    ] = None,
+    worked_solutions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|unsolved|all",
+            help="Problems that also get a trace from their worked solution: none, those that the player did not "
+            "solve, or all [default: none].",
+            rich_help_panel=_PLAYING,
+        ),
+    ] = None,
+    error_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of traces whose first call fails and is then corrected [default: 0].",
+            rich_help_panel=_WORKED,
+        ),
+    ] = None,
+    wrong_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of traces that copy a wrong number into the answer [default: 0].",
+            rich_help_panel=_WORKED,
+        ),
+    ] = None,
+    format_error_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of traces whose answer breaks the format [default: 0].",
+            rich_help_panel=_WORKED,
+        ),
+    ] = None,
+    call_mistake: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Kind of mistake in first calls that fail; repeatable [default: all].",
+            rich_help_panel=_WORKED,
+        ),
+    ] = None,
+    format_mistake: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Kind of format mistake in answers; repeatable [default: all].",
+            rich_help_panel=_WORKED,
+        ),
+    ] = None,
+    one_call: Annotated[
+        bool,
+        typer.Option(
+            "--one-call",
+            help="Run all calculations in one program instead of one program per turn.",
+            rich_help_panel=_WORKED,
+        ),
+    ] = False,
+    reasons: Annotated[
+        bool,
+        typer.Option(help="Before the calls, include the reasoning of the worked solution.", rich_help_panel=_WORKED),
+    ] = True,
 ) -> None:
-    """Write tool-use traces for a cold start. A trace is kept only if its replay in the environment succeeds.
+    """Make tool-use traces for a cold start. A trace is kept only if it succeeds in the environment.
 
-    Ctrl-C finishes the traces in flight; --resume continues later and produces the same file as an uninterrupted run.
-    Exits with 1 if no trace could be written.
+    With --model, --endpoint or --agent, a player solves the problems, and the episodes that earn the full reward become
+    traces; all episodes are written to OUT.episodes.jsonl. Without a player, the traces are written from the worked
+    solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
+    file as an uninterrupted run. Exits with 1 if no trace could be written.
     """
+    worked: dict[str, Any] = {
+        "error_rate": error_rate,
+        "wrong_rate": wrong_rate,
+        "format_error_rate": format_error_rate,
+        "call_mistakes": tuple(call_mistake) if call_mistake else None,
+        "format_mistakes": tuple(format_mistake) if format_mistake else None,
+        "one_call": one_call or None,
+        "reasons": None if reasons else False,
+    }
+    worked = {name: value for name, value in worked.items() if value is not None}
+    player: dict[str, Any] = {
+        "model": model,
+        "endpoint": endpoint,
+        "agent": agent,
+        "engine": engine,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "chat_template": chat_template,
+    }
+    playing: dict[str, Any] = {
+        "tries": tries,
+        "per_problem": per_problem,
+        "min_calls": min_calls,
+        "clean": clean or None,
+        "share": share,
+        "episode_budget": episode_budget,
+        "token_budget": token_budget,
+        "worked_solutions": worked_solutions,
+    }
+    playing = {name: value for name, value in playing.items() if value is not None}
+    common: dict[str, Any] = {
+        "problems": problems,
+        "split": split,
+        "episodes": episodes,
+        "seed": seed,
+        "workers": workers,
+        "env": env,
+        "set_": set_,
+        "wrap": wrap,
+        "resume": resume,
+        "overwrite": overwrite,
+        "as_json": as_json,
+    }
+    if model or endpoint or agent:
+        if worked and playing.get("worked_solutions", "none") == "none":
+            raise typer.BadParameter(
+                f"--{next(iter(worked)).replace('_', '-').rstrip('s')} applies only to traces from worked solutions: "
+                "add --worked-solutions unsolved or all, or omit it."
+            )
+        from rstar2_env.cli._played_traces import by_playing
+
+        by_playing(out, player=player, playing=playing, worked=worked, **common)
+    else:
+        for name in (*playing, *(name for name, value in player.items() if value is not None)):
+            raise typer.BadParameter(
+                f"--{name.replace('_', '-')} applies only if a model or an agent plays: add --model, --endpoint or "
+                "--agent."
+            )
+        _from_worked_solutions(out, worked=worked, **common)
+
+
+def _from_worked_solutions(
+    out: Path,
+    *,
+    problems: str | None,
+    split: str | None,
+    episodes: int | None,
+    seed: int,
+    workers: int | None,
+    env: str,
+    set_: list[str] | None,
+    wrap: list[str] | None,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+    worked: dict[str, Any],
+) -> None:
+    """Write traces from the worked solutions of problems, and print their figures."""
     import contextlib
     import json
     import time
@@ -83,27 +291,38 @@ def traces_command(
     from rstar2_env.cli._options import options_of, source_of
     from rstar2_env.cli._progress import progress
     from rstar2_env.cli._tables import print_figures
+    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.env.options import env_options as typed_env_options
     from rstar2_env.evaluation.figures.text import tally_text
     from rstar2_env.problems import FiniteSource, Problem
     from rstar2_env.traces.file import TraceFile
     from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
-    from rstar2_env.traces.writer import generate_traces
+    from rstar2_env.traces.writer import generate_traces, has_worked_solution
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
+    if problems is None:
+        raise typer.BadParameter("--problems is needed to write traces from worked solutions.")
     source = source_of(problems, split, "train")
+    if isinstance(source, FiniteSource) and not any(map(has_worked_solution, source)):
+        raise ConfigurationError(
+            f"None of the {len(source)} problems of {problems} has a worked solution (`calculations`, an `expression`, "
+            "or a solution in GSM8K format), and no model was named that solves them. Let a model play the problems, "
+            "and keep the episodes that earn the reward: add --model PATH, or --endpoint URL for a served model: "
+            f"rstar2 traces --problems {problems} --out {out} --model PATH."
+        )
     env_options = typed_env_options(env, options_of(set_, "env")["env"])
     wrappers = read_wrappers(wrap or ())
     total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
     options: dict[str, Any] = {
-        "error_rate": error_rate,
-        "wrong_rate": wrong_rate,
-        "format_error_rate": format_error_rate,
-        "call_mistakes": tuple(call_mistake or CALL_MISTAKES),
-        "format_mistakes": tuple(format_mistake or FORMAT_MISTAKES),
-        "one_call": one_call,
-        "reasons": reasons,
+        "error_rate": 0.0,
+        "wrong_rate": 0.0,
+        "format_error_rate": 0.0,
+        "call_mistakes": tuple(CALL_MISTAKES),
+        "format_mistakes": tuple(FORMAT_MISTAKES),
+        "one_call": False,
+        "reasons": True,
+        **worked,
     }
     run = {
         "env": env,

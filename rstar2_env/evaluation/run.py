@@ -21,7 +21,13 @@ from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of
-from rstar2_env.evaluation.options import EvaluationKeywords, EvaluationOptions, make_parts, options_from_keywords
+from rstar2_env.evaluation.options import (
+    EvaluationKeywords,
+    EvaluationOptions,
+    EvaluationParts,
+    make_parts,
+    options_from_keywords,
+)
 from rstar2_env.evaluation.play.agent_crew import AgentCrew
 from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
@@ -33,6 +39,7 @@ from rstar2_env.evaluation.play.repeats import repeats_of
 from rstar2_env.evaluation.play.scores import EpisodeScores
 from rstar2_env.evaluation.play.scores import recorded as recorded_scores
 from rstar2_env.evaluation.result import EvalResult
+from rstar2_env.problems import ProblemSource
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import recorded
 
@@ -88,35 +95,16 @@ def evaluate(
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     parts = make_parts(env_id, asked)
-    n, seed, wrappers = asked.n, asked.seed, parts.wrappers
+    n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
-        make: EnvFactory = partial(make_env, env_id, wrappers=wrappers, **parts.env_options)
-        crew: Crew
-        if parts.policy is not None:
-            crew = PolicyCrew(make, _loaded(asked, parts.policy, opened), parts.policy, _judging(parts.judge))
-        else:
-            assert asked.agent is not None  # ``make_parts`` checked it
-            workers = asked.workers or min(32, 4 * (os.cpu_count() or 1))
-            crew = AgentCrew(make, asked.agent, parts.agent_options, workers, _judging(parts.judge))
-        opened.callback(crew.close)
+        crew = open_crew(env_id, asked, parts, opened)
         source = source_of(crew.env, asked.problems, asked.split)
         scoring = EpisodeScores(parts.scores, samples=n, source=source, lacking=crew.lacking) if parts.scores else None
         plan = plan_of(source, asked.episodes, seed, n)
         if before is not None:
             check_shared(before, (plan[start * n].problem_id for start in range(plan.starts)), name=str(asked.baseline))
-        run: dict[str, Any] = {
-            "env": parts.env.name,
-            "env_options": dict(parts.env_options),
-            **({"wrappers": recorded(wrappers)} if wrappers else {}),
-            **crew.record,
-            **({} if asked.judge is None else {"judge": str(read_part(asked.judge, "judge"))}),
-            **({"scores": recorded_scores(asked.scores)} if parts.scores else {}),
-            "problems": source.name if source else "",
-            "split": source.split if source else "",
-            "seed": seed,
-            "n": n,
-        }
+        run = run_record(asked, parts, crew, source)
         ledger = Ledger(
             plan, judged=parts.judge is not None, keep=keep and out is None, mark=PLAY_AGAIN if asked.repeat else 0
         )
@@ -155,6 +143,52 @@ def evaluate(
         if log is not None:
             log.end(result.log_figures(), result.to_dict(), interrupted=interrupted)
     return result
+
+
+def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts, opened: ExitStack) -> Crew:
+    """Make the crew that plays; it, and a model that is loaded here, are closed with ``opened``.
+
+    Args:
+        env_id: The environment.
+        asked: The options.
+        parts: The parts that ``make_parts`` made from the options.
+        opened: Closes the crew.
+    """
+    make: EnvFactory = partial(make_env, env_id, wrappers=parts.wrappers, **parts.env_options)
+    crew: Crew
+    if parts.policy is not None:
+        crew = PolicyCrew(make, _loaded(asked, parts.policy, opened), parts.policy, _judging(parts.judge))
+    else:
+        assert asked.agent is not None  # ``make_parts`` checked it
+        workers = asked.workers or min(32, 4 * (os.cpu_count() or 1))
+        crew = AgentCrew(make, asked.agent, parts.agent_options, workers, _judging(parts.judge))
+    opened.callback(crew.close)
+    return crew
+
+
+def run_record(
+    asked: EvaluationOptions, parts: EvaluationParts, crew: Crew, source: ProblemSource | None
+) -> dict[str, Any]:
+    """Return environment, player and options as JSON values; a file with other values is not resumed.
+
+    Args:
+        asked: The options.
+        parts: The parts that ``make_parts`` made from the options.
+        crew: The crew that plays.
+        source: Source of the problems; ``None`` if the environment chooses.
+    """
+    return {
+        "env": parts.env.name,
+        "env_options": dict(parts.env_options),
+        **({"wrappers": recorded(parts.wrappers)} if parts.wrappers else {}),
+        **crew.record,
+        **({} if asked.judge is None else {"judge": str(read_part(asked.judge, "judge"))}),
+        **({"scores": recorded_scores(asked.scores)} if parts.scores else {}),
+        "problems": source.name if source else "",
+        "split": source.split if source else "",
+        "seed": asked.seed,
+        "n": asked.n,
+    }
 
 
 def _loaded(asked: EvaluationOptions, policy: PolicyOptions, opened: ExitStack) -> LoadedModel:

@@ -4,7 +4,7 @@ A trace is a whole conversation. It is written from a problem's worked ``calcula
 its ``expression``, and then replayed through a real environment, so its tool results are real. Deliberate mistakes can
 be added, each kind independently of the others, so that reinforcement learning has room to improve. A trace is dropped
 if its replay differs from the intention, above all if a trace with a right answer earns no reward. Not covered:
-problems without a worked solution, training (``rstar2 sft``).
+problems without a worked solution (``rstar2_env.traces.playing``), training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -57,6 +57,10 @@ class Trace:
         call_mistake: The mistake in the first call, which the next call corrects; ``None`` if there is none.
         wrong: Whether a wrong number was copied into the answer.
         format_mistake: The format mistake of the answer; ``None`` if there is none.
+        source: ``worked`` if the trace was written from a worked solution, ``played`` if a model or an agent played it.
+        success_rate: Share of the player's episodes on this problem that were right, in [0, 1]; ``None`` if nothing
+            played it.
+        level: Difficulty of the problem for the player: ``easy``, ``medium``, ``hard``; empty if nothing played it.
     """
 
     index: int
@@ -69,6 +73,9 @@ class Trace:
     call_mistake: str | None
     wrong: bool
     format_mistake: str | None
+    source: Literal["worked", "played"] = "worked"
+    success_rate: float | None = None
+    level: str = ""
 
     def record(self) -> dict[str, Any]:
         """Return the trace as JSON values; ``messages`` have the format of chat templates."""
@@ -310,6 +317,11 @@ class _Writer:
         if not reason:
             return turn
         return f"<reason>{reason}</reason>\n{turn}" if self._dialect.name == "rstar2" else f"{reason}\n{turn}"
+
+
+def has_worked_solution(problem: Problem) -> bool:
+    """Return whether a trace can be written from the problem's ``calculations``, ``expression`` or ``solution``."""
+    return bool(_programs(problem, TraceOptions()))
 
 
 def _programs(problem: Problem, options: TraceOptions) -> list[str]:

@@ -130,6 +130,36 @@ class ChatEndpoint:
                 self._pace.hold(attempt.wait_s)
 
 
+def served_model(base_url: str, *, api_key: str | None = None, timeout_s: float = 30.0) -> str:
+    """Return the name of the model that an endpoint serves, if the endpoint serves exactly one.
+
+    Args:
+        base_url: The endpoint up to and including its version.
+        api_key: Sent as a bearer token; ``None`` sends none.
+        timeout_s: Longest wait for the answer, in seconds.
+
+    Raises:
+        ConfigurationError: The endpoint does not serve exactly one model; the message lists the first models.
+        ServiceError: The endpoint did not answer, or refused.
+    """
+    url = f"{base_url.rstrip('/')}/models"
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    attempt = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=16 << 20).attempt("GET", url, None)
+    if attempt.problem is not None:
+        raise ServiceError(failure(f"GET {url}", attempt.problem, 1))
+    listed = attempt.answer.get("data") if isinstance(attempt.answer, Mapping) else None
+    rows = listed if isinstance(listed, Sequence) else ()
+    names = [str(one["id"]) for one in rows if isinstance(one, Mapping) and "id" in one]
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join([*names[:12], *(["…"] if len(names) > 12 else [])])
+    raise ConfigurationError(
+        f"{url} lists {len(names)} models{f' ({shown})' if names else ''}: name the model to use.",
+        option="model",
+        value="NAME",
+    )
+
+
 def _refusal(attempt: Attempt) -> str:
     """Return why the endpoint refused a conversation, as in ``ServiceError.cause``; empty for any other failure."""
     if attempt.status != 400:

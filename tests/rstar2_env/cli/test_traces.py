@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from chat_replies import said
 from cli_runner import run
+from flaky_server import Asked, flaky
 
 
 @pytest.fixture
@@ -50,14 +53,130 @@ def test_a_file_of_traces_is_not_overwritten_unasked(tmp_path):
     assert "--resume" in again.output
 
 
-def test_problems_that_give_no_trace_are_an_error_which_leaves_no_file(file, tmp_path):
+def test_problems_without_worked_solutions_are_an_error_that_names_the_way_out(file, tmp_path):
     out = tmp_path / "traces.jsonl"
     done = run("traces", "--problems", file, "--out", out, columns=200)
-    assert done.exit_code == 1
-    assert "calculations nor an expression" in " ".join(done.output.replace("│", " ").split())
-    assert f"none of the 6 problems of {file} produced a trace" in done.stderr
-    assert "traces.jsonl" not in done.stdout
+    assert done.exit_code == 2
+    words = " ".join(done.output.replace("│", " ").split())
+    assert f"None of the 6 problems of {file} has a worked solution" in words
+    assert "no model was named" in words
+    assert f"rstar2 traces --problems {file} --out {out} --model PATH" in words
     assert not out.exists()
+
+
+def test_worked_solutions_that_earn_nothing_are_an_error_which_leaves_no_file(tmp_path):
+    problems, out = tmp_path / "wrong.jsonl", tmp_path / "traces.jsonl"
+    problems.write_text(json.dumps({"question": "1+1?", "answer": 3, "expression": "1+1/0"}) + "\n")
+    done = run("traces", "--problems", problems, "--out", out, columns=200)
+    assert done.exit_code == 1
+    assert f"none of the 1 problems of {problems} produced a trace" in done.stderr
+    assert not out.exists()
+
+
+def answers(asked: Asked, number: int) -> tuple[int, object]:
+    """List one model; solve a sum in the second try, and 5+1 never."""
+    if asked.path == "/v1/models":
+        return 200, {"data": [{"id": "teacher"}]}
+    question = asked.body["messages"][-1]["content"].rpartition("Problem: ")[2].strip()
+    left, _, right = question.rstrip("?").partition("+")
+    TRIED[question] += 1
+    right_now = TRIED[question] > 1 and left != "5"
+    return 200, said(rf"<answer>\boxed{{{int(left) + int(right) if right_now else 0}}}</answer>")
+
+
+TRIED: Counter[str] = Counter()
+
+
+def test_traces_of_plain_questions_are_made_by_an_endpoint_that_solves_them(file, tmp_path):
+    TRIED.clear()
+    out = tmp_path / "traces.jsonl"
+    with flaky(answers) as server:
+        command = ("traces", "--problems", file, "--endpoint", f"{server.address}/v1", "--out", out, "--tries", "3")
+        command = (*command, "--temperature", "0.5", "--max-tokens", "99", "--json")
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+        figures = json.loads(done.stdout)
+        assert {name: figures[name] for name in ("kept", "solved", "problems", "episodes", "levels", "tokens")} == {
+            **{"kept": 5, "solved": 5, "problems": 6, "episodes": 13, "levels": {"medium": 5}, "tokens": 260},
+        }
+        bodies = [asked.body for asked in server.asked if asked.body]
+        assert {(body["model"], body["temperature"], body["max_tokens"]) for body in bodies} == {("teacher", 0.5, 99)}
+        assert json.loads(run(*command, "--resume").stdout) == figures
+        assert len([asked for asked in server.asked if asked.body]) == 13
+    assert len(out.read_text().splitlines()) == 5
+
+
+def test_an_endpoint_with_several_models_needs_the_name_of_one(file, tmp_path):
+    with flaky(lambda asked, number: (200, {"data": [{"id": "a"}, {"id": "b"}]})) as server:
+        done = run("traces", "--problems", file, "--endpoint", f"{server.address}/v1", "--out", tmp_path / "t.jsonl")
+    assert done.exit_code == 2
+    assert "lists 2 models (a, b)" in " ".join(done.output.split())
+
+
+def test_a_model_that_solves_nothing_is_an_error_with_the_reasons(file, tmp_path, tiny_model):
+    out = tmp_path / "traces.jsonl"
+    command = ("traces", "--problems", file, "--model", tiny_model, "--max-tokens", "8", "--tries", "2", "--out", out)
+    done = run(*command, columns=200)
+    assert done.exit_code == 1, done.output
+    assert "none of the 12 episodes became a trace: the episode ended with 'tokens' (12)" in done.stderr
+    assert not out.exists()
+    assert len((tmp_path / "traces.episodes.jsonl").read_text().splitlines()) == 12
+
+
+EVEN_LENGTHS = """
+import gymnasium as gym
+from rstar2_env.env.spaces import UnicodeText
+
+
+class EvenLengths(gym.Env):
+    def __init__(self):
+        self.observation_space = self.action_space = UnicodeText(10_000)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return f"Write a text of even length. ({seed})", {}
+
+    def step(self, action):
+        return "", float(len(action) % 2 == 0), True, False, {}
+
+
+gym.register("me/EvenLengths-v0", EvenLengths)
+"""
+
+
+@pytest.mark.slow
+def test_a_model_is_cold_started_on_the_episodes_that_it_played_right(tmp_path, tiny_model):
+    env, out = tmp_path / "even.py", tmp_path / "traces.jsonl"
+    env.write_text(EVEN_LENGTHS)
+    command = ("traces", "--env", env, "--model", tiny_model, "-n", "6", "--set", "model.max_turn_tokens=8")
+    done = run(*command, "--tries", "6", "--per-problem", "2", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert 6 <= len(lines) == json.loads(done.stdout)["kept"] <= 12
+    assert all(len(line["messages"][-1]["content"]) % 2 == 0 and line["reward"] == 1 for line in lines)
+    trained = run("sft", "--model", tiny_model, "--traces", out, "--out", tmp_path / "start", "--steps", "2")
+    assert trained.exit_code == 0, trained.output
+    assert (tmp_path / "start" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--tries", "2"), "--tries applies only if a model or an agent plays"),
+        (("--temperature", "1"), "--temperature applies only if"),
+        (("--agent", "oracle", "--error-rate", "0.5"), "--error-rate applies only to traces from worked solutions"),
+        (("--agent", "oracle", "--model", "m"), "--model does not apply to --agent"),
+        (("--endpoint", "http://x/v1", "--engine", "vllm"), "--engine does not apply to --endpoint"),
+        (("--agent", "oracle", "--share", "easy"), "--share easy must be a level and a number"),
+        (("--agent", "oracle", "--share", "eesy=0.5"), "Did you mean 'easy'"),
+        (("--agent", "oracle", "--worked-solutions", "some"), "worked"),
+    ],
+)
+def test_options_that_do_not_fit_the_way_of_making_traces_are_refused(file, tmp_path, arguments, words):
+    done = run("traces", "--problems", file, "--out", tmp_path / "t.jsonl", *arguments, columns=200)
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.replace("│", " ").split())
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_run_that_was_cut_short_goes_on_to_the_same_file(tmp_path):

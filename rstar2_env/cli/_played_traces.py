@@ -1,0 +1,202 @@
+"""The part of ``rstar2 traces`` in which a model or an agent plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rstar2_env.traces.playing import PlayedTraces
+
+
+def by_playing(
+    out: Path,
+    *,
+    problems: str | None,
+    split: str | None,
+    episodes: int | None,
+    seed: int,
+    workers: int | None,
+    env: str,
+    set_: list[str] | None,
+    wrap: list[str] | None,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+    player: dict[str, Any],
+    playing: dict[str, Any],
+    worked: dict[str, Any],
+) -> None:
+    """Let a model or an agent play, write the traces of right episodes, and print their figures."""
+    from dataclasses import fields
+
+    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
+    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._progress import progress
+    from rstar2_env.core.options.declare import call_with_options
+    from rstar2_env.traces.playing import TriesOptions, play_traces
+    from rstar2_env.traces.selection import TraceSelection
+
+    options = _player_options(options_of(set_, "env", "agent", "model", "engine"), **player)
+    given = {**playing, "shares": _shares(playing.pop("share", [])), "worked": playing.pop("worked_solutions", "none")}
+    given = {name: value for name, value in given.items() if name not in ("share", "worked_solutions")}
+    tries_names = {field.name for field in fields(TriesOptions)}
+    tries = call_with_options("traces", TriesOptions, {name: given[name] for name in given if name in tries_names})
+    selection = call_with_options(
+        "traces", TraceSelection, {name: given[name] for name in given if name not in tries_names}
+    )
+    source = None if problems is None else source_of(problems, split, "train")
+    with progress("playing") as report, stopped_by_ctrl_c("episodes") as stop:
+        result = play_traces(
+            env,
+            out=out,
+            tries=tries,
+            selection=selection,
+            worked_options=worked,
+            resume=resume,
+            overwrite=overwrite,
+            progress=lambda done, total, kept: report(done, total, f"{kept} kept"),
+            stop=stop,
+            problems=source,
+            split=split or "train",
+            episodes=episodes,
+            seed=seed,
+            workers=workers,
+            wrappers=wrap or (),
+            **options,
+        )
+    _print_played(result, as_json=as_json)
+    if result.stopped_by == "interruption":
+        typer.echo(
+            f"{result.episodes} episodes are in {result.episodes_file}: continue with the same command and --resume.",
+            err=True,
+        )
+        raise typer.Exit(130)
+    if not result.traces:
+        why = ", ".join(f"{reason} ({count})" for reason, count in result.reasons.items())
+        typer.echo(
+            f"Error: none of the {result.episodes} episodes became a trace: {why}. The episodes are in "
+            f"{result.episodes_file}. Use a stronger model (--model, --endpoint), more --tries or easier problems.",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _player_options(
+    options: dict[str, dict[str, Any]],
+    *,
+    model: str | None,
+    endpoint: str | None,
+    agent: str | None,
+    engine: str | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    chat_template: str | None,
+) -> dict[str, Any]:
+    """Return the options of the player, as keywords of ``evaluate``."""
+    import os
+
+    from rstar2_env.core.net.chat_endpoint import served_model
+
+    env = {"env_options": options["env"]}
+    if agent is not None or endpoint is not None:
+        of_model: dict[str, Any] = {
+            "--engine": engine,
+            "--chat-template": chat_template,
+            "--set model.": options["model"],
+        }
+        of_model |= {"--set engine.": options["engine"]}
+        if agent is not None:
+            of_model |= {"--model": model, "--endpoint": endpoint}
+            of_model |= {"--temperature": temperature, "--max-tokens": max_tokens}
+        if refused := [name for name, value in of_model.items() if value]:
+            raise typer.BadParameter(
+                f"{refused[0]} does not apply to {'--agent' if agent is not None else '--endpoint'}: omit it. Options "
+                "of the player begin with --set agent."
+            )
+    if agent is not None:
+        return {**env, "agent": agent, "agent_options": options["agent"]}
+    if endpoint is not None:
+        key = os.environ.get(str(options["agent"].get("api_key_env", "OPENAI_API_KEY")))
+        limits = {"temperature": temperature, "max_tokens": max_tokens}
+        name = model or served_model(endpoint, api_key=key)
+        return {
+            **env,
+            "agent": "openai",
+            "agent_options": {**options["agent"], "base_url": endpoint, "model": name, **_given(limits)},
+        }
+    if options["agent"]:
+        raise typer.BadParameter("--set agent. does not apply to --model: use --set model. or --set engine.")
+    flags: dict[str, Any] = {
+        "temperature": temperature,
+        "max_episode_tokens": max_tokens,
+        "chat_template": chat_template,
+    }
+    return {
+        **env,
+        "model": model,
+        "engine": engine or "transformers",
+        "engine_options": options["engine"],
+        "model_options": {**options["model"], **_given(flags)},
+    }
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _shares(written: list[str]) -> dict[str, float]:
+    """Parse ``LEVEL=SHARE`` arguments."""
+    shares = {}
+    for each in written:
+        level, _, share = each.partition("=")
+        try:
+            shares[level.strip()] = float(share)
+        except ValueError:
+            raise typer.BadParameter(f"--share {each} must be a level and a number: easy=0.4.") from None
+    return shares
+
+
+def _print_played(result: PlayedTraces, *, as_json: bool) -> None:
+    import json
+    from collections import Counter
+
+    from rstar2_env.cli._tables import print_figures
+    from rstar2_env.evaluation.figures.text import tally_text
+
+    sources = Counter[str](trace.source for trace in result.traces)
+    levels = Counter(trace.level for trace in result.traces if trace.level)
+    if as_json:
+        figures = {
+            "kept": len(result.traces),
+            "sources": sources,
+            "levels": levels,
+            "problems": result.problems,
+            "solved": result.solved,
+            "episodes": result.episodes,
+            "tokens": result.tokens,
+            "reasons": dict(result.reasons),
+            "stopped_by": result.stopped_by,
+            "out": str(result.out),
+            "episodes_file": str(result.episodes_file),
+        }
+        typer.echo(json.dumps(figures))
+        return
+    budgets = {"episode_budget": "--episode-budget is spent", "token_budget": "--token-budget is spent"}
+    stopped = budgets.get(result.stopped_by, result.stopped_by and "interrupted")
+    print_figures(
+        f"traces by playing{f' – {stopped}' if stopped else ''}",
+        {
+            "kept": str(len(result.traces)),
+            "sources": tally_text(sources),
+            "levels": tally_text(levels),
+            "problems solved": f"{result.solved} of {result.problems}",
+            "episodes": f"{result.episodes}{f' ({result.tokens} tokens)' if result.tokens else ''}",
+            **{f"  {reason}": str(count) for reason, count in Counter(result.reasons).most_common()},
+            "written to": str(result.out) if result.traces else "–",
+            "episodes in": str(result.episodes_file),
+        },
+    )

@@ -1,0 +1,307 @@
+"""Makes traces by rejection sampling: a model or an agent plays problems, and right episodes become traces.
+
+Problems are played in rounds. Every round plays each problem that lacks qualifying episodes once, so that the same
+arguments give the same traces for any number of workers, if the player gives the same turns for the same seeds. All
+episodes are written to a file next to the traces, and a resumed run continues from this file. Covered: budgets, resume,
+traces from worked solutions for the problems that remain. Not covered: which episodes qualify
+(``rstar2_env.traces.selection``), traces from worked solutions alone (``rstar2_env.traces.writer``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, Unpack
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.json_lines import begin_lines, plain, refuse_existing
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.stop import Stop
+from rstar2_env.env.agent import AnyAgent
+from rstar2_env.env.named import EnvSpec
+from rstar2_env.evaluation.figures.tally import About, difficulty_of
+from rstar2_env.evaluation.options import EvaluationKeywords, make_parts, options_from_keywords
+from rstar2_env.evaluation.play.crew import drive
+from rstar2_env.evaluation.play.log import EvalLog, check_out, read_episodes
+from rstar2_env.evaluation.play.plan import EvaluationPlan, Task, plan_of, source_of
+from rstar2_env.evaluation.play.played import PlayedEpisode
+from rstar2_env.evaluation.run import open_crew, run_record
+from rstar2_env.problems import Problem
+from rstar2_env.traces.selection import ProblemTries, TraceSelection, balanced, played_trace
+from rstar2_env.traces.writer import Trace, generate_traces
+
+Worked: TypeAlias = Literal["none", "unsolved", "all"]
+"""Problems that also get a trace from their worked solution: none, those without a qualifying episode, or all."""
+
+TracesProgress: TypeAlias = Callable[[int, int, int], None]
+"""Called after every episode: episodes played, episodes up to the end of the round, and qualifying episodes."""
+
+
+@dataclass(frozen=True)
+class TriesOptions(CheckedOptions):
+    """Budgets of playing, and the use of worked solutions.
+
+    Attributes:
+        tries: Largest number of episodes of one problem; a problem with enough qualifying episodes is not played again.
+        episode_budget: Largest number of episodes, including those of an interrupted run.
+        token_budget: Number of generated tokens after which no further episode begins, including those of an
+            interrupted run.
+        worked: Problems that also get a trace from their worked solution.
+    """
+
+    tries: int = option(8, least=1)
+    episode_budget: int | None = option(None, least=1)
+    token_budget: int | None = option(None, least=1)
+    worked: Worked = "none"
+
+
+@dataclass(frozen=True)
+class PlayedTraces:
+    """The result of ``play_traces``.
+
+    Attributes:
+        out: The file of traces; it is not written without traces.
+        episodes_file: The file of all episodes.
+        traces: The traces, as written.
+        problems: Number of problems.
+        solved: Number of problems with a qualifying episode.
+        episodes: Number of episodes, including those of an interrupted run.
+        tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
+        reasons: Why episodes and traces were not kept, with counts.
+        stopped_by: ``"interruption"``, ``"episode_budget"`` or ``"token_budget"``; empty if all tries were used.
+    """
+
+    out: Path
+    episodes_file: Path
+    traces: tuple[Trace, ...]
+    problems: int
+    solved: int
+    episodes: int
+    tokens: int
+    reasons: Mapping[str, int]
+    stopped_by: str
+
+
+def episodes_file(out: Path) -> Path:
+    """Return the file next to the traces that holds all episodes: ``traces.episodes.jsonl`` for ``traces.jsonl``."""
+    return out.with_name(f"{out.stem}.episodes.jsonl")
+
+
+def play_traces(
+    env: EnvSpec,
+    agent: str | Callable[[], AnyAgent] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    tries: TriesOptions | None = None,
+    selection: TraceSelection | None = None,
+    worked_options: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: TracesProgress | None = None,
+    stop: Stop | None = None,
+    **options: Unpack[EvaluationKeywords],
+) -> PlayedTraces:
+    """Let a model or an agent play problems, and write the episodes that earn the reward as traces.
+
+    Args:
+        env: The environment, as ``make_env`` takes it.
+        agent: The agent that plays, unless ``model`` is given; see ``EvaluationOptions``.
+        out: File of the traces, one JSON line each. All episodes go to ``episodes_file(out)``.
+        tries: Budgets, and the use of worked solutions.
+        selection: Conditions on the episodes that become traces.
+        worked_options: Fields of ``TraceOptions`` for traces from worked solutions.
+        resume: Continue an interrupted run. The budgets, the selection and the use of worked solutions may change.
+        overwrite: Replace the files if they exist.
+        progress: Called after every episode.
+        stop: Once a stop is requested, no further episode begins; the traces so far are written.
+        **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``episodes`` (the number of problems), ....
+            ``split`` is ``"train"`` by default.
+
+    Raises:
+        ConfigurationError: A file exists or belongs to another run; an option is invalid; or there is a token budget,
+            and the player does not count tokens.
+        Exception: An error that the agent or the environment raised; the file of episodes keeps the episodes so far.
+    """
+    tries = TriesOptions() if tries is None else tries
+    selection = TraceSelection() if selection is None else selection
+    path = Path(out)
+    asked = options_from_keywords(agent, {"split": "train", **options, "n": tries.tries})
+    _check_files(path, resume=resume, overwrite=overwrite)
+    stop = Stop() if stop is None else stop
+    with ExitStack() as opened:
+        parts = make_parts(env, asked)
+        crew = open_crew(env, asked, parts, opened)
+        source = source_of(crew.env, asked.problems, asked.split)
+        plan = plan_of(source, asked.episodes, asked.seed, tries.tries)
+        run = run_record(asked, parts, crew, source)
+        state = _State(plan, tries, selection, progress)
+        log = EvalLog(episodes_file(path), run=run, plan=plan, resume=resume, overwrite=overwrite, taken=state.restore)
+        opened.callback(log.close)
+
+        def take(played: PlayedEpisode) -> None:
+            state.take(played.episode)
+            task = played.task
+            about = About(task.start, "" if task.problem is None else task.problem.source, difficulty_of(task.problem))
+            log.write(played.episode, task, about=about, seconds=round(played.seconds, 6))
+
+        for sample in range(tries.tries):
+            tasks = state.begin_round(sample)
+            drive(crew, state.within_budget(tasks), len(tasks), take, stop)
+            if stop() or state.spent:
+                break
+        stopped_by = "interruption" if stop() and state.unfinished else state.spent
+    traces = state.traces(episodes_file(path))
+    reasons = state.reasons
+    if tries.worked != "none" and not stop():
+        problems = state.without_traces() if tries.worked == "unsolved" else state.first_tasks()
+        traces += _worked(
+            problems,
+            partial(
+                generate_traces,
+                env,
+                seed=asked.seed,
+                env_options=parts.env_options,
+                wrappers=parts.wrappers,
+                dropped=lambda problem, reason: reasons.update([reason]),
+                **(worked_options or {}),
+            ),
+            state.problems,
+        )
+    kept = balanced([trace.level for trace in traces], selection.shares, asked.seed)
+    if dropped := len(traces) - len(kept):
+        reasons["beyond the share of its level"] = dropped
+    written = tuple(replace(traces[at], index=number) for number, at in enumerate(kept))
+    if written:
+        facts = plain({**run, **asdict(selection), "worked": tries.worked})
+        begin_lines(path, (json.dumps({**trace.record(), "run": facts}) + "\n" for trace in written)).close()
+    elif overwrite:
+        path.unlink(missing_ok=True)
+    solved = sum(bool(own.kept) for own in state.problems)
+    return PlayedTraces(path, log.path, written, plan.starts, solved, state.count, state.tokens, reasons, stopped_by)
+
+
+def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
+    refuse_existing(path, resume=resume, overwrite=overwrite)
+    check_out(episodes_file(path), resume=resume, overwrite=overwrite)
+    if resume and path.exists() and not episodes_file(path).exists():
+        raise ConfigurationError(
+            f"{path} cannot be resumed: {episodes_file(path).name}, the file of its episodes, is not in its folder. "
+            "Choose another file, or replace it.",
+            option="overwrite",
+        )
+
+
+def _worked(
+    tasks: Iterable[Task], write: Callable[[list[Problem]], Generator[Trace, None, None]], tries: Sequence[ProblemTries]
+) -> list[Trace]:
+    """Return the traces from worked solutions of tasks, with the level that each problem has for the player."""
+    starts = {task.problem.id: task for task in tasks if task.problem is not None}
+    problems = [task.problem for task in starts.values() if task.problem is not None]
+    if not problems:
+        return []
+    with contextlib.closing(write(problems)) as made:
+        found = [(trace, tries[starts[trace.problem_id].start]) for trace in made]
+    return [replace(trace, success_rate=own.success_rate, level=own.level) for trace, own in found]
+
+
+class _State:
+    """The episodes of a run so far, by problem."""
+
+    def __init__(
+        self, plan: EvaluationPlan, tries: TriesOptions, selection: TraceSelection, progress: TracesProgress | None
+    ) -> None:
+        self.problems = [ProblemTries() for _ in range(plan.starts)]
+        self.count = self.tokens = 0
+        self.reasons: Counter[str] = Counter()
+        self._plan, self._options, self._selection, self._progress = plan, tries, selection, progress
+        self._done: set[int] = set()
+        self._begun = self._planned = self._kept = 0
+
+    @property
+    def spent(self) -> str:
+        """Name of the budget that is spent while problems remain; empty if none is."""
+        episodes, tokens = self._options.episode_budget, self._options.token_budget
+        if episodes is not None and self._begun >= episodes and self.unfinished:
+            return "episode_budget"
+        return "token_budget" if tokens is not None and self.tokens >= tokens and self.unfinished else ""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a problem needs further episodes and has tries left."""
+        return any(True for sample in range(self._options.tries) for _ in self._missing(sample))
+
+    def first_tasks(self) -> Iterator[Task]:
+        """Yield the first task of each problem."""
+        return (self._plan[start * self._plan.samples] for start in range(self._plan.starts))
+
+    def without_traces(self) -> Iterator[Task]:
+        """Yield the first task of each problem that has no qualifying episode."""
+        return (task for task in self.first_tasks() if not self.problems[task.start].kept)
+
+    def begin_round(self, sample: int) -> list[Task]:
+        """Return the tasks of a round that remain."""
+        tasks = [self._plan[index] for index in self._missing(sample)]
+        self._planned = self.count + len(tasks)
+        return tasks
+
+    def within_budget(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Yield tasks until a budget is spent."""
+        episodes, tokens = self._options.episode_budget, self._options.token_budget
+        for task in tasks:
+            if (episodes is not None and self._begun >= episodes) or (tokens is not None and self.tokens >= tokens):
+                return
+            self._begun += 1
+            yield task
+
+    def restore(self, episode: Episode, about: About) -> None:
+        """Count an episode that was read from the file."""
+        self._begun += 1
+        self._add(episode)
+
+    def take(self, episode: Episode) -> None:
+        """Count an episode that was played.
+
+        Raises:
+            ConfigurationError: There is a token budget, and the player does not count its tokens.
+        """
+        self._add(episode)
+        if self._options.token_budget is not None and episode.available and not _tokens(episode):
+            raise ConfigurationError(
+                "The player does not count its tokens, so the token budget cannot be kept: limit the episodes instead.",
+                option="episode_budget",
+            )
+        if self._progress is not None:
+            self._progress(self.count, self._planned, self._kept)
+
+    def traces(self, path: Path) -> list[Trace]:
+        """Return the traces of the qualifying episodes, in the order of the plan."""
+        kept = {number: own for own in self.problems for number in own.kept}
+        found = {one.group: one for one in read_episodes(path) if one.group in kept}
+        return [played_trace(found[number], number, kept[number]) for number in sorted(kept)]
+
+    def _missing(self, sample: int) -> Iterator[int]:
+        for start, own in enumerate(self.problems):
+            index = start * self._plan.samples + sample
+            if len(own.kept) < self._selection.per_problem and index not in self._done:
+                yield index
+
+    def _add(self, episode: Episode) -> None:
+        self._done.add(episode.group)
+        self.count += 1
+        self.tokens += _tokens(episode)
+        reason = self.problems[episode.group // self._plan.samples].add(episode, self._selection)
+        self._kept += reason is None
+        if reason is not None:
+            self.reasons[reason] += 1
+
+
+def _tokens(episode: Episode) -> int:
+    return int(episode.usage.get("completion_tokens", episode.policy_tokens))

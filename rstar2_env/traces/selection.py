@@ -1,0 +1,188 @@
+"""Which of the episodes that a player finished become traces: rejection sampling with a balance of difficulty.
+
+An episode qualifies if it earned the full reward and meets the conditions of ``TraceSelection``. The level of a problem
+is its difficulty for the player, from the share p of its episodes that were right: ``easy`` if p > 1/2, ``medium`` if
+p > 1/4, otherwise ``hard``. Since a problem is not played again when it has enough qualifying episodes, p is 1/t for a
+problem that was first solved in try t.
+
+A limit on the share of each level keeps easy problems from dominating. With n_l qualifying traces of level l and the
+limits s_l, the number of traces is the largest T with T <= sum over l of min(n_l, floor(s_l * T)); a level without a
+limit has s_l = 1. Golden numbers: 90 easy and 10 hard traces with ``easy=0.5`` give T = 20, 10 of each level. DART-Math
+(arXiv 2407.13690) balances the number of answers per problem in the same spirit; levels and limits are our own choice.
+Not covered: playing (``rstar2_env.traces.playing``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.rules import did_you_mean
+from rstar2_env.traces.writer import Trace
+
+LEVELS = ("easy", "medium", "hard")
+"""Difficulty of a problem for the player, by the share of its episodes that were right."""
+
+
+def level_of(success_rate: float) -> str:
+    """Return the level of a problem from the share of its episodes that were right, in [0, 1]."""
+    return "easy" if success_rate > 0.5 else "medium" if success_rate > 0.25 else "hard"
+
+
+@dataclass(frozen=True)
+class TraceSelection(CheckedOptions):
+    """Conditions on the episodes that become traces.
+
+    Attributes:
+        per_problem: Largest number of traces of one problem.
+        min_calls: Smallest number of tool calls of an episode.
+        clean: Keep only episodes in which no call of the policy was an error.
+        shares: Largest share of the traces that a level may have, in (0, 1], by level.
+
+    Raises:
+        ConfigurationError: A number is out of its range, or a level is unknown.
+    """
+
+    per_problem: int = option(1, least=1)
+    min_calls: int = option(0, least=0)
+    clean: bool = False
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for level, share in self.shares.items():
+            if level not in LEVELS:
+                raise ConfigurationError(
+                    f"There is no level {level!r} of difficulty.{did_you_mean(level, LEVELS)} Levels: "
+                    f"{', '.join(LEVELS)}.",
+                    option="share",
+                )
+            if not 0 < share <= 1:
+                raise ConfigurationError(
+                    f"The share of {level} problems must be greater than 0 and at most 1, not {share!r}.",
+                    option="share",
+                )
+
+    def objection(self, episode: Episode) -> str | None:
+        """Return why an episode does not qualify; ``None`` if it does."""
+        if not episode.available:
+            return f"the episode does not count: {episode.end}"
+        if not any(message.role == "assistant" for message in episode.messages):
+            return "the player wrote nothing"
+        if not episode.correct:
+            return "the answer was wrong" if episode.end == "answered" else f"the episode ended with {episode.end!r}"
+        if episode.tool_calls < self.min_calls:
+            return f"right, with fewer than {self.min_calls} calls"
+        if self.clean and any(status.is_error for status in episode.statuses):
+            return "right, with a call that failed"
+        return None
+
+
+@dataclass(slots=True)
+class ProblemTries:
+    """The tries of one problem so far.
+
+    Attributes:
+        counted: Number of episodes that count.
+        right: Number of them that earned the full reward.
+        kept: Numbers of the qualifying episodes.
+    """
+
+    counted: int = 0
+    right: int = 0
+    kept: list[int] = field(default_factory=list)
+    _texts: set[tuple[str, ...]] = field(default_factory=set)
+
+    @property
+    def success_rate(self) -> float:
+        """Share of the counted episodes that were right; 0 without any."""
+        return self.right / self.counted if self.counted else 0.0
+
+    @property
+    def level(self) -> str:
+        """Difficulty for the player: ``easy``, ``medium`` or ``hard``; empty without counted episodes."""
+        return level_of(self.success_rate) if self.counted else ""
+
+    def add(self, episode: Episode, selection: TraceSelection) -> str | None:
+        """Count an episode; return why it does not qualify, ``None`` if it does.
+
+        An episode that repeats the turns of a qualifying episode of the same problem does not qualify.
+        """
+        self.counted += episode.available
+        self.right += episode.available and episode.correct
+        if (objection := selection.objection(episode)) is not None:
+            return objection
+        texts = tuple(message.content for message in episode.messages if message.role == "assistant")
+        if texts in self._texts:
+            return "right, with the same turns as another episode"
+        self._texts.add(texts)
+        self.kept.append(episode.group)
+        return None
+
+
+def played_trace(episode: Episode, index: int, tries: ProblemTries) -> Trace:
+    """Return the trace of a qualifying episode: its conversation up to the policy's last turn.
+
+    Args:
+        episode: The episode.
+        index: Number of the trace.
+        tries: The tries of its problem.
+    """
+    messages: list[Message] = list(episode.messages)
+    while messages[-1].role != "assistant":  # no turn replies to the last observation
+        messages.pop()
+    return Trace(
+        index=index,
+        problem_id=episode.problem_id,
+        messages=tuple(messages),
+        reward=episode.reward,
+        end=episode.end,
+        statuses=tuple(episode.statuses),
+        answer_tags=episode.answer_tags,
+        call_mistake=None,
+        wrong=False,
+        format_mistake=None,
+        source="played",
+        success_rate=tries.success_rate,
+        level=tries.level,
+    )
+
+
+def most_traces(counts: Mapping[str, int], shares: Mapping[str, float]) -> dict[str, int]:
+    """Return the number of traces of each level to keep; see the formula above.
+
+    Args:
+        counts: Number of traces of each level.
+        shares: Largest share of each level; a level that is missing has no limit.
+    """
+    total = sum(counts.values())
+    while True:
+        # The small number covers rounding: 0.1 * 30 must give 3.
+        kept = {name: min(count, math.floor(shares.get(name, 1.0) * total + 1e-9)) for name, count in counts.items()}
+        if sum(kept.values()) == total:
+            return kept
+        total = sum(kept.values())
+
+
+def balanced(levels: Sequence[str], shares: Mapping[str, float], seed: int) -> list[int]:
+    """Return the positions of the traces to keep, in order.
+
+    Args:
+        levels: The level of each trace.
+        shares: Largest share of each level.
+        seed: Seed of the choice within a level.
+    """
+    room = most_traces(Counter(levels), shares)
+    kept = []
+    for at in np.random.default_rng(seed).permutation(len(levels)):
+        if room[levels[at]] > 0:
+            room[levels[at]] -= 1
+            kept.append(int(at))
+    return sorted(kept)
