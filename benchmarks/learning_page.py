@@ -207,6 +207,17 @@ def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], doc
         told: The lines of all runs and their common settings, by the name of the world.
         docs: The folder to write to.
     """
+    for name, (lines, _) in told.items():
+        if curves := [line for line in lines if line["counts"] == "played"]:
+            draw(curves, docs / "pictures", name)
+    docs.mkdir(parents=True, exist_ok=True)
+    path = docs / "learning.md"
+    path.write_text(page_text(told), encoding="utf-8")
+    return path
+
+
+def page_text(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]]) -> str:
+    """Return the text of the page; see ``write_page``."""
     text = [HEAD]
     for name, (lines, settings) in told.items():
         title, world = WORLDS[name]
@@ -219,14 +230,10 @@ def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], doc
         curves = [line for line in lines if line["counts"] == "played"]
         if curves:
             text += _curves(curves, settings, name)
-            draw(curves, docs / "pictures", name)
         if not lines:
             text += ["No run of these settings has been made yet.", ""]
     text.append(TRIED)
-    docs.mkdir(parents=True, exist_ok=True)
-    path = docs / "learning.md"
-    path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-    return path
+    return "\n".join(text).rstrip() + "\n"
 
 
 def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapping[str, Any]) -> list[str]:

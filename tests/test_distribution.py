@@ -157,7 +157,10 @@ def pyright(folder):
     ]
 
 
-@pytest.fixture(scope="module", params=[mypy, pyright], ids=["mypy", "pyright"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(mypy, id="mypy", marks=pytest.mark.proof), pytest.param(pyright, id="pyright")],
+)
 def findings(installed, request):
     """What a type checker finds; it reads the wheel once for both programs."""
     (installed / "wrong.py").write_text(WRONG)

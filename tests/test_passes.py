@@ -89,6 +89,15 @@ def test_the_seconds_of_each_file_are_kept_for_the_next_run(tmp_path, monkeypatc
     }
 
 
+def test_the_seconds_of_long_files_are_recorded_in_the_repository(tmp_path, monkeypatch):
+    monkeypatch.setattr(passes, "RESULTS", tmp_path)
+    monkeypatch.setattr(passes, "RECORDED", tmp_path / "recorded.json")
+    passes.keep_durations({"tests/test_docs.py": 9.4, "tests/test_passes.py": 1.0, "tests/test_removed.py": 99.0})
+    passes.record_durations()
+    assert json.loads((tmp_path / "recorded.json").read_text()) == {"tests/test_docs.py": 9}
+    assert {name for name in json.loads(groups.RECORDED.read_text()) if not (ROOT / name).exists()} == set()
+
+
 def test_a_pass_that_collects_a_folder_for_what_is_served_tells_pytest_so(tmp_path):
     words = passes.command(passes.PASSES["rest"], [], tmp_path / "report.xml")
     assert "--served-in=tests/trainers" in words

@@ -185,9 +185,9 @@ def test_the_page_shows_every_seed_and_who_reaches_the_aim(
 
 
 def test_the_page_in_the_documentation_is_that_of_the_results_in_the_repository(
-    learning: ModuleType, page: ModuleType, tmp_path: Path
+    learning: ModuleType, page: ModuleType
 ) -> None:
-    text = page.write_page(told(learning), tmp_path).read_text()
+    text = page.page_text(told(learning))
     assert (DOCS / "learning.md").read_text() == text, "run `python benchmarks/learning.py page`"
 
 

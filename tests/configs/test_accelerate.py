@@ -61,8 +61,9 @@ def test_every_option_of_fsdp_and_deepspeed_is_one_that_accelerate_launch_takes(
     assert path.stem in path.read_text().splitlines()[1], "the comment names the file"
 
 
-IN_CI = ("mi300x_1x8_fsdp2", "mi300x_1x8_deepspeed")
-"""One of each kind: the others differ from it in the number of machines and processes."""
+IN_CI = ("mi300x_1x8_fsdp2",)
+"""The other FSDP2 files differ from it in the number of machines and processes. test_sharded_trainer.py trains with
+ZeRO-2 and ZeRO-3 in CI."""
 
 
 @pytest.mark.slow

@@ -15,7 +15,9 @@ pytest.importorskip("trl", reason="this trains: the extra 'train'")
 pytestmark = pytest.mark.slow
 
 LAUNCHED = ("vllm_servers",)
-"""Those whose servers `rstar2 launch` starts; see test_launched.py."""
+"""Runs whose servers `rstar2 launch` starts; see test_launched.py."""
+PROOFS = ("paper_stage2", "paper_stage3")
+"""Runs that differ from `paper_stage1` in numbers only."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,14 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_problems(tmp_path_factory.mktemp("problems") / "problems.jsonl")
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem not in LAUNCHED], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.stem, marks=[pytest.mark.proof] if file.stem in PROOFS else [])
+        for file in FILES
+        if file.stem not in LAUNCHED
+    ],
+)
 def test_it_trains(file: Path, model: Path, problems: Path, tmp_path: Path) -> None:
     if "vllm" in file.stem:
         needs_vllm()

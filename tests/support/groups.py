@@ -38,6 +38,8 @@ HOMES = {"deadlines": "tests/rstar2_env/sandbox/", "train": "tests/trainers/"}
 DURATIONS = "durations.json"
 """Name of the file in which ``passes.py`` leaves the seconds of each file of tests."""
 _ROOT = Path(__file__).resolve().parents[2]
+RECORDED = _ROOT / "tests" / DURATIONS
+"""The seconds of long files in the repository, for the first run in a clone; ``passes.py --record`` writes them."""
 _NAME = "rstar2_groups"
 _MENTIONS_SERVED = re.compile("|".join([*(rf"\b{name}\b" for name in SERVED), *(f'"{name}"' for name in PARAMS)]))
 """What the text of a file has whose tests are served."""
@@ -59,6 +61,10 @@ def group_of(item: pytest.Item) -> str:
     if "provider" in getattr(item, "fixturenames", ()) and isinstance(params.get("provider"), str):
         return str(params["provider"])
     return item.nodeid if item.get_closest_marker("alone") else item.nodeid.partition("::")[0]
+
+
+def _seconds_in(file: Path) -> dict[str, float]:
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
 
 
 @functools.cache
@@ -121,8 +127,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
-    durations = Path(os.environ.get("RSTAR2_TEST_RESULTS", _ROOT / "build" / "tests")) / DURATIONS
-    seconds = json.loads(durations.read_text(encoding="utf-8")) if durations.exists() else {}
+    results = Path(os.environ.get("RSTAR2_TEST_RESULTS", _ROOT / "build" / "tests"))
+    seconds = {**_seconds_in(RECORDED), **_seconds_in(results / DURATIONS)}
     items.sort(
         key=lambda item: (
             not (item.get_closest_marker("served") or item.get_closest_marker("alone")),

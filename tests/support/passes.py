@@ -6,7 +6,8 @@ takes more workers than cores, and collects only what it runs: no worker imports
 runs, whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing failed.
 
 Each pass leaves its JUnit report in ``build/tests``, and ``durations.json`` there has the seconds of each file of
-tests. The next run begins with the longest files.
+tests. The next run begins with the longest files. ``--record`` writes the seconds of long files to
+``tests/durations.json``, which the first run in a clone uses.
 
 A few tests that failed are run once more at the end, with nothing beside them. What passes then failed because of what
 else ran, and is listed as unsteady under its first failure: a defect of the test, or of what it tests, that is to be
@@ -32,7 +33,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from failed_ids import FILE
-from groups import DURATIONS
+from groups import DURATIONS, RECORDED
 from places import ROOT, SUPPORT
 
 _SOME_FAILED, _NO_TESTS = 1, 5
@@ -79,13 +80,15 @@ PASSES = {
     for one in (
         Pass("fast", "not slow and not train and not deadlines", 2, 1, lengthy=False),
         Pass("deadlines", f"{_WAITS} and not proof", 6, 1, "tests/rstar2_env/sandbox"),
-        Pass("rest", f"not proof and not ({_WAITS})", 4, 1, served_in=_TRAINERS),
+        Pass("rest", f"not proof and not ({_WAITS})", 6, 1, served_in=_TRAINERS),
         Pass("trainers", "not served and not proof", 3, 1, _TRAINERS),
     )
 }
 """Every test but a proof is in exactly one of the last three. What is served stays with the rest: it starts once."""
 
 RESULTS = Path(os.environ.get("RSTAR2_TEST_RESULTS", ROOT / "build" / "tests"))
+_RECORDED_S = 5.0
+"""``--record`` leaves out files that take fewer seconds."""
 _SLOWEST = 20
 """Files of tests whose time is printed at the end."""
 
@@ -232,6 +235,13 @@ def keep_durations(seconds: Mapping[str, float]) -> None:
     file.write_text(json.dumps({**earlier, **rounded}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
+def record_durations() -> None:
+    """Write the seconds of long files, which ``keep_durations`` kept, to the file in the repository."""
+    kept = json.loads((RESULTS / DURATIONS).read_text(encoding="utf-8"))
+    long = {name: round(took) for name, took in kept.items() if took >= _RECORDED_S and (ROOT / name).exists()}
+    RECORDED.write_text(json.dumps(long, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def _pytest(words: Sequence[str], threads: int, ids: Path, *, timeout_s: float | None = None) -> int:
     """Run pytest; the ids of tests that failed are added to a file.
 
@@ -279,8 +289,12 @@ def main() -> int:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pass", dest="names", action="append", choices=PASSES, help="run this pass only; repeatable")
+    parser.add_argument("--record", action="store_true", help=f"write the seconds of long files to {RECORDED.name}")
     known, rest = parser.parse_known_args()
-    return run([PASSES[name] for name in known.names or ("deadlines", "rest", "trainers")], rest)
+    code = run([PASSES[name] for name in known.names or ("deadlines", "rest", "trainers")], rest)
+    if known.record:
+        record_durations()
+    return code
 
 
 if __name__ == "__main__":

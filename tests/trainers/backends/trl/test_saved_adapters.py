@@ -71,7 +71,7 @@ def test_transformers_and_peft_load_it(saved, tiny_model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("merged", [False, pytest.param(True, marks=pytest.mark.proof)])
 def test_vllm_serves_it_as_an_adapter_and_merged(saved, tiny_model, tmp_path, merged):
     needs_vllm()
     folder, policy = saved

@@ -98,7 +98,7 @@ def holds(result):
 
 @pytest.mark.train
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.proof), 4])
 def test_vllm_in_process_follows_the_policy_step_by_step(policy_folder, tmp_path, rank):
     needs_vllm()
     options = {**options_of_a_run(policy_folder, tmp_path / "run"), "lora_rank": rank}
