@@ -80,7 +80,7 @@ class Oracle:
         if not self._turns:
             raise ConfigurationError(
                 "The agent `oracle` has answered, but the episode continues and the environment has no oracle_turn(). "
-                "Choose another agent; `rstar2 agents` lists them."
+                "Choose another agent; `rstar2 list agents` lists them."
             )
         return self._turns.pop()
 

@@ -25,7 +25,7 @@ class SelfConsistency(Asking):
 
     An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. If several answers
     are equally frequent, the first of these answers wins. For votes over whole episodes see maj@k of ``rstar2 eval
-    --n``.
+    --samples``.
 
     Args:
         agent: The agent that is asked: its name with options, or your own.

@@ -56,7 +56,7 @@ def test_the_first_commands_do_what_the_page_says(tmp_path):
     page = (DOCS / "getting-started.md").read_text()
     (tmp_path / "capitals.py").write_text(block(page, "python", 2))
     commands = [line for line in block(page, "sh", 1).splitlines() + block(page, "sh", 2).splitlines() if line]
-    assert [line.split()[1] for line in commands] == ["envs", "eval", "play", "validate", "eval"]
+    assert [line.split()[1] for line in commands] == ["list", "eval", "play", "validate", "eval"]
     for line in commands:
         if " play " in line:
             continue

@@ -16,6 +16,7 @@ from page_blocks import NOTEBOOKS, PAGES, Block, cells, fenced, inline
 from typer.main import get_command
 
 from rstar2_env.cli import COMMANDS, build
+from rstar2_env.cli._calls import FORMS, read_call
 
 SHELL = {"", "sh", "bash", "console", "shell"}
 SHOWN = {"text", "output", "ini", "json"}
@@ -48,8 +49,8 @@ def _lines(block: Block) -> list[str]:
 
 
 @functools.cache
-def _command(name: str) -> Any:
-    return get_command(build([name])).commands[name]  # type: ignore[attr-defined]
+def _command(*words: str) -> Any:
+    return get_command(build(words)).commands[read_call(words).name]  # type: ignore[attr-defined]
 
 
 def mistake(line: str, *, whole: bool) -> str:
@@ -75,10 +76,13 @@ def mistake(line: str, *, whole: bool) -> str:
 def _mistake(words: list[str], *, whole: bool) -> str:
     if not words or words[0] in _PLACEHOLDERS or words[0] in ("--help", "--version"):
         return ""
-    name = words.pop(0)
+    call = read_call(words)
+    name, *words = call.arguments
+    if call.notes:
+        return " ".join(call.notes)
     if name not in COMMANDS:
         return f"there is no subcommand {name!r}"
-    command = _command(name)
+    command = _command(*_selecting(name, call.module))
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         if words[0] not in command.commands:
             return f"{name} has no {words[0]!r}"
@@ -99,6 +103,12 @@ def _mistake(words: list[str], *, whole: bool) -> str:
     if whole and required and "help" not in given:
         return f"it lacks {', '.join(one.opts[0] for one in required)}"
     return ""
+
+
+def _selecting(name: str, module: str) -> tuple[str, ...]:
+    """The words that select a module."""
+    flags = next((flags for flags, form in FORMS.get(name, {}).items() if form == module), ())
+    return name, *flags
 
 
 FOUND = calls()
@@ -132,11 +142,12 @@ def test_commands_are_found_in_every_kind_of_place():
         ("rstar2 evaluate x", "no subcommand"),
         ("rstar2 eval x --modle y", "--modle"),
         ("rstar2 eval x --model", "--model"),
-        ("rstar2 replay RUN 0 1", "does not take"),
-        ("rstar2 replay RUN", "it lacks"),
+        ("rstar2 verify --run RUN --episode 0 1", "does not take"),
+        ("rstar2 verify --run --episode 0", "it lacks"),
+        ("rstar2 replay RUN 0", "is now"),
         ("rstar2 sandbox sing", "has no 'sing'"),
         ("rstar2 view a b --port 0 | less --wrong", ""),
-        ("rstar2 envs > envs.txt && rstar2 evla x", "no subcommand"),
+        ("rstar2 list envs > envs.txt && rstar2 evla x", "no subcommand"),
         ("rstar2 train … --steps 1", ""),
     ],
 )

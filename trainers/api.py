@@ -30,7 +30,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer
     """Create a trainer by name.
 
     Args:
-        name: A name that ``rstar2 trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
+        name: A name that ``rstar2 list trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
             options that names or defines a recipe (``recipe.toml``), or the folder of a run.
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
@@ -83,7 +83,7 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
         return TRAINERS.get(found.trainer), found.options
     if "parts" not in found.options:
         raise ConfigurationError(
-            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 trainers` lists), '
+            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 list trainers` lists), '
             "or a table [parts] with parts of your own."
         )
     about = {"name": Path(name).stem, **found.about}
@@ -123,7 +123,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     if config is None:
         if name is None:
             raise ConfigurationError(
-                "No trainer was named: `rstar2 trainers` lists the trainers; a file of options may also name a trainer."
+                "No trainer was named: `rstar2 list trainers` lists all; a file of options may also name a trainer."
             )
         return name, []
     if name is None:

@@ -76,7 +76,7 @@ _VERIFIERS_README = """\
 # {distribution}
 
 `{env}` of rstar2-env, for [verifiers](https://pypi.org/project/verifiers/) 0.4. Written by
-`rstar2 export-env {env} --to verifiers`.
+`rstar2 export --env {env} --to verifiers`.
 
 ```bash
 pip install .

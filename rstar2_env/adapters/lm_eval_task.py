@@ -1,6 +1,6 @@
 """lm-evaluation-harness (``lm-eval`` 0.4): an environment's problems as one of its tasks, graded by the environment.
 
-Written by ``rstar2 export-env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
+Written by ``rstar2 export --env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
 ``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
 whether the answer is right, and whether there is an answer. No mean includes episodes that do not measure the model.
 Not covered: the tool and further turns, since the harness has neither. The system message does not offer them, and a
@@ -58,7 +58,7 @@ _METRIC = """\
     higher_is_better: {better}
 """
 _GRADE = '''\
-"""Grades {env} of rstar2-env; written by `rstar2 export-env {env} --to lm-eval`."""
+"""Grades {env} of rstar2-env; written by `rstar2 export --env {env} --to lm-eval`."""
 
 from pathlib import Path
 

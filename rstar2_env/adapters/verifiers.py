@@ -2,8 +2,8 @@
 
 Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment plays the user in
 verifiers' conversation, so that verifiers itself makes the token ids, masks and graph of messages. verifiers finds
-plug-ins by the name of an installed package: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool
-servers; calls are part of the text of a turn, in a dialect of this package.
+plug-ins by the name of an installed package: ``rstar2 export --env ID --to verifiers`` writes one. Not covered: MCP
+tool servers; calls are part of the text of a turn, in a dialect of this package.
 
 In verifiers, an ``unavailable`` episode is an error (``SandboxError``): verifiers may retry it, and never trains on it.
 A ``truncated`` episode stops at one of verifiers' limits (``max_turns``, ``max_total_tokens``), so that

@@ -10,7 +10,7 @@ from typing import Any
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
-        "Make a tiny model, cold-start it, train it with GRPO-RoC, compare before and after.",
+        "Make a tiny model, train it on this CPU, and compare.",
         "rstar2 demo --out runs/demo",
     ),
     "train": (
@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "run": ("Run the stages of a pipeline, or resume it.", "rstar2 run pipelines/tiny_cpu.yaml -o runs/tiny"),
     "launch": (
-        "Start servers and trainers on this machine, and stop them together.",
+        "Start servers and trainers on this machine, and stop them.",
         "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model start --problems train.jsonl --out run",
     ),
     "plan": (
@@ -28,71 +28,51 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "sft": ("Cold-start a model on tool-use traces.", "rstar2 sft --model BASE --traces traces.jsonl --out start"),
     "export": (
-        "Export the weights of a run as a transformers model folder, or push them to the hub.",
-        "rstar2 export runs/grpo_roc --which best --merge --out model",
+        "Export the weights of a run, or an environment as a package.",
+        "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (
         "Make tool-use traces that earn their reward, by playing or from worked solutions.",
         "rstar2 traces --model TEACHER --problems train.jsonl --out traces.jsonl",
     ),
     "eval": (
-        "Evaluate a model or an agent on environments, and print the results.",
-        "rstar2 eval rstar2/MathTool-v0 --model runs/demo/best --problems arithmetic --episodes 100 --n 16 --k 1,16",
+        "Evaluate a model or an agent on environments.",
+        "rstar2 eval rstar2/MathTool-v0 --model runs/demo/grpo_roc/best -n 100 --samples 16 --k 1,16",
     ),
     "play": (
         "Play an environment yourself, in the terminal.",
         "rstar2 play rstar2/MathTool-v0 --problems arithmetic:level=2",
     ),
     "compare": (
-        "Compare evaluations, paired by problem: differences, intervals, p-values.",
-        "rstar2 compare runs/base runs/trained --png compare.png",
+        "Compare evaluations, paired by problem.",
+        "rstar2 compare runs/base runs/trained --report compare.png",
     ),
-    "reverify": (
-        "Regrade the stored answers of a run, and list the changes.",
-        "rstar2 reverify runs/eval --verifier numeric:tolerance=0.01",
+    "view": (
+        "Show runs on a web page, in the terminal, or as one HTML file.",
+        "rstar2 view runs/demo/grpo_roc",
     ),
-    "replay": (
-        "Replay a stored episode, and report where the environment responds differently.",
-        "rstar2 replay runs/eval 12",
-    ),
-    "view": ("Show runs on a local web page, in the terminal, or as one HTML file.", "rstar2 view runs/grpo_roc"),
-    "show": (
-        "Print one episode, or a summary of a file of episodes.",
-        "rstar2 show runs/eval/episodes/eval-000000.jsonl 12",
-    ),
-    "check-tokens": (
-        "Check that the training tokens equal the tokens that were played.",
-        "rstar2 check-tokens runs/grpo_roc",
-    ),
-    "verify": ("Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
-    "trainers": ("List the trainers, or show all parts and options of one.", "rstar2 trainers grpo_roc"),
-    "parts": ("List the parts that trainers are built from, by slot.", "rstar2 parts selector"),
-    "agents": ("List the agents.", "rstar2 agents"),
-    "envs": ("List the environments, or show one with a sample episode.", "rstar2 envs rstar2/Game24-v0"),
-    "wrappers": ("List the wrappers that --wrap takes.", "rstar2 wrappers"),
+    "verify": ("Grade answers, regrade a run, or replay one of its episodes.", "rstar2 verify 1/2 0.5"),
+    "list": ("List trainers, parts, agents, environments or wrappers.", ""),
     "validate": (
-        "Check an environment and its problems before training.",
+        "Check an environment, or the tokens of a run or a model.",
         "rstar2 validate rstar2/MathTool-v0 --problems train.jsonl",
     ),
     "doctor": (
-        "Check that this machine is ready for training, and suggest fixes.",
+        "Check that this machine is ready for training.",
         "rstar2 doctor --folder runs --report report.md",
     ),
-    "serve-env": ("Serve an environment to OpenEnv clients.", "rstar2 serve-env rstar2/MathTool-v0 --port 8000"),
-    "export-env": (
-        "Export an environment as a package for another framework.",
-        "rstar2 export-env rstar2/MathTool-v0 --to verifiers --out math-tool",
-    ),
+    "serve": ("Serve an environment to OpenEnv clients.", "rstar2 serve --env rstar2/MathTool-v0 --port 8000"),
     "problems": ("Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }
 """For each subcommand: its help line and an example. Its module has the same name, and either an app ``app``, whose
-commands have their own examples, or a function such as ``train_command``."""
+commands have their own examples, or a function such as ``train_command``. Other forms of a subcommand are in
+``rstar2_env.cli._calls``."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run ``rstar2``. ``rstar2_env.cli._command`` reports errors."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a module of this package
     build(arguments)(args=arguments, prog_name="rstar2")
 
 
@@ -100,15 +80,17 @@ def build(arguments: Sequence[str]) -> Any:
     """Build the Typer app: the called subcommand is loaded, all others are only help lines."""
     import typer
 
-    from rstar2_env.cli._command import CliCommand, example
+    from rstar2_env.cli._calls import FORM_EXAMPLES, read_call
+    from rstar2_env.cli._command import CliCommand, CliGroup, example
     from rstar2_env.core.version import __version__
 
     app = typer.Typer(
+        cls=CliGroup,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         help="Math problems with a Python tool as Gymnasium environments, and trainers swapped by name.",
-        epilog="`rstar2 COMMAND --help` describes each command. First steps: `rstar2 envs`, then "
+        epilog="`rstar2 COMMAND --help` describes each command. First steps: `rstar2 list envs`, then "
         "`rstar2 eval rstar2/MathTool-v0 --agent oracle -n 100`.",
     )
 
@@ -127,13 +109,14 @@ def build(arguments: Sequence[str]) -> Any:
 
     # During shell completion the subcommand is not known yet.
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
-    called = next((word for word in arguments if not word.startswith("-")), None)
+    call = read_call(arguments)
     for name, (line, example_line) in COMMANDS.items():
-        if name == called or completing:
-            own = name.replace("-", "_")
+        if name == call.name or completing:
+            own = call.module if name == call.name else name
             module = importlib.import_module(f"rstar2_env.cli.{own}")
             if example_line:
-                app.command(name, cls=CliCommand, epilog=example(example_line))(getattr(module, f"{own}_command"))
+                ending = example(FORM_EXAMPLES.get(own, example_line))
+                app.command(name, cls=CliCommand, epilog=ending)(getattr(module, f"{own}_command"))
             else:
                 app.add_typer(module.app, name=name, help=line)
         else:

@@ -16,9 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from rstar2_env.cli._calls import read_call
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+
+
+class CliGroup(TyperGroup):
+    """The group of all subcommands, which accepts the forms and the old names of ``rstar2_env.cli._calls``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; print a note for each old name."""
+        call = read_call(args)
+        for note in call.notes:
+            typer.echo(note, err=True)
+        return super().parse_args(ctx, list(call.arguments))
 
 
 class CliCommand(TyperCommand):

@@ -22,10 +22,17 @@ EnvId = Annotated[
         metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0)."
     ),
 ]
+ServedEnv = Annotated[
+    str,
+    typer.Argument(
+        metavar="--env ID",
+        help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0).",
+    ),
+]
 RunName = Annotated[
     str,
     typer.Argument(
-        metavar="RUN",
+        metavar="--run RUN",
         help="Folder of a run, or file of an evaluation; RUN@STEP selects a training step [default: the last].",
     ),
 ]
@@ -35,7 +42,7 @@ WrapOption = Annotated[
         "--wrap",
         metavar="NAME[:OPTION=VALUE,...]",
         help="Wrapper around the environment (fault_injection:rate=0.1,kinds=timeout+lost), innermost first; "
-        "repeatable; `rstar2 wrappers` lists them.",
+        "repeatable; `rstar2 list wrappers` lists them.",
     ),
 ]
 EnvSet = Annotated[

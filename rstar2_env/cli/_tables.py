@@ -38,13 +38,16 @@ def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
             print(f"{'':<{column}}{line}")
 
 
-def print_named(named: Mapping[str, Any], options_of: Callable[[Any], Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print the entries of a registry, each with the first line of its docstring and its options.
+def print_named(
+    named: Mapping[str, Any], options_of: Callable[[Any], Mapping[str, Any]], *, as_json: bool, whole: bool = False
+) -> None:
+    """Print entries of a registry, each with the first line of its docstring and its options.
 
     Args:
         named: The entries: classes or functions.
         options_of: Returns the options of an entry, with their defaults.
         as_json: Print one JSON object instead of text.
+        whole: Print the whole docstring.
     """
     import inspect
     import json
@@ -60,7 +63,12 @@ def print_named(named: Mapping[str, Any], options_of: Callable[[Any], Mapping[st
             option if default in (None, inspect.Parameter.empty) else f"{option}={default}"
             for option, default in defaults.items()
         ]
-        rows[name] = summaries[name] + (f" Options: {', '.join(shown)}." if shown else "")
+        listed = f"Options: {', '.join(shown)}." if shown else ""
+        if whole:
+            print(f"{name}\n\n{inspect.getdoc(named[name]) or ''}\n")
+            print_text(listed)
+        else:
+            rows[name] = f"{summaries[name]} {listed}".rstrip()
     print_list(rows)
 
 

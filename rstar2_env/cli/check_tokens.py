@@ -1,4 +1,4 @@
-"""``rstar2 check-tokens``: check that training tokens equal the played tokens. Named checks with severities."""
+"""``rstar2 validate --tokens``: check that training tokens equal the played tokens. Checks have severities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def check_tokens_command(
     subject: Annotated[
         str | None,
-        typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model."),
+        typer.Argument(
+            metavar="--tokens RUN|MODEL", help="Folder of a training run, or folder or hub name of a model."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="PATH", help="Model whose tokenizer to use [default: the run's].")

@@ -28,9 +28,9 @@ def compare_command(
             metavar="K,K,...", help="Values of k for pass@k and maj@k [default: powers of two, and all samples]."
         ),
     ] = None,
-    png: Annotated[
+    report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a plot of the pass@k curves and the differences per problem."),
+        typer.Option(metavar="FILE.png", help="Write a plot of the pass@k curves and the differences per problem."),
     ] = None,
     problems: Annotated[int, typer.Option(min=0, help="Maximum number of changed problems to list.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling in intervals and tests.")] = 0,
@@ -65,10 +65,10 @@ def compare_command(
     for name in names:
         comparisons = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
         found += comparisons
-        if png is not None:
+        if report is not None:
             from rstar2_env.evaluation.comparison.picture import draw
 
-            pictures.append(draw(comparisons, png.with_stem(f"{png.stem}-{name}") if name else png))
+            pictures.append(draw(comparisons, report.with_stem(f"{report.stem}-{name}") if name else report))
     if as_json:
         typer.echo(json.dumps([comparison.record() for comparison in found]))
         return

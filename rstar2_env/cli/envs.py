@@ -1,4 +1,4 @@
-"""``rstar2 envs``: list the environments, or show one with a sample episode."""
+"""``rstar2 list envs``: list the environments, or show one with a sample episode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _list(cards: list[Card]) -> None:
     from rstar2_env.cli._tables import print_list
 
     print_list({each.env_id: _line(each) for each in cards}, cut=True)
-    typer.echo("\nrstar2 envs ID shows the options, spaces, reward and a sample episode of one environment.")
+    typer.echo("\nrstar2 list envs ID shows the options, spaces, reward and a sample episode of one environment.")
 
 
 def _line(each: Card) -> str:

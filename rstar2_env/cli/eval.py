@@ -27,7 +27,8 @@ def eval_command(
         ),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Agent that plays: a name from `rstar2 agents`, or your own agent (./mine.py).")
+        str | None,
+        typer.Option(help="Agent that plays: a name from `rstar2 list agents`, or your own agent (./mine.py)."),
     ] = None,
     model: Annotated[
         str | None,
@@ -57,12 +58,12 @@ def eval_command(
         ),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", "--samples", min=1, help="Episodes (samples) per problem or seed [default: 1].")
+        int | None, typer.Option("--samples", min=1, help="Episodes per problem or seed [default: 1].")
     ] = None,
     k: Annotated[
         str | None,
         typer.Option(
-            metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and the value of --n]."
+            metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and the value of --samples]."
         ),
     ] = None,
     preset: Annotated[
@@ -93,7 +94,7 @@ def eval_command(
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
             help="Additional reward component to score each episode with: tool_use, overlong, "
-            "rubric:judge=(model:url=URL,model=NAME), or your own component; `rstar2 parts reward` lists them; "
+            "rubric:judge=(model:url=URL,model=NAME), or your own component; `rstar2 list parts reward` lists them; "
             "repeatable.",
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""``rstar2 export-env``: export an environment as a package for another framework."""
+"""``rstar2 export --env``: export an environment as a package for another framework."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, WrapOption
+from rstar2_env.cli._options import EnvSet, ServedEnv, WrapOption
 
 
 def export_env_command(
-    env_id: EnvId,
+    env_id: ServedEnv,
     to: Annotated[str, typer.Option(help="Target framework: verifiers or lm-eval.")],
     out: Annotated[Path, typer.Option(help="Folder of the package; it must be missing or empty.")],
     name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",

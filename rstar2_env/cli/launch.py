@@ -46,7 +46,7 @@ def launch_command(
             help="Server command to run instead of vLLM; {model}, {host}, {port} and {size} are replaced.",
         ),
     ] = None,
-    wait_s: Annotated[float, typer.Option(min=1, help="Startup timeout of the servers, in seconds.")] = 900.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Startup timeout of the servers, in seconds.")] = 900.0,
     restarts: Annotated[int, typer.Option(min=0, help="Maximum number of restarts of a server that exits.")] = 3,
     logs: Annotated[Path | None, typer.Option(help="Folder of the server logs [default: OUT-logs].")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands without starting them.")] = False,
@@ -84,7 +84,7 @@ def launch_command(
         return
     try:
         started = launched.logged(servers, logs or Path(f"{out}-logs"))
-        served = launched.Servers(started, wait_s, restarts, say=lambda line: typer.echo(line, err=True))
+        served = launched.Servers(started, timeout, restarts, say=lambda line: typer.echo(line, err=True))
         code = supervisor.Supervisor(served, launched.StartedCommand(trainer)).run()
     finally:
         if weights_dir is not None:

@@ -1,4 +1,4 @@
-"""``rstar2 parts``: list the parts that trainers are built from, by slot."""
+"""``rstar2 list parts``: list the parts that trainers are built from, by slot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parts_command(
     slot: Annotated[
         str | None,
         typer.Argument(
-            metavar="SLOT",
+            metavar="[SLOT]",
             help="rollout, reward, selector, advantage, loss, aggregation, correction, sampler or hook [default: all].",
         ),
     ] = None,

@@ -31,7 +31,7 @@ def play_command(
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Save the episodes (NAME.jsonl), for `rstar2 compare` and `rstar2 replay`."),
+        typer.Option("--out", "-o", help="Save the episodes (NAME.jsonl), for `rstar2 compare` and `rstar2 verify`."),
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,

@@ -1,4 +1,4 @@
-"""``rstar2 replay``: replay the actions of a stored episode, and report where the environment responds differently."""
+"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list different responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def replay_command(
     episode: Annotated[
         str,
         typer.Argument(
-            metavar="EPISODE",
+            metavar="--episode EPISODE",
             help="Number of a held-out episode, or STEP/GROUP/MEMBER of a training episode.",
         ),
     ],

@@ -1,4 +1,4 @@
-"""``rstar2 reverify``: regrade the stored answers of a run, and list the changes."""
+"""``rstar2 verify --run RUN``: regrade the stored answers of a run, and list the changes."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def run(
         list[str] | None,
         typer.Option("--code", "-c", metavar="CODE", help="Source code of a program; repeatable."),
     ] = None,
-    wall: Annotated[float, typer.Option(help="Wall-clock limit in seconds.")] = 5.0,
+    timeout: Annotated[float, typer.Option(help="Wall-clock limit in seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory limit in MiB.")] = 512,
     processes: Annotated[int, typer.Option(help="Maximum number of concurrent processes and threads.")] = 64,
     output: Annotated[int, typer.Option(help="Limit of stdout and stderr, in bytes each.")] = 1 << 20,
@@ -63,7 +63,7 @@ def run(
     from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import Job, Limits, make_sandbox
 
-    limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
+    limits = Limits(wall_s=timeout, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
     # Programs from -c run after the files and are shown by number.
     programs = [(str(file), _source(file)) for file in files or ()]

@@ -19,7 +19,7 @@ def train_command(
         str | None,
         typer.Argument(
             metavar="TRAINER",
-            help="A name from `rstar2 trainers`, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
+            help="A name from `rstar2 list trainers`, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
             "folder of a run [default: the trainer in --config].",
         ),
     ] = None,
@@ -96,8 +96,9 @@ def train_command(
     environment (`env.max_turns=4`) and the engine (`engine.sleep=true`); parts and their options (`selector=roc`,
     `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
 
-    `rstar2 trainers NAME` prints every option of a trainer, `rstar2 parts` lists the parts, and docs/training.md
-    explains each. The folder of the run receives the best and last weights, checkpoints, every episode and the metrics.
+    `rstar2 list trainers NAME` prints every option of a trainer, `rstar2 list parts` lists the parts, and
+    docs/training.md explains each. The folder of the run receives the best and last weights, checkpoints, every
+    episode and the metrics.
     """
     from rstar2_env.cli._options import layers_of
 

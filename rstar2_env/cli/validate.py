@@ -56,8 +56,9 @@ def validate_command(
         list[str] | None,
         typer.Option("--check", metavar="NAME", help="With --level: run only this check; repeatable."),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="With --level: write the report as one HTML page.")
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="With --level: write the report as one HTML page."),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -94,8 +95,8 @@ def validate_command(
     }
     found: Validation | Report
     if level is None:
-        if check or html is not None:
-            raise ConfigurationError("--check and --html need --level: add --level 1, 2, 3 or 4.")
+        if check or report_file is not None:
+            raise ConfigurationError("--check and --report need --level: add --level 1, 2, 3 or 4.")
         options |= {"env_options": options_of(set_, "env")["env"], "workers": workers}
         with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
             found = validate(env_id, progress=report, stop=stop, **options)
@@ -104,8 +105,8 @@ def validate_command(
         options |= {"env_options": given["env"], "bounds": given["bounds"], "checks": check or ()}
         with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
             found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
-        if html is not None:
-            html.write_text(page(levels), encoding="utf-8")
+        if report_file is not None:
+            report_file.write_text(page(levels), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict(), default=str))
     elif isinstance(found, Validation):

@@ -17,8 +17,8 @@ def view_command(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN|FOLDER]...",
-            help="Run folders, folders that contain runs, or .jsonl files of evaluations [default: runs, else .].",
+            metavar="[RUN|FOLDER|FILE]...",
+            help="Run folders, folders that contain runs, or files of episodes [default: runs, else .].",
         ),
     ] = None,
     text: Annotated[
@@ -29,14 +29,14 @@ def view_command(
             "terminal, or with --episodes, --filter, --sort, --episode or --no-pager.",
         ),
     ] = False,
-    export: Annotated[
+    report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Write one self-contained page that works without a server or network."),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=0, help="With --text: number of episodes to list; with --export: episodes per run [default: 200]."
+            min=0, help="With --text: number of episodes to list; with --report: episodes per run [default: 200]."
         ),
     ] = None,
     filter_: Annotated[
@@ -52,7 +52,10 @@ def view_command(
         str, typer.Option(help="Column to sort the list of --episodes by; -COLUMN sorts in descending order.")
     ] = "",
     episode: Annotated[
-        str | None, typer.Option(metavar="KEY", help="With --text: show this episode (train-3-17).")
+        str | None,
+        typer.Option(
+            metavar="KEY|NUMBER", help="With --text: show this episode: train-3-17 of a run, or line 12 of a file."
+        ),
     ] = None,
     pager: Annotated[
         bool, typer.Option("--pager/--no-pager", help="Use the interactive view or a pager on a terminal.")
@@ -76,25 +79,31 @@ def view_command(
 ) -> None:
     """Show runs: curves, episodes, groups, problems, comparisons; updated live while a run is in progress.
 
-    Runs are never modified. Their content is indexed in the user's cache folder.
+    Any file of episodes (.jsonl, .jsonl.gz, .json) can be shown in the terminal: `rstar2 view --text FILE` prints a
+    summary, and `rstar2 view FILE --episode 12` one episode. Runs are never modified. Their content is indexed in the
+    user's cache folder.
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
     if text or episode is not None:
         query = _query(filter_, sort)
-        if pager and episodes is None and not query and episode is None and _can_walk():
+        whole = episodes is None and not query and episode is None
+        # The number of a line is the key of an episode only in a file; other files than .jsonl have no index.
+        if roots[0].is_file() and ((episode or "").isdecimal() or (whole and roots[0].suffix != ".jsonl")):
+            _print_file(roots[0], episode, pager=pager)
+        elif whole and pager and _can_walk():
             from rstar2_env.view.terminal.walk.app import walk
 
             walk(roots)
         else:
             _print(roots, episodes, query, episode, pager=pager)
-    elif export is not None:
+    elif report is not None:
         from rstar2_env.cli._progress import progress
         from rstar2_env.view.export.write import write_export
 
         most = 200 if episodes is None else episodes
-        with progress(_READING) as report:
-            left_out = write_export(roots, export, episodes=most, params=_query(filter_), on_progress=report)
-        typer.echo(f"Wrote {export}." + (f" It holds {left_out}" if left_out else ""), err=True)
+        with progress(_READING) as on_progress:
+            left_out = write_export(roots, report, episodes=most, params=_query(filter_), on_progress=on_progress)
+        typer.echo(f"Wrote {report}." + (f" It holds {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)
 
@@ -145,6 +154,15 @@ def _print(roots: list[Path], episodes: int | None, query: dict[str, str], key: 
     with progress(_READING) as report:
         found = text_view(roots, episodes=episodes, params=query, key=key, on_progress=report)
     print_all(Console(), found, pager=pager)
+
+
+def _print_file(file: Path, number: str | None, *, pager: bool) -> None:
+    from rich.console import Console
+
+    from rstar2_env.view.terminal.files import show_file
+    from rstar2_env.view.terminal.overview import print_all
+
+    print_all(Console(), [show_file(file, None if number is None else int(number))], pager=pager)
 
 
 def _query(text: str, sort: str = "") -> dict[str, str]:

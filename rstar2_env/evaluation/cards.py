@@ -43,8 +43,8 @@ _INTRODUCTION = """\
 # Environments
 
 This page lists all environments of this package, each with one real episode of a player that knows the answer. This
-page is generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the full card
-of one environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept
+page is generated from the code: `rstar2 list envs --markdown > docs/environments.md`. `rstar2 list envs ID` prints the
+full card of one environment. A knob is an argument of `gym.make(ID, knob=...)`; environments with problems also accept
 `problems=` and `split=`. A baseline is the mean reward of a random player with the default knobs.
 
 An installed package adds its own environments through the entry-point group `rstar2_env.envs`, with a module (or a

@@ -114,7 +114,8 @@ def protocol(harness: AgentHarness) -> None:
             raise AssertionError(f"the agent must accept the call {written}: {error}") from error
     line = (inspect.getdoc(type(agent)) or "").partition("\n")[0]
     require(
-        len(line) > 20, "the first line of its class's docstring must describe it, because `rstar2 agents` prints it"
+        len(line) > 20,
+        "the first line of its class's docstring must describe it: `rstar2 list agents` prints it",
     )
 
 

@@ -96,7 +96,7 @@ class Failing:
 
 def test_the_command_exports_and_the_harness_runs_its_own_model(tmp_path):
     out = tmp_path / "task"
-    export = [sys.executable, "-P", "-m", "rstar2_env.cli", "export-env", "rstar2/Countdown-v0", "--to", "lm-eval"]
+    export = [sys.executable, "-P", "-m", "rstar2_env.cli", "export", "--env", "rstar2/Countdown-v0", "--to", "lm-eval"]
     subprocess.run([*export, "--out", str(out), "--episodes", "3", "--name", "count"], check=True, timeout=400)
     words = [sys.executable, "-P", "-m", "lm_eval", "run", "--model", "dummy", "--tasks", "count"]
     words += ["--include_path", str(out), "--output_path", str(tmp_path / "results")]

@@ -40,7 +40,7 @@ class Server:
     """A server that is its own process, stopped by its own id; ``lines`` are what it wrote to standard error."""
 
     def __init__(self, *options):
-        command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve-env", ID, "--port", "0"]
+        command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve", "--env", ID, "--port", "0"]
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)

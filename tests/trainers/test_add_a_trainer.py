@@ -95,19 +95,19 @@ def test_the_page_adds_a_part_of_every_slot():
 
 @pytest.mark.slow
 def test_an_installed_package_is_listed_with_its_parts(installed, away):
-    listed = json.loads(command("rstar2 parts --json", "", away, installed))
+    listed = json.loads(command("rstar2 list parts --json", "", away, installed))
     assert list(listed) == list(SLOTS)
     for slot, names in ADDED.items():
         found = {part["name"]: part for part in listed[slot]}
         assert names <= found.keys()
         assert all(found[name]["summary"] for name in names)
-    ours = json.loads(command("rstar2 parts --json", "", away))
+    ours = json.loads(command("rstar2 list parts --json", "", away))
     assert all(not names & {part["name"] for part in ours[slot]} for slot, names in ADDED.items())
     (mine,) = (
-        one for one in json.loads(command("rstar2 trainers --json", "", away, installed)) if one["name"] == "mine"
+        one for one in json.loads(command("rstar2 list trainers --json", "", away, installed)) if one["name"] == "mine"
     )
     assert mine["summary"].startswith("Second looks")
-    assert "second_look" in command("rstar2 trainers mine", "", away, installed)
+    assert "second_look" in command("rstar2 list trainers mine", "", away, installed)
 
 
 @pytest.mark.train
@@ -156,4 +156,4 @@ def test_the_programs_of_the_page_print_what_they_say(installed, written, tiny_m
 
 def test_every_command_of_the_page_is_run():
     verbs = [line.split()[1] for line in COMMANDS]
-    assert verbs == ["parts", "trainers", "train", "install", "parts", "trainers", "train"]
+    assert verbs == ["list", "list", "train", "install", "list", "list", "train"]

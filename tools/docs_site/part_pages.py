@@ -240,8 +240,8 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         _MADE,
         "# Recipes",
         f"A recipe names one part for each slot, and defaults of the run. If a recipe does not name a part, it uses "
-        f"{plain}. `rstar2 trainers NAME` prints a recipe with all options. Sizes (problems, episodes, tokens) that a "
-        "recipe does not set are the defaults of the run, not the values of the paper.",
+        f"{plain}. `rstar2 list trainers NAME` prints a recipe with all options. Sizes (problems, episodes, tokens) "
+        "that a recipe does not set are the defaults of the run, not the values of the paper.",
         _table(["recipe", "description", "source"], rows),
     ]
     return "\n\n".join([*head, *sections]) + "\n"

@@ -69,7 +69,7 @@ class Servers:
             if waiting and time.monotonic() - began > self.wait_s:
                 late = waiting[0]
                 raise LaunchError(
-                    f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --wait-s "
+                    f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --timeout "
                     f"(serve.wait_s of a stage):{late.tail()}"
                 )
             time.sleep(POLL_S if waiting else 0)

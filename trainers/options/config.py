@@ -290,7 +290,7 @@ class OptimOptions:
 
 @dataclass(slots=True)
 class PartOptions:
-    """The parts of the trainer, one field per slot; ``rstar2 parts`` lists them with their options.
+    """The parts of the trainer, one field per slot; ``rstar2 list parts`` lists them with their options.
 
     Write a part as a name with options (``roc:mode=rank``), a table, your own code (``./mine.py:MySelector``), or in
     Python the class or function itself; the recipe sets the defaults. ``SLOT.NAME`` sets one option of a part. The

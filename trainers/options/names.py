@@ -133,7 +133,7 @@ def _nearest(name: str, groups: OptionGroups, group: str = "") -> str:
     listing = ", ".join(groups[group]) if group else ", ".join(groups)
     if group:
         return f" {group} has: {listing}."
-    return f" The groups are {listing}; `rstar2 trainers NAME` lists their options."
+    return f" The groups are {listing}; `rstar2 list trainers NAME` lists their options."
 
 
 def _slots_of(name: str) -> list[str]:

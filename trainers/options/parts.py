@@ -117,7 +117,9 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     parts = config.parts
     for slot, written in (("reward", parts.reward), ("loss", parts.loss)):
         if not written:
-            raise ConfigurationError(f"parts.{slot} must name at least one part; `rstar2 parts {slot}` lists them.")
+            raise ConfigurationError(
+                f"parts.{slot} must name at least one part; `rstar2 list parts {slot}` lists them."
+            )
     filled: list[FilledOption] = []
 
     def made(slot: str, part: Part) -> Any:

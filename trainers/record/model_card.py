@@ -195,7 +195,7 @@ def _evaluate(run: Run, weights: Path | None) -> str:
         f"--max-tokens {held_out('max_episode_tokens', 4096)}",
         *([f"--chat-template {shlex.quote(str(template))}"] if template else []),
         *(f"--set {shlex.quote(f'env.{name}={_plain(value)}')}" for name, value in options.items()),
-        f"--episodes {evaluation.get('episodes', 128)} --n 16 --out evaluation",
+        f"--episodes {evaluation.get('episodes', 128)} --samples 16 --out evaluation",
     ]
     return f"```sh\n{' '.join(words)}\n```"
 

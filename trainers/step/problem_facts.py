@@ -17,7 +17,7 @@ from rstar2_env.problems import ProblemSource, UnknownProblemError
 
 MOST_GOLD = 4000
 """Maximum number of characters of a recorded gold answer. A longer one, such as a list of test cases, is omitted, not
-cut, because readers may grade with it or compare it (``rstar2 reverify``, ``rstar2 compare``)."""
+cut, because readers may grade with it or compare it (``rstar2 verify --run``, ``rstar2 compare``)."""
 _REMEMBERED = 4096
 """Size of the cache of problems: those of a step's groups, and held-out ones that recur."""
 _LOG = logging.getLogger(__name__)

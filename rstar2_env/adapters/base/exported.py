@@ -1,4 +1,4 @@
-"""``Exported``: the description of an environment from which ``rstar2 export-env`` writes a package."""
+"""``Exported``: the description of an environment from which ``rstar2 export --env`` writes a package."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def description(harness: RecipeHarness) -> None:
     recipe = harness.recipe
     require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
-    require(whole, f"its summary is {recipe.summary!r:.80}; describe it in one line, for `rstar2 trainers`")
+    require(whole, f"its summary is {recipe.summary!r:.80}; describe it in one line, for `rstar2 list trainers`")
 
 
 def resolves(harness: RecipeHarness) -> None:

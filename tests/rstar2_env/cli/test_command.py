@@ -83,7 +83,7 @@ FILE = "{file}"  # a file, where a folder is needed
         ("train", "grpo_roc", "--model", "MODEL", "--out", FILE),
         ("sft", "--model", "MODEL", "--traces", FILE, "--out", f"{FILE}/run"),
         ("demo", "--out", f"{FILE}/run"),
-        ("envs", "rstar2/MathTol-v0"),
+        ("list", "envs", "rstar2/MathTol-v0"),
         ("eval", "CartPole-v1", "--agent", "oracle", "-n", "1"),
         ("validate", "rstar2/MathTol-v0"),
         ("verify", "--jsonl", FILE),

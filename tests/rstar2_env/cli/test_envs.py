@@ -1,4 +1,4 @@
-"""Claims about ``rstar2 envs``, and about the gallery that is made from the environments."""
+"""Claims about ``rstar2 list envs``, and about the gallery that is made from the environments."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def _sandbox():
 
 class TestEnvs:
     def test_json_has_every_id_with_its_line_knobs_and_baseline(self):
-        listed = json.loads(run("envs", "--json").stdout)
+        listed = json.loads(run("list", "envs", "--json").stdout)
         assert set(IDS) <= set(listed)
         assert listed["rstar2/MathFence-v0"]["knobs"] == {"problems": "arithmetic"}
         assert listed["rstar2/MathFence-v0"]["random_baseline"].startswith("0: ")
 
     def test_the_list_is_one_line_an_id_within_80_columns(self):
-        lines = run("envs").output.partition("\n\n")[0].splitlines()
+        lines = run("list", "envs").output.partition("\n\n")[0].splitlines()
         assert [line.split()[0] for line in lines if line.split()[0] in IDS] == IDS
         assert all(line.startswith("rstar2/") or line.split()[0] in listed_elsewhere() for line in lines)
         assert max(map(len, lines)) <= 80
 
     @pytest.mark.usefixtures("_sandbox")
     def test_a_card_is_the_docstring_and_an_episode_that_earned_its_reward(self):
-        done = run("envs", "rstar2/MathFence-v0")
+        done = run("list", "envs", "rstar2/MathFence-v0")
         assert done.exit_code == 0, done.output
         for words in ("## Action space", "problems:", "**system**", "```python", "Reward 1, answered."):
             assert words in done.output
 
     def test_the_episode_can_be_left_out(self):
-        done = run("envs", "rstar2/MathFence-v0", "--no-sample")
+        done = run("list", "envs", "rstar2/MathFence-v0", "--no-sample")
         assert "**user**" not in done.output
-        assert json.loads(run("envs", "rstar2/MathFence-v0", "--no-sample", "--json").stdout)["episode"] is None
+        assert json.loads(run("list", "envs", "rstar2/MathFence-v0", "--no-sample", "--json").stdout)["episode"] is None
 
     def test_an_unknown_id_suggests_the_nearest(self):
-        done = run("envs", "rstar2/MathFense-v0")
+        done = run("list", "envs", "rstar2/MathFense-v0")
         assert done.exit_code == 2
         assert "Did you mean 'rstar2/MathFence-v0'" in " ".join(done.output.split())
         with pytest.raises(UnknownNameError):
@@ -84,7 +84,7 @@ class TestGallery:
         assert first.end == "answered"
 
     def test_the_page_is_up_to_date(self):
-        # Made anew with: rstar2 envs --markdown > docs/environments.md
+        # Made anew with: rstar2 list envs --markdown > docs/environments.md
         page = PAGE.read_text("utf-8")
         for made, there in zip(gallery().split("\n## "), page.split("\n## "), strict=True):
             assert made == there

@@ -72,7 +72,7 @@ def test_eval_says_what_is_wrong_in_a_line_and_exits_with_2(arguments, said):
 def test_eval_plays_a_model_by_its_path_with_several_samples(file, tmp_path, tiny_model):
     out = tmp_path / "run"
     done = run(
-        *("eval", ID, "--model", tiny_model, "--problems", file, "--n", "3", "--k", "1,3", "--max-tokens", "12"),
+        *("eval", ID, "--model", tiny_model, "--problems", file, "--samples", "3", "--k", "1,3", "--max-tokens", "12"),
         *("--temperature", "0.7", "--set", "model.max_in_flight=5", "--set", "engine.max_rows=3", "--out", out),
     )
     assert done.exit_code == 0, done.output
@@ -90,11 +90,11 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
         f'agent = "oracle"\nn = 4\n[sets.sums]\nenv = "{ID}"\nproblems = "{file}"\n'
         '[sets.game]\nenv = "rstar2/Game24-v0"\nepisodes = 2\nn = 8\n'
     )
-    done = run("eval", suite, "--n", "2", "--out", tmp_path / "all", columns=120)
+    done = run("eval", suite, "--samples", "2", "--out", tmp_path / "all", columns=120)
     assert done.exit_code == 0, done.output
     for words in ("sums: oracle on", "game: oracle on", "mean", "100.00 %"):
         assert words in done.output
-    figures = json.loads(run("eval", suite, "--n", "2", "--out", tmp_path / "all", "--resume", "--json").stdout)
+    figures = json.loads(run("eval", suite, "--samples", "2", "--out", tmp_path / "all", "--resume", "--json").stdout)
     assert {name: (one["n"], one["played"]) for name, one in figures["sets"].items()} == {
         "sums": (2, 0),
         "game": (2, 0),
@@ -106,7 +106,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
     [
         ((ID, "--episodes", "1"), "name an agent or a model"),
         ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
-        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "(--n 2)"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "(--samples 2)"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--judge", "status"), "Did you mean 'statuses'"),

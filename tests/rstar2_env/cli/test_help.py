@@ -11,8 +11,11 @@ from typer.main import get_command
 
 from rstar2_env.cli import COMMANDS as SUBCOMMANDS
 from rstar2_env.cli import build
+from rstar2_env.cli._calls import FORMS
 
-APPS = ("problems", "sandbox")
+APPS = ("list", "problems", "sandbox")
+MOST = 24
+"""Subcommands that a new user can still survey."""
 
 
 def commands() -> dict[str, Any]:
@@ -22,6 +25,9 @@ def commands() -> dict[str, Any]:
         command = get_command(build([name])).commands[name]
         inner = getattr(command, "commands", None)
         found |= {name: command} if inner is None else {f"{name} {each}": inner[each] for each in inner}
+    for name, forms in FORMS.items():
+        for flags in forms:
+            found[" ".join((name, *flags))] = get_command(build([name, *flags])).commands[name]
     return found
 
 
@@ -33,10 +39,13 @@ def test_the_help_fits_80_columns_and_ends_with_an_example_of_this_command(name)
     shown = run(*name.split(), "--help").output
     assert max(map(len, shown.splitlines())) <= 80
     example = " ".join(shown[shown.index("Example: ") :].split())
-    assert example.startswith(f"Example: rstar2 {name}")
+    form = [word for word in name.split() if word.startswith("--")]
+    selecting = {flag for flags in FORMS.get(name.split()[0], ()) for flag in flags}
+    assert example.startswith(f"Example: rstar2 {name.partition(' --')[0]}")
+    assert all(f" {flag} " in example for flag in form)
     flags = {opt for parameter in COMMANDS[name].params for opt in (*parameter.opts, *parameter.secondary_opts)}
     own = example.partition(" -- ")[0]  # what follows two dashes is another command's
-    assert set(re.findall(r"(?<= )--?[a-z-]+", own)) <= flags
+    assert set(re.findall(r"(?<= )--?[a-z-]+", own)) <= flags | selecting
 
 
 def test_one_thing_has_one_name_in_every_command():
@@ -49,7 +58,15 @@ def test_one_thing_has_one_name_in_every_command():
     assert long == {"-o": {"--out"}, "-n": {"--episodes", "--count"}, "-c": {"--code"}}
     every = {opt for command in COMMANDS.values() for parameter in command.params for opt in parameter.opts}
     assert every.isdisjoint({"--output-dir", "--option", "--env-option", "--agent-option"})
-    assert {"--set", "--out", "--episodes"} <= every
+    assert every.isdisjoint({"--png", "--html", "--export", "--wait-s", "--idle", "--wall", "--n"})
+    assert {"--set", "--out", "--episodes", "--report", "--timeout"} <= every
+
+
+def test_the_help_has_few_commands_with_one_line_each():
+    assert len(SUBCOMMANDS) <= MOST
+    shown = run("--help").output
+    for name, (line, _) in SUBCOMMANDS.items():
+        assert re.search(rf"^│ {name} +{re.escape(line)} +│$", shown, re.MULTILINE), f"{name}: more than one line"
 
 
 @pytest.mark.parametrize("name", APPS)
@@ -60,6 +77,6 @@ def test_an_app_lists_its_commands(name):
 
 @pytest.mark.parametrize("name", ["agents", "trainers", "wrappers"])
 def test_lists_are_complete_within_80_columns(name):
-    lines = run(name).output.splitlines()
+    lines = run("list", name).output.splitlines()
     assert max(map(len, lines)) <= 80
     assert len({line.split()[0] for line in lines if not line.startswith(" ")}) >= 2

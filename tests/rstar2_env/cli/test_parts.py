@@ -1,4 +1,4 @@
-"""Claims about ``rstar2 parts`` and ``rstar2 trainers``: what they list, and that they load nothing heavy for it."""
+"""Claims about ``rstar2 list parts`` and ``rstar2 list trainers``: they are complete, and load nothing heavy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def printed(*arguments):
 
 
 def test_the_parts_are_one_object_by_slot():
-    found = json.loads(printed("parts", "--json"))
+    found = json.loads(printed("list", "parts", "--json"))
     assert list(found) == NAMES == list(SLOTS)
     for slot, parts in found.items():
         assert parts, slot
@@ -43,24 +43,24 @@ def test_the_parts_are_one_object_by_slot():
 
 @pytest.mark.parametrize("kind", ["aggregation", "correction"])
 def test_what_set_names_like_a_slot_is_listed_alone(kind):
-    found = json.loads(printed("parts", kind, "--json"))
+    found = json.loads(printed("list", "parts", kind, "--json"))
     assert {part["kind"] for part in found["loss"]} == {kind}
-    assert printed("parts", kind).startswith(f"loss: {kind}\n")
+    assert printed("list", "parts", kind).startswith(f"loss: {kind}\n")
 
 
 def test_one_slot_is_listed_alone():
-    assert list(json.loads(printed("parts", "advantage", "--json"))) == ["advantage"]
-    shown = printed("parts", "loss")
+    assert list(json.loads(printed("list", "parts", "advantage", "--json"))) == ["advantage"]
+    shown = printed("list", "parts", "loss")
     assert [line for line in shown.splitlines() if line.startswith("loss")] == [
         "loss: term",
         "loss: aggregation",
         "loss: correction",
     ]
-    assert "selector" not in printed("parts", "advantage")
+    assert "selector" not in printed("list", "parts", "advantage")
 
 
 def test_every_part_is_listed_with_its_options_within_80_columns():
-    shown = printed("parts")
+    shown = printed("list", "parts")
     assert max(map(len, shown.splitlines())) <= 80
     flat = " ".join(shown.split())
     for slot in SLOTS:
@@ -70,13 +70,13 @@ def test_every_part_is_listed_with_its_options_within_80_columns():
 
 
 def test_an_unknown_slot_suggests_the_nearest():
-    done = run("parts", "selectr")
+    done = run("list", "parts", "selectr")
     assert done.exit_code == 2
     assert "Did you mean 'selector'" in done.output
 
 
 def test_the_trainers_are_a_list_of_objects():
-    found = json.loads(printed("trainers", "--json"))
+    found = json.loads(printed("list", "trainers", "--json"))
     assert [recipe["name"] for recipe in found] == trainers.TRAINERS.names()
     assert all(recipe["summary"] and recipe["paper"] for recipe in found)
 
@@ -84,29 +84,31 @@ def test_the_trainers_are_a_list_of_objects():
 @pytest.mark.parametrize("name", trainers.TRAINERS.names())
 def test_a_trainer_is_printed_as_a_file_that_says_the_same(name, tmp_path):
     path = tmp_path / "recipe.toml"
-    path.write_text(printed("trainers", name))
+    path.write_text(printed("list", "trainers", name))
     recipe, options = trainers.find_recipe(str(path))
     expected = trainers.TRAINERS.get(name).configure({"model": "m"}).record()
     assert recipe.name == name
     assert recipe.configure(options, {"model": "m"}).record() == expected
-    found = json.loads(printed("trainers", name, "--json"))
+    found = json.loads(printed("list", "trainers", name, "--json"))
     assert found["parts"] == expected["parts"]
     assert found["rollout"] == expected["rollout"]
 
 
 def test_the_options_of_every_part_are_in_the_print_of_its_trainer():
-    parts = tomllib.loads(printed("trainers", "grpo_roc"))["parts"]
+    parts = tomllib.loads(printed("list", "trainers", "grpo_roc"))["parts"]
     assert set(parts) == {*NAMES, "aggregation", "correction"}
     assert set(parts["selector"]) == {"name", "mode", "minimum", "delta", "spare"}
 
 
 def test_a_name_that_is_no_trainer_suggests_the_nearest():
-    done = run("trainers", "grpo_rok")
+    done = run("list", "trainers", "grpo_rok")
     assert done.exit_code == 2
     assert "Did you mean 'grpo_roc'" in done.output
 
 
-@pytest.mark.parametrize("words", [["parts"], ["trainers"], ["trainers", "grpo_roc"], ["parts", "--json"]])
+@pytest.mark.parametrize(
+    "words", [["list", "parts"], ["list", "trainers"], ["list", "trainers", "grpo_roc"], ["list", "parts", "--json"]]
+)
 def test_listing_loads_nothing_heavy(words):
     code = (
         "import sys\nfrom rstar2_env.cli import main\n"

@@ -40,7 +40,7 @@ def test_a_program_and_an_answer_are_written_in_the_dialect_and_earn_the_reward(
         assert part in shown, part
     (entry,) = read_run(out).held_out()
     assert (entry.episode.correct, entry.episode.turns, entry.more["gold"]) == (True, 2, "42")
-    assert run("replay", out, "0", "--problems", problems).exit_code == 0
+    assert run("verify", "--run", out, "--episode", "0", "--problems", problems).exit_code == 0
 
 
 def test_a_turn_may_be_typed_as_a_model_would_write_it(problems: Path) -> None:

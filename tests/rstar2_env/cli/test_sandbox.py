@@ -57,7 +57,7 @@ def test_a_program_may_be_typed_or_come_from_stdin() -> None:
         ((), "give a FILE"),
         (("nowhere.py",), "nowhere.py: No such file"),
         (("-c", "1", "--set", "wokers=2"), "Did you mean 'workers'"),
-        (("-c", "1", "--wall", "-1"), "wall_s"),
+        (("-c", "1", "--timeout", "-1"), "wall_s"),
     ],
 )
 def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], said: str) -> None:
@@ -70,7 +70,7 @@ def test_several_programs_give_a_line_each_and_a_failure_shows_in_the_exit_code(
     for name, code in (("a", "1"), ("b", "while True: pass"), ("c", "print('x' * 100)")):
         (tmp_path / name).write_text(code)
     arguments = [str(tmp_path / name) for name in "abc"]
-    result = RUNNER.invoke(app, ["run", *arguments, "--json", "--wall", "0.5", "--output", "50"])
+    result = RUNNER.invoke(app, ["run", *arguments, "--json", "--timeout", "0.5", "--output", "50"])
     assert result.exit_code == 1
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["status"] for line in lines] == ["ok", "timeout", "output_limit"]
@@ -81,7 +81,7 @@ def test_several_files_can_be_cells_of_one_session(tmp_path: Path) -> None:
     cells = {"a": "x = 41", "b": "import time\ntime.sleep(60)", "c": "x + 1"}
     for name, code in cells.items():
         (tmp_path / name).write_text(code)
-    arguments = [*(str(tmp_path / name) for name in cells), "--session", "s", "--wall", "0.5"]
+    arguments = [*(str(tmp_path / name) for name in cells), "--session", "s", "--timeout", "0.5"]
     lines = [json.loads(line) for line in RUNNER.invoke(app, ["run", *arguments, "--json"]).stdout.splitlines()]
     assert [line["session"] for line in lines] == ["new", "interrupted", "kept"]
     assert [line["session_note"] is None for line in lines] == [True, False, True]

@@ -40,7 +40,7 @@ def test_a_level_is_checked_and_told_by_check():
 def test_a_check_that_fails_exits_with_1_and_says_what_to_do(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     page, name = tmp_path / "report.html", f"{tmp_path}/mine.py:Generous"
-    done = run("validate", name, "--level", "3", "--check", "noop", "--check", "manifest", "-n", "2", "--html", page)
+    done = run("validate", name, "--level", "3", "--check", "noop", "--check", "manifest", "-n", "2", "--report", page)
     assert done.exit_code == 1
     assert "not fit to train on (1 passed, 1 failed, 0 not applicable)" in " ".join(done.output.split())
     assert "grade only an answer that the policy gave" in " ".join(done.output.split())
@@ -57,7 +57,7 @@ def test_bounds_are_set_by_name_and_mistakes_are_told():
         ("--level", "4", "--set", "bounds.headroom=2"),
         ("--level", "4", "--check", "hedroom"),
         ("--check", "headroom"),
-        ("--html", "report.html"),
+        ("--report", "report.html"),
         ("--level", "7"),
     ):
         assert run("validate", ID, *wrong).exit_code == 2

@@ -1,4 +1,4 @@
-"""``rstar2 view`` and ``rstar2 show`` from a shell."""
+"""``rstar2 view`` from a shell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
     listed = run("view", "--text", tmp_path / "run", "--episodes", "3", "--filter", "split=train&kept=0", columns=100)
     assert "3 of 12 episodes" in listed.output
     assert "é step 1 group 0" in run("view", tmp_path / "run", "--episode", "train-1-0", columns=100).output
-    assert "answered 9" in run("show", tmp_path / "run" / "episodes" / "train-000001.jsonl.gz").output
+    assert "answered 9" in run("view", "--text", tmp_path / "run" / "episodes" / "train-000001.jsonl.gz").output
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "--text", "run", "--filter", "step=x"], "step must be a whole number"),
         (["view", "--text", "run", "--sort", "x"], "Cannot sort by 'x'"),
         (["view", "--text", "run", "--episode", "x"], "is not the key of an episode"),
-        (["show", "empty"], "rstar2 view --text"),
-        (["show", "nowhere.jsonl"], "cannot be read"),
+        (["view", "empty/x.txt", "--text"], "does not contain episodes"),
+        (["view", "run/episodes/train-000001.jsonl.gz", "--episode", "99"], "does not contain episode 99"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

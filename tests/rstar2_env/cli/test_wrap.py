@@ -1,4 +1,4 @@
-"""Claims about ``--wrap``, ``rstar2 wrappers``, and one's own files on the command line."""
+"""Claims about ``--wrap``, ``rstar2 list wrappers``, and one's own files on the command line."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def file(tmp_path) -> Path:
 
 
 def test_wrappers_are_listed_with_a_line_and_their_options():
-    listed = json.loads(run("wrappers", "--json").stdout)
+    listed = json.loads(run("list", "wrappers", "--json").stdout)
     assert set(listed) == set(WRAPPERS)
     assert listed["tool_budget"]["options"] == ["calls", "per_turn"]
     assert all(line["what"].endswith(".") for line in listed.values())
-    assert "rate=0.1" in run("wrappers").output
+    assert "rate=0.1" in run("list", "wrappers").output
 
 
 def test_eval_injects_the_faults_that_it_is_told_to(file):

@@ -277,7 +277,7 @@ class Guess:
 def test_an_evaluation_that_was_killed_twice_loses_and_repeats_no_episode_of_a_thousand(tmp_path):
     agent, out = tmp_path / "guess.py", tmp_path / "run"
     agent.write_text(KILLED)
-    words = ["eval", ID, "--agent", f"{agent}:Guess", "--problems", "arithmetic", "--episodes", "250", "--n", "4"]
+    words = ["eval", ID, "--agent", f"{agent}:Guess", "--problems", "arithmetic", "--episodes", "250", "--samples", "4"]
     command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", *words, "--workers", "4"]
     file = out / "episodes/eval-000000.jsonl"
     for enough, hang_after in ((150, 300), (500, 400)):

@@ -231,12 +231,12 @@ def test_the_verdict_follows_the_severest_finding() -> None:
 
 class TestCommand:
     def test_a_model_gets_a_verdict(self, tiny_model: Path) -> None:
-        done = run("check-tokens", tiny_model)
+        done = run("validate", "--tokens", tiny_model)
         assert done.exit_code == 0, done.output
         assert "Fit for training, with warnings: lossy_text." in " ".join(done.output.split())
 
     def test_a_template_that_does_not_fit_ends_with_1(self, tiny_model: Path) -> None:
-        done = run("check-tokens", tiny_model, "--chat-template", BROKEN["no_chat_template"], "--json")
+        done = run("validate", "--tokens", tiny_model, "--chat-template", BROKEN["no_chat_template"], "--json")
         assert done.exit_code == 1
         told = json.loads(done.stdout)
         assert not told["fit"]
@@ -253,16 +253,16 @@ class TestCommand:
             writer.tokens([replace(row, **changes)])
             return tmp_path / name
 
-        done = run("check-tokens", write("right"))
+        done = run("validate", "--tokens", write("right"))
         assert done.exit_code == 0, done.output
         assert "1 rows: Fit for training: all checks passed." in " ".join(done.output.split())
-        wrong = run("check-tokens", write("wrong", prompt_ids=[1, 2, 3]), "--json")
+        wrong = run("validate", "--tokens", write("wrong", prompt_ids=[1, 2, 3]), "--json")
         assert wrong.exit_code == 1
         assert [one["check"] for one in json.loads(wrong.stdout)["rows"]["findings"]] == ["prompt_mismatch"]
 
     def test_a_run_without_tokens_is_told_so(self, tmp_path: Path) -> None:
         RunWriter(tmp_path / "run").begin({"trainer": "grpo", "model": {"path": "nowhere"}})
-        done = run("check-tokens", tmp_path / "run")
+        done = run("validate", "--tokens", tmp_path / "run")
         assert done.exit_code == 0
         assert "no_sampled_ids" in done.output
 
@@ -278,12 +278,12 @@ class TestCommand:
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:
         RunWriter(tmp_path / "run").begin({"trainer": "grpo"})
         named = [str(tmp_path / "run") if one == "RUN" else one for one in arguments]
-        done = run("check-tokens", *named)
+        done = run("validate", "--tokens", *named)
         assert done.exit_code == 2
         assert words in " ".join(done.output.split())
 
     def test_the_checks_are_listed(self) -> None:
-        listed = run("check-tokens", "--list", columns=200).output
+        listed = run("validate", "--tokens", "--list", columns=200).output
         assert all(name in listed for name in (*ROW_CHECKS, *TEMPLATE_CHECKS))
 
 

@@ -96,7 +96,7 @@ def test_a_broken_one_warns_with_its_distributions_name_and_the_others_are_there
 
 def test_they_are_listed_with_their_distribution(tmp_path):
     distribution(tmp_path, "their-worlds", GOOD, "their_worlds")
-    done = run(tmp_path, 'from rstar2_env.cli import main; main(["envs", "--json"])')
+    done = run(tmp_path, 'from rstar2_env.cli import main; main(["list", "envs", "--json"])')
     listed = json.loads(done.stdout)
     assert listed["theirs/World-v0"] == {
         "what": "A world of another distribution.",

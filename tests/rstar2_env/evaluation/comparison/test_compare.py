@@ -166,7 +166,7 @@ def test_a_difference_of_shares_by_chance_is_seldom_a_sure_one(tmp_path: Path) -
 
 class TestCommand:
     def test_it_prints_figures_and_problems_and_draws(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
-        done = run("compare", *pair, "--png", tmp_path / "deep" / "c.png", columns=80)
+        done = run("compare", *pair, "--report", tmp_path / "deep" / "c.png", columns=80)
         assert done.exit_code == 0, done.output
         for words in ("pass@1", "+0.250", "3 problems in common, of 4 and 4", "1 of 1 changed problems", "1/4", "4/4"):
             assert words in done.output, words
@@ -191,7 +191,7 @@ class TestCommand:
                 writer.begin({"env": name})
                 writer.held_out(0, [sample(f"{name}1", suite == "trained")])
         png = tmp_path / "c.png"
-        done = run("compare", tmp_path / "base", tmp_path / "trained", "--png", png, "--json")
+        done = run("compare", tmp_path / "base", tmp_path / "trained", "--report", png, "--json")
         told = json.loads(done.stdout)
         assert [Path(one["other"]["name"]).name for one in told] == ["x", "y"]
         assert {path.name for path in tmp_path.glob("c*.png")} == {"c-x.png", "c-y.png"}

@@ -48,7 +48,7 @@ def changed(played: Path, tmp_path: Path) -> Callable[[Callable[[dict[str, Any]]
 def test_what_nothing_changed_in_is_answered_the_same(played: Path) -> None:
     assert any(entry.episode.statuses for entry in find_stored(str(played)))
     for episode in ("0", "1", "2"):
-        done = run("replay", played, episode)
+        done = run("verify", "--run", played, "--episode", episode)
         assert done.exit_code == 0, done.output
         assert "identical responses" in " ".join(done.output.split())
 
@@ -57,7 +57,7 @@ def test_a_run_of_a_version_whose_environments_gave_no_verdict_is_answered_the_s
     changed: Callable[[Callable[[dict[str, Any]], None]], Path],
 ) -> None:
     old = changed(lambda line: line["steps"][-1]["info"].pop("verdict"))
-    done = run("replay", old, "0")
+    done = run("verify", "--run", old, "--episode", "0")
     assert done.exit_code == 0, done.output
 
 
@@ -104,7 +104,7 @@ def _cut_off(line: dict[str, Any]) -> None:
 def test_where_the_environment_answers_otherwise_is_told(
     change: Callable[[dict[str, Any]], None], what: str, turn: int, changed: Callable[..., Path]
 ) -> None:
-    done = run("replay", changed(change), "1", "--json")
+    done = run("verify", "--run", changed(change), "--episode", "1", "--json")
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert not told["same"]
@@ -116,11 +116,11 @@ def test_problems_of_a_file_are_asked_for_before_another_problem_is_replayed(tmp
     file = tmp_path / "own.jsonl"
     file.write_text('{"question": "1+1?", "answer": "2"}\n')
     evaluate(MATH, "oracle", problems=str(file), out=tmp_path / "run", workers=1)
-    done = run("replay", tmp_path / "run", "0")
+    done = run("verify", "--run", tmp_path / "run", "--episode", "0")
     assert done.exit_code == 2
     assert "'own-1' cannot be found" in done.stderr
     assert "(--problems)" in done.stderr
-    assert run("replay", tmp_path / "run", "0", "--problems", file).exit_code == 0
+    assert run("verify", "--run", tmp_path / "run", "--episode", "0", "--problems", file).exit_code == 0
 
 
 def test_an_action_that_the_environment_refuses_ends_the_replay(played: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_episode_of_training_is_found_by_step_group_and_member(tmp_path: Path
     stored = find_episode(str(tmp_path / "run"), "2/0/1")
     assert stored.trained
     assert setting_of(stored.run, trained=True).env_options == with_tools.env_options
-    done = run("replay", tmp_path / "run", "2/0/1")
+    done = run("verify", "--run", tmp_path / "run", "--episode", "2/0/1")
     assert done.exit_code == 0, done.output
 
 
@@ -169,7 +169,7 @@ def _played(setting: Setting, seed: int) -> Episode:
     [("9", "has no episode 9"), ("one", "STEP/GROUP/MEMBER"), ("1/0/0", "has no episode 1/0/0")],
 )
 def test_an_episode_that_is_not_there_is_told(played: Path, place: str, words: str) -> None:
-    done = run("replay", played, place)
+    done = run("verify", "--run", played, "--episode", place)
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
 

@@ -47,7 +47,7 @@ def stored(tmp_path: Path) -> Path:
 
 
 def test_what_another_verifier_grades_otherwise_is_listed(stored: Path) -> None:
-    done = run("reverify", stored, "--verifier", "numeric:tolerance=0.01", "--json")
+    done = run("verify", "--run", stored, "--verifier", "numeric:tolerance=0.01", "--json")
     told = json.loads(done.stdout)
     changes = [(one["index"], one["before"], one["now"]) for one in told.pop("changes")]
     assert changes == [(0, False, True), (2, True, False)]
@@ -60,7 +60,7 @@ def test_what_another_verifier_grades_otherwise_is_listed(stored: Path) -> None:
         "uncounted": 1,
         "unavailable": 0,
     }
-    table = run("reverify", stored, columns=200).output
+    table = run("verify", "--run", stored, columns=200).output
     assert "correct before, wrong now" in table
     assert "p2" in table
     assert "p0" not in table
@@ -68,23 +68,23 @@ def test_what_another_verifier_grades_otherwise_is_listed(stored: Path) -> None:
 
 def test_the_new_grades_are_written_as_an_evaluation(stored: Path, tmp_path: Path) -> None:
     out = tmp_path / "again.jsonl"
-    assert run("reverify", stored, "--verifier", "numeric:tolerance=0.01", "--out", out).exit_code == 0
+    assert run("verify", "--run", stored, "--verifier", "numeric:tolerance=0.01", "--out", out).exit_code == 0
     again = read_run(out).held_out()
     assert [entry.episode.correct for entry in again] == [True, True, False, False, True]
     assert [entry.episode.reward for entry in again] == [1.0, 1.0, 0.0, 0.0, 1.0]
     assert again[0].episode.steps[-1].reward == 1.0
     assert again[0].more["gold"] == "2"
-    assert "exists already" in run("reverify", stored, "--out", out).output
-    assert run("reverify", stored, "--out", out, "--overwrite").exit_code == 0
+    assert "exists already" in run("verify", "--run", stored, "--out", out).output
+    assert run("verify", "--run", stored, "--out", out, "--overwrite").exit_code == 0
     before = stored.read_bytes()
-    assert "would overwrite the input file" in run("reverify", stored, "--out", stored, "--overwrite").output
+    assert "would overwrite the input file" in run("verify", "--run", stored, "--out", stored, "--overwrite").output
     assert stored.read_bytes() == before
 
 
 def test_gold_answers_may_come_from_a_file_of_problems(stored: Path, tmp_path: Path) -> None:
     problems = tmp_path / "problems.jsonl"
     problems.write_text(json.dumps({"id": "p4", "question": "Question 4?", "answer": "8"}) + "\n")
-    done = run("reverify", stored, "--problems", problems, "--json")
+    done = run("verify", "--run", stored, "--problems", problems, "--json")
     told = json.loads(done.stdout)
     assert (told["no_gold"], told["graded"]) == (0, 4)
     assert [one["index"] for one in told["changes"]] == [2, 4]
@@ -94,7 +94,7 @@ def test_without_any_gold_answer_it_is_said_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "eval.jsonl"
     record = STORED[4][0].record()
     file.write_text(json.dumps({"index": record.pop("group"), **record, "run": {"env": "x"}}) + "\n")
-    done = run("reverify", file)
+    done = run("verify", "--run", file)
     assert done.exit_code == 2
     assert "does not store the gold answers of its 1 episodes" in " ".join(done.output.split())
     assert "--problems" in done.output

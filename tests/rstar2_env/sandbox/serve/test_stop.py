@@ -92,7 +92,7 @@ def test_a_port_that_is_taken_is_told(server: Any) -> None:
 
 def test_the_command_serves_with_its_options(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("correct-horse-battery")
-    words = ["--port", "0", "--workers", "1", "--max-wall", "3", "--set", 'preload=["json"]']
+    words = ["--port", "0", "--workers", "1", "--max-timeout", "3", "--set", 'preload=["json"]']
     words += ["--token-file", str(tmp_path / "token")]
     command = [*COMMAND, *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -51,7 +51,7 @@ export function PartCard({
           </dl>
           <p class="quiet">
             See <span class="mono">{page ?? "docs/trainers.md"}</span> and{" "}
-            <span class="mono">rstar2 parts selector</span>.
+            <span class="mono">rstar2 list parts selector</span>.
           </p>
         </details>
       )}

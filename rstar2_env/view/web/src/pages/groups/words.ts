@@ -40,7 +40,7 @@ export const LABELS: Record<string, string> = {
   pass_rate: "Pass rate",
 };
 
-/** Short descriptions of the selectors; `rstar2 parts selector` lists options and papers. */
+/** Short descriptions of the selectors; `rstar2 list parts selector` lists options and papers. */
 export const SELECTORS: Record<string, string> = {
   roc: "Resample-on-Correct: keeps correct and wrong episodes in proportion to their shares, with a minimum of each. Correct episodes with a low penalty are preferred; wrong episodes are drawn uniformly. Groups with equal rewards are rejected.",
   all: "Keeps the first counted episodes, up to the group size.",
@@ -50,7 +50,7 @@ export const SELECTORS: Record<string, string> = {
   quality_ties: "In all-correct groups, keeps the cleanest and the least clean episodes; in other groups, another selector chooses.",
 };
 
-/** Short descriptions of the samplers; `rstar2 parts sampler` lists options and papers. */
+/** Short descriptions of the samplers; `rstar2 list parts sampler` lists options and papers. */
 export const SAMPLERS: Record<string, string> = {
   uniform: "Draws every problem once before repeating any.",
   curriculum: "Levels of difficulty; advances when enough of a level is solved.",

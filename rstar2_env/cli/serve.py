@@ -1,4 +1,4 @@
-"""``rstar2 serve-env``: serve an environment with the OpenEnv protocol."""
+"""``rstar2 serve``: serve an environment with the OpenEnv protocol."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, WrapOption
+from rstar2_env.cli._options import EnvSet, ServedEnv, WrapOption
 
 
-def serve_env_command(
-    env_id: EnvId,
+def serve_command(
+    env_id: ServedEnv,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8000,
     sessions: Annotated[int, typer.Option(min=1, help="Maximum clients, each with its own environment.")] = 64,
-    idle: Annotated[
+    timeout: Annotated[
         float | None, typer.Option(help="Seconds without a request after which a session ends [default: never].")
     ] = None,
     set_: EnvSet = None,
@@ -32,7 +32,7 @@ def serve_env_command(
         host=host,
         port=port,
         sessions=sessions,
-        idle_s=idle,
+        idle_s=timeout,
         env_options=options_of(set_, "env")["env"],
         wrappers=wrap or (),
         announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),

@@ -1,0 +1,125 @@
+"""Calls of ``rstar2`` as they are typed: the forms of a subcommand, and the names of earlier versions.
+
+A form of a subcommand is a command of its own that flags select: ``rstar2 export --env ID`` has its own module, options
+and help, which differ from those of ``rstar2 export RUN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FORMS: dict[str, dict[tuple[str, ...], str]] = {
+    "export": {("--env",): "export_env"},
+    "serve": {("--env",): "serve"},
+    "validate": {("--tokens",): "check_tokens"},
+    "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
+}
+"""For each subcommand with forms: the flags that select a form, and its module. The values of the flags are the first
+arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
+
+FORM_EXAMPLES = {
+    "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
+    "check_tokens": "rstar2 validate --tokens runs/demo/grpo_roc",
+    "replay": "rstar2 verify --run runs/eval --episode 12",
+    "reverify": "rstar2 verify --run runs/eval --verifier numeric:tolerance=0.01",
+}
+"""Example of each form, by its module."""
+
+RENAMED: dict[str, tuple[str, str]] = {
+    **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
+    "show": ("view --text", "view"),
+    "replay": ("verify --run RUN --episode EPISODE", "replay"),
+    "reverify": ("verify --run RUN", "reverify"),
+    "export-env": ("export --env ID", "export_env"),
+    "serve-env": ("serve --env ID", "serve"),
+    "check-tokens": ("validate --tokens RUN|MODEL", "check_tokens"),
+}
+"""Subcommands of the last version, which this version still accepts: the new name, and its module."""
+
+RENAMED_OPTIONS: dict[str, dict[str, str]] = {
+    "eval": {"--n": "--samples"},
+    "compare": {"--png": "--report"},
+    "validate": {"--html": "--report"},
+    "view": {"--export": "--report"},
+    "launch": {"--wait-s": "--timeout"},
+    "serve": {"--idle": "--timeout"},
+    "sandbox run": {"--wall": "--timeout"},
+    "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout"},
+}
+"""Options of the last version, which this version still accepts, and their new names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of ``rstar2``.
+
+    Attributes:
+        name: The subcommand; empty if there is none.
+        module: Its module in ``rstar2_env.cli``.
+        arguments: All arguments, as the module's command takes them.
+        notes: A note for each name of an earlier version.
+    """
+
+    name: str
+    module: str
+    arguments: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_call(arguments: Sequence[str]) -> Call:
+    """Find the subcommand and its form, and replace names of the last version."""
+    at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
+    if at is None:
+        return Call("", "", tuple(arguments))
+    typed, words, notes = arguments[at], list(arguments[at + 1 :]), []
+    if typed in RENAMED:
+        new, module = RENAMED[typed]
+        name, *more = new.split()
+        notes.append(_note(f"`rstar2 {typed}`", f"`rstar2 {new}`"))
+        if name not in FORMS:
+            words = [*more, *words]
+        if typed == "show":
+            words = [part for word in words for part in (("--episode", word) if word.isdecimal() else (word,))]
+    else:
+        name, module = typed, typed.replace("-", "_")
+        for flags, form in FORMS.get(name, {}).items():
+            taken = _with_values_first(words, flags)
+            if taken is not None:
+                module, words = form, taken
+                break
+    words = _with_new_options(name, words, notes)
+    return Call(name, module, (*arguments[:at], name, *words), tuple(notes))
+
+
+def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] | None:
+    """Move the values of the flags to the front, and drop the flags; ``None`` if a flag is missing."""
+    end = words.index("--") if "--" in words else len(words)
+    own, values = list(words[:end]), []
+    for flag in flags:
+        at = next((place for place, word in enumerate(own) if word.partition("=")[0] == flag), None)
+        if at is None:
+            return None
+        word = own.pop(at)
+        if "=" in word:
+            values.append(word.partition("=")[2])
+        elif own[at:] and not own[at].startswith("-"):
+            values.append(own.pop(at))
+    return [*values, *own, *words[end:]]
+
+
+def _with_new_options(name: str, words: Sequence[str], notes: list[str]) -> list[str]:
+    command = next((each for each in (f"{name} {words[0]}" if words else "", name) if each in RENAMED_OPTIONS), name)
+    renamed = RENAMED_OPTIONS.get(command, {})
+    end = words.index("--") if "--" in words else len(words)
+    found = []
+    for word in words[:end]:
+        flag, equals, value = word.partition("=")
+        if flag in renamed:
+            notes.append(_note(f"{flag} of `rstar2 {command}`", renamed[flag]))
+        found.append(renamed.get(flag, flag) + equals + value)
+    return [*found, *words[end:]]
+
+
+def _note(old: str, new: str) -> str:
+    return f"Note: {old} is now {new}. The next version removes the old name."
