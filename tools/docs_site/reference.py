@@ -134,6 +134,7 @@ def _commands() -> str:
     import typer
 
     from rstar2_env.cli import COMMANDS, build
+    from rstar2_env.cli._calls import FORM_EXAMPLES, FORMS
 
     parts = ["# The command `rstar2`", "Made from the command line itself: `rstar2 COMMAND --help` says the same."]
     rows = [[f"[`{name}`](#rstar2-{name})", line] for name, (line, _) in COMMANDS.items()]
@@ -148,6 +149,11 @@ def _commands() -> str:
                 parts += [f"### `rstar2 {name} {below}`", *_command(one, "")]
         else:
             parts += _command(command, example)
+        for flags, form in FORMS.get(name, {}).items():
+            if form != name:
+                form_command: Any = typer.main.get_command(build([name, *flags]))
+                parts += [f"### `rstar2 {name} {' '.join(flags)}`"]
+                parts += _command(form_command.commands[name], FORM_EXAMPLES[form])
     return "\n\n".join(parts) + "\n"
 
 
