@@ -7,7 +7,6 @@ or another kind of sharding. Exports are gathered tensor by tensor into an ordin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -18,14 +17,10 @@ from accelerate import PartialState
 from torch import Tensor
 from transformers.trainer import SCHEDULER_NAME
 
-with warnings.catch_warnings():
-    # TRL warns about every vLLM version that it does not support; this package never uses vLLM through TRL.
-    warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
-    from trl import GRPOTrainer
-
 from rstar2_env.core.errors import ConfigurationError
 
 from .loss.forward import ReferenceModel
+from .quick_import import GRPOTrainer
 from .ranks import AccelerateRanks
 from .sharding import shards
 from .sharding.choice import Sharding
