@@ -30,5 +30,6 @@ def test_vllm_is_imported_when_a_program_makes_trls_generation():
     assert done.returncode == 0, done.stderr[-3000:]
     before, text, imported = json.loads(done.stdout.partition("RESULT ")[2])
     assert not before
-    assert "missing" in text and "'model'" in text
+    assert "missing" in text
+    assert "'model'" in text
     assert imported
