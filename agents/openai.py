@@ -29,8 +29,8 @@ class OpenAIChat:
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
-        tools: ``"text"``: calls are written in the environment's dialect, as in training. ``"native"``: the
-            environment's tools are sent as the endpoint's own, and its calls and their results are translated.
+        tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
+            contain the environment's tools, and native calls and their results are converted from and to the dialect.
         temperature: Sampling temperature; ``None`` here and in the next two options uses the endpoint's default.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.

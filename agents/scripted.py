@@ -27,7 +27,7 @@ class Scripted:
         self._next = 0
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Continue with the first turn.
+        """Start the script from its first turn.
 
         Args:
             observation: The text of the environment's ``reset``.

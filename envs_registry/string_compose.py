@@ -25,11 +25,11 @@ class StringCompose(Puzzle):
     r"""Predict the result of a composition of string functions.
 
     ## Puzzle
-    ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. With probability 0.2 a node takes two
-    strings (``+`` or an interlacing function), otherwise one string (1 in 50 is a method such as ``.upper()``; of the
-    others, half have a parameter). A leaf is the input (3 to 10 lower-case letters) or a literal of 3 to 6 letters. The
-    functions of the split train (``func_0`` to ``func_12``) and of the other splits (``func_13`` to ``func_24``) are
-    disjoint.
+    ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. With probability 0.2 a call takes two
+    strings (``+`` or an interlacing function), otherwise one string. Of the calls with one string, 1 in 50 is a method
+    such as ``.upper()``; half of the others have a parameter. A leaf is the input (3 to 10 lower-case letters) or a
+    literal of 3 to 6 letters. The split train uses ``func_0`` to ``func_12``, the other splits ``func_13`` to
+    ``func_24``.
 
     ## Answer
     The exact string, case included. One pair of quotation marks around it, surrounding white space, ``\text{}`` and a

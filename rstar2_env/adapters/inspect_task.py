@@ -63,8 +63,8 @@ def play(
         split: Split of the problems, if the source has splits.
         episodes: Number of episodes; ``None`` plays every problem of a finite source.
         seed: Seed of the choice of problems and of every episode.
-        tools: ``"text"``: calls are written in the environment's dialect. ``"native"``: the environment's tools are the
-            model's own.
+        tools: ``"text"``: the model writes calls as text in the environment's dialect. ``"native"``: the model receives
+            the environment's tools as native tools of its API.
         wrappers: Wrappers of the environment, as for ``make_env``; ``None``: no wrapper.
         env_options: Options of the environment.
 

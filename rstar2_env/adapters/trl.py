@@ -98,7 +98,7 @@ class _Submitting(TrlEnvironment):
             answer: The final answer alone, without words around it.
 
         Returns:
-            That the answer was received.
+            A confirmation.
         """
         self._step(self._dialect.format_answer(answer))
         return "The answer was received."

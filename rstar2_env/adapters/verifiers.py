@@ -46,7 +46,7 @@ class TextData(vf.TaskData):
 
     Attributes:
         seed: Seed of ``reset``.
-        problem_id: The problem that this seed draws.
+        problem_id: Id of the problem that ``reset`` chooses with this seed.
     """
 
     seed: int = 0

@@ -39,25 +39,25 @@ docstring."""
 
 
 def ok(line: str) -> DoctorResult:
-    """Result of a check without findings."""
+    """Return the result of a check that found nothing wrong."""
     return DoctorResult("ok", line)
 
 
 def note(line: str, fix: str = "") -> DoctorResult:
-    """Result that is worth knowing."""
+    """Return a result that informs the user and requires no action."""
     return DoctorResult("note", line, fix)
 
 
 def warning(line: str, fix: str) -> DoctorResult:
-    """Result if training is slower, less safe or likely to fail."""
+    """Return the result for a machine on which training is slower, less safe or likely to fail."""
     return DoctorResult("warning", line, fix)
 
 
 def problem(line: str, fix: str) -> DoctorResult:
-    """Result if training fails or gives wrong results."""
+    """Return the result for a machine on which training fails or gives wrong results."""
     return DoctorResult("problem", line, fix)
 
 
 def skipped(line: str) -> DoctorResult:
-    """Result if the check does not apply."""
+    """Return the result of a check that does not apply to the machine."""
     return DoctorResult("skipped", line)

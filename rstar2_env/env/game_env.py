@@ -221,7 +221,7 @@ def register(env_id: str, game: type[Game]) -> type[GameEnv]:
     """Create the environment of a game and register its Gymnasium id.
 
     Args:
-        env_id: Such as "rstar2/TicTacToe-v0".
+        env_id: The Gymnasium id, such as "rstar2/TicTacToe-v0".
         game: A class at the top level of its module. The environment's class (``TicTacToeEnv`` for ``TicTacToe``) is
             added to the same module.
     """

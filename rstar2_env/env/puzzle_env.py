@@ -147,7 +147,7 @@ def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
     """Create the environment of a puzzle, register its Gymnasium id, and name the family for ``load_problems``.
 
     Args:
-        env_id: Such as "rstar2/Saturn-v0".
+        env_id: The Gymnasium id, such as "rstar2/Saturn-v0".
         puzzle: A class at the top level of its module. The environment's class (``SaturnEnv`` for ``Saturn``) is added
             to the same module.
 

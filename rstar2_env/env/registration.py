@@ -30,7 +30,7 @@ def register_env(env_id: str, part: Any, **options: Any) -> Any:
     """Register a Gymnasium id; afterwards ``gym.make(env_id)`` and ``gym.make_vec(env_id)`` create the environment.
 
     Args:
-        env_id: Such as "mine/Divisors-v0".
+        env_id: The Gymnasium id, such as "mine/Divisors-v0".
         part: A ``ToolEnv`` (or the class of any text environment, or a function that creates one), a ``Puzzle`` or a
             ``Game``. A ``Puzzle`` or ``Game`` must be at the top level of its module; its environment's class is added
             to the same module.

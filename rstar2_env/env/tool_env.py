@@ -121,7 +121,7 @@ class ToolEnv(gym.Env[str, str]):
         return tuple(self._turns)
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Prepare an episode; ``reset`` calls this after it has chosen ``problem``. Override it if a family needs to.
+        """Prepare an episode; ``reset`` calls this after it has chosen ``problem``. Override it to add preparations.
 
         Args:
             options: The ``options`` that ``reset`` received.

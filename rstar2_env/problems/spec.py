@@ -21,7 +21,7 @@ from rstar2_env.problems.records import FIELDS
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """A name and its options: ``"a.csv:question=problem,limit=5"`` are ``"a.csv"`` and two options.
+    """Split a source into its name and its options: ``"a.csv:question=problem,limit=5"`` has two options.
 
     ``question=``, ``answer=``, ``id=`` and ``source=`` are short for ``columns={...}``. The name of an existing file is
     never split, whatever characters it contains.

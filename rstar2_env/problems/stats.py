@@ -22,11 +22,11 @@ def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
         problems: At least one problem.
 
     Returns:
-        ``problems`` (their number), ``questions_that_repeat`` (how many have the question of an earlier one),
-        ``answers_that_contradict`` (how many of these have another answer than the earlier one),
+        ``problems`` (their number), ``questions_that_repeat`` (number of problems whose question has occurred before),
+        ``answers_that_contradict`` (number of these whose answer differs from the answer given before),
         ``question_characters`` and ``answer_characters`` (``least``, ``median``, ``p95``, ``most``),
-        ``distinct_characters`` (in all questions), ``answers`` (by kind), ``sources``, and ``fields`` (how many
-        problems have which ``meta``).
+        ``distinct_characters`` (in all questions), ``answers`` (by kind), ``sources``, and ``fields`` (number of
+        problems with each field of ``meta``).
     """
     questions: dict[int, int] = {}
     characters: set[str] = set()

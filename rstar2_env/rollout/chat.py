@@ -2,7 +2,7 @@
 
 The prompt is tokenized once. After each turn of the policy only the environment's new text is tokenized, as the suffix
 that the chat template puts between two turns of the policy. Special tokens in that suffix come from the template alone:
-an ``<|im_end|>`` that a tool printed is plain text and ends no turn.
+an ``<|im_end|>`` that a tool printed is plain text and does not end a turn.
 
 Covered: templates that write system, user and assistant messages in order, whether or not they rewrite earlier turns.
 Not covered: templates that merge two messages into one, and templates with their own tool roles.

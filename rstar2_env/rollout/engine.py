@@ -28,13 +28,13 @@ class SamplingParams:
         temperature: Divides the logits; 0 means greedy.
         top_p: Keep the smallest set of tokens whose probability reaches this; 1 keeps all.
         top_k: Keep this many of the most likely tokens; 0 keeps all.
-        stop_ids: Token ids that end the turn; the generated one is part of the turn.
-        stop: Strings that end the turn; the token that completes one is part of the turn. The player adds those of
-            the dialect (``Dialect.stop``).
+        stop_ids: Token ids that end the turn; the generated stop id is part of the turn.
+        stop: Strings that end the turn; the token that completes a stop string is part of the turn. The player adds
+            the stop strings of the dialect (``Dialect.stop``).
         seed: Makes the draws of this request reproducible, independently of other requests in flight.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
             that are ``ReportsCandidates`` support it, up to ``most_candidates``.
-        measured_tokens: Number of tokens at the start of the turn at which they are reported.
+        measured_tokens: Number of tokens at the start of the turn for which candidates are reported.
     """
 
     max_tokens: Count

@@ -1,9 +1,10 @@
 """``arpo``: tokens shared by branches of an episode get the branches' mean advantage: ARPO (arXiv 2507.19849).
 
 With ``hard`` attribution, a token shared by several branches gets the mean of their advantages, and every other token
-gets the advantage of its own episode. With ``soft`` attribution, each episode keeps its advantage on all tokens: a
-shared token is in several rows, so its advantages add up to the same value. The two differ if ratios are clipped. Use
-it for a rollout that branches after tool calls; without branches it changes nothing.
+gets the advantage of its own episode. With ``soft`` attribution, each episode keeps its advantage on all tokens. A
+shared token occurs in the rows of all these branches, and the sum of its advantages over the rows is the same as with
+``hard``; the two differ only if ratios are clipped. Use it for a rollout that branches after tool calls; without
+branches it changes nothing.
 """
 
 from __future__ import annotations

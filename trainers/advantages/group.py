@@ -36,7 +36,7 @@ class GroupNorm(GroupAdvantage):
 
 @dataclass(frozen=True)
 class GroupMean(GroupAdvantage):
-    """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
+    """r - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
     Without the division, problems that are nearly always or never solved do not get more weight than others. Use it for
     rewards with a common scale, such as correct or wrong.

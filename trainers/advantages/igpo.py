@@ -33,8 +33,8 @@ class Igpo(GroupAdvantage):
     are none. It does not depend on the turn's own action, so the gradient is unbiased up to the division by std. With
     ``baseline="group"``, as in the paper, each r_k is normalized by the mean and std of all r of the group, and then
     summed. The mean is thus subtracted once for every remaining turn, which biases the gradient if the policy
-    influences the number of turns: with a constant reward for each of at most four turns, the gradient is 0 instead of
-    2.75.
+    influences the number of turns: if every turn earns the same reward, the gradient is 0, although longer episodes
+    earn more.
 
     Args:
         lead: Text between the history and the gold answer, as the policy would write it.

@@ -35,8 +35,8 @@ class PassAtK(GroupAdvantage):
     Args:
         k: Number of attempts of which the best counts, at least 2; ``None`` or a number above the group size means the
             group size.
-        baseline: The best of the ``"others"``, or the mean over ``"all"`` choices of k episodes, including this one or
-            not (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
+        baseline: The best of the ``"others"``, or the mean of the best over ``"all"`` choices of k episodes, whether or
+            not they include this one (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
         normalize: Divide by a deviation: the deviation of the group's rewards (n - 1), as verl does by default; with
             ``baseline=all``, the deviation of the best rewards over all choices of k, as Pass@k Training does.
         eps: Added to that deviation.

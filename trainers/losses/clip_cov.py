@@ -26,7 +26,7 @@ _COLUMN = "clip_cov"
 
 @dataclass(frozen=True)
 class ClipCov(CheckedOptions):
-    """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617).
+    """ppo_clip on all tokens except a random choice of tokens with a high covariance: Clip-Cov (arXiv 2505.22617).
 
     The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
     contribute most of it. Candidates are the tokens whose own product (log pi - mean)(A - mean) is between ``least``

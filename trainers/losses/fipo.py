@@ -22,11 +22,10 @@ class Fipo(CheckedOptions):
 
     arXiv 2603.19835. A token counts more if its following tokens have become more probable since the rollout, and less
     if they have become less probable: this assigns credit within a row without a value model. The decay is gamma =
-    2^(-1 / half_life). The sum is over the policy's tokens of the row, without tokens whose ratio is above ``dual``; k
-    - t counts policy tokens. If the advantage is negative and the ratio above ``safety``, the weight is limited to 0.8
-    to
-    1. In the first update on a rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is
-    false.
+    2^(-1 / half_life). The sum is over the policy's tokens of the row, without tokens whose ratio is above ``dual``;
+    the distance k - t counts policy tokens. If the advantage is negative and the ratio above ``safety``, the weight is
+    clipped to the range from 0.8 to 1. In the first update on a rollout, all weights are 1. ms-swift uses ``below=0``
+    unless ``fipo_clip_high_only`` is false.
 
     Args:
         half_life: Distance in tokens at which a token's weight in the sum is halved.

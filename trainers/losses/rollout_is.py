@@ -13,7 +13,7 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class RolloutIs(CheckedOptions):
-    """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else nothing: GLM-5 (arXiv 2602.15763).
+    """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else 0: GLM-5 (arXiv 2602.15763).
 
     The ratio is against the engine's own probability of the token, so nothing has to be recomputed under the sampling
     weights; it contains the correction and is not corrected again. It suits rollouts that run ahead of the optimizer.

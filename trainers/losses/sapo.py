@@ -13,7 +13,7 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Sapo(CheckedOptions):
-    """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347), tau by the sign of A.
+    """-4 / tau sigmoid(tau (ratio - 1)) A, where tau depends on the sign of A: SAPO (Qwen, arXiv 2511.20347).
 
     With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: it equals the plain policy
     gradient at a ratio of 1, and shrinks as the ratio moves away from 1. Use it if hard clipping loses too many tokens,

@@ -17,8 +17,9 @@ class Vespo(CheckedOptions):
 
     w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so on-policy rows have the
     same loss as with ``reinforce``; far from 1 on either side, phi fades to 0 without choosing a bound, which suits
-    rows that are many updates old. k and k' are ``k_...`` and ``decay_...``, by the sign of the advantage (TRL's
-    ``vespo_lambda_...`` is k'). The ratio contains the correction and is not corrected again.
+    rows that are many updates old. k is ``k_positive`` or ``k_negative``, and k' is ``decay_positive`` or
+    ``decay_negative``, depending on the sign of the advantage (TRL's ``vespo_lambda_...`` is k'). The ratio contains
+    the correction and is not corrected again.
 
     Args:
         k_positive: Exponent of w for positive advantages.

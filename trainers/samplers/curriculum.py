@@ -32,8 +32,8 @@ class Curriculum(SavedAttributes):
         order: The levels, easiest first; by default the parts of the mixture, or the values of the field, ascending.
         above: Pass rate above which the next level starts. The paper uses about 0.5 for a model with 1.5B parameters,
             and 0.75 for a model with 7B.
-        window: Number of latest groups of a level from which its pass rate is computed; a level lasts at least as many
-            groups.
+        window: Number of latest groups of a level from which its pass rate is computed; a level lasts at least that
+            many groups.
 
     Raises:
         ConfigurationError: There are fewer than two levels.

@@ -15,7 +15,7 @@ from .wrapped import WrappedSelector
 
 @dataclass
 class GroupFilter(WrappedSelector):
-    """Rejects groups that do not pass; another selector, whose state is included, chooses within the others.
+    """Rejects groups that do not pass; another selector chooses within the others, and its state is saved too.
 
     Args:
         of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.

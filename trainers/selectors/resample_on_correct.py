@@ -62,7 +62,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
         positives: Number of episodes with a right answer (successes).
         negatives: Number of the other episodes (failures).
         keep: Number of episodes to keep.
-        minimum: Minimum quota of successes and of failures, if there are as many.
+        minimum: Minimum quota of successes and of failures, if the group has that many.
 
     Returns:
         The quotas of positives and negatives; their sum is ``min(keep, positives + negatives)``.
@@ -105,12 +105,12 @@ class ResampleOnCorrect(CheckedOptions):
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
             ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code.
-        minimum: Minimum number of successes and of failures to keep, if there are as many.
+        minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.
-        spare: With ``early_stop``: number of successes that must have ended for each success to keep, if half of the
-            kept episodes are successes. With 1, the successes that end first are all kept; with 2, if ``keep`` is half
-            the group, the group stops early only when half of its episodes have succeeded.
+        spare: With ``early_stop``: a group stops when ``keep / 2`` failures and ``spare * keep / 2`` successes have
+            ended. With 1, the successes that end first are all kept. With 2, if ``keep`` is half of the group, the
+            group stops early only when half of its episodes have succeeded.
     """
 
     mode: Literal["sample", "rank"] = "sample"
@@ -160,7 +160,7 @@ class ResampleOnCorrect(CheckedOptions):
         return told
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Return whether enough episodes have ended: keep / 2 failures, and ``spare`` times as many successes.
+        """Return whether enough episodes have ended: keep / 2 failures and spare * keep / 2 successes.
 
         With early stop the choice changes: only the episodes that end first can be selected.
         """

@@ -110,7 +110,7 @@ def architectures(machine: MachineState) -> DoctorResult:
 
 
 def device_memory(machine: MachineState) -> DoctorResult:
-    """Memory of the accelerators, and whether they are partitions."""
+    """Whether the accelerators are whole devices or partitions, judged from their memory."""
     devices = machine.torch.devices or machine.driver.devices
     if not devices:
         return skipped("No accelerator.")

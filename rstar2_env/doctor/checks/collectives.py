@@ -12,7 +12,7 @@ _WITHOUT_MSCCL = "7.13"
 
 
 def rccl(machine: MachineState) -> DoctorResult:
-    """Settings of RCCL."""
+    """Whether the settings of RCCL suit this machine."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     if len(machine.driver.devices) < 2:
@@ -36,7 +36,7 @@ def rccl(machine: MachineState) -> DoctorResult:
 
 
 def allocator(machine: MachineState) -> DoctorResult:
-    """Conflict of expandable segments in torch's allocator with vLLM's custom all-reduce."""
+    """Whether expandable segments in torch's allocator conflict with vLLM's custom all-reduce."""
     if not machine.driver.vendor:
         return skipped("No accelerator.")
     for name in _ALLOCATOR:

@@ -61,7 +61,7 @@ def vllm_wheel(machine: MachineState) -> DoctorResult:
 
 
 def cuda_packages(machine: MachineState) -> DoctorResult:
-    """CUDA libraries on an AMD machine, left by a CUDA build of torch or vLLM."""
+    """Whether a CUDA build of torch or vLLM has left CUDA libraries on an AMD machine."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     foreign = [name for name in machine.packages if name.startswith(("nvidia-", "cuda-", "flashinfer"))]
@@ -75,7 +75,7 @@ def cuda_packages(machine: MachineState) -> DoctorResult:
 
 
 def aiter(machine: MachineState) -> DoctorResult:
-    """AMD's kernels in vLLM, which are off by default."""
+    """Whether vLLM uses AMD's AITER kernels, which are off by default."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     archs = {device.arch for device in machine.driver.devices}
@@ -96,7 +96,7 @@ def aiter(machine: MachineState) -> DoctorResult:
 
 
 def attention(machine: MachineState) -> DoctorResult:
-    """The attention kernels available to the trainer."""
+    """Whether the trainer has fast attention kernels."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     line = "torch's own attention (sdpa, by AOTriton) is the default"

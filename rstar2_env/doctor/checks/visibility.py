@@ -33,7 +33,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
 
 
 def ray_visibility(machine: MachineState) -> DoctorResult:
-    """Ray's changes to the variables that select devices."""
+    """Whether Ray changes the variables that select devices."""
     if not machine.amd or "ray" not in machine.packages:
         return skipped("No AMD accelerator, or no Ray.")
     enabled = [name for name in _NOSET if machine.is_enabled(name)]

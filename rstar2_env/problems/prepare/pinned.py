@@ -124,7 +124,11 @@ class Shelf:
         return found
 
     def _expected(self, name: str, pin: Pin) -> Pin:
-        """Return the lock's pin of a source; ``pin`` with its revision if only the number of problems differs."""
+        """Return the lock's pin of a source.
+
+        If the lock has this source with another number of problems, return ``pin`` with the lock's revision; if it has
+        another source or none under this name, return ``pin``.
+        """
         known = self.lock.pins.get(name)
         if known is None or known.source == pin.source:
             return known or pin

@@ -101,7 +101,7 @@ class Pack:
         self.slots = torch.tensor(slots, device=device)
 
     def mask(self, dtype: torch.dtype) -> Tensor:
-        """Mask added to the scores of the first tokens: (rows, 1, 1, width)."""
+        """Additive mask for the scores of the sequences with one new token each: (rows, 1, 1, width)."""
         if dtype not in self._masks:
             device, positions = self._device, self._positions
             if not self.dense:
@@ -113,7 +113,7 @@ class Pack:
         return self._masks[dtype]
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
-        """Mask added to the scores of the last tokens of a sequence: (groups * new, seen).
+        """Additive causal mask for the scores of the last ``new`` tokens of a sequence: (groups * new, seen).
 
         Args:
             dtype: Precision of the scores.

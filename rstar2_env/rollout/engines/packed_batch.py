@@ -250,7 +250,7 @@ class PackedBatch(RunningBatch):
         return logits
 
     def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
-        """Find the longest cached prefix of a request; other requests take over the slots of ``taken``."""
+        """Find the longest cached prefix of a request; slots of ``taken`` were already assigned to other requests."""
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)
             running, shared = self._running.best(start.key)

@@ -279,7 +279,7 @@ class TransformersEngine:
 
     @torch.no_grad()
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:
-        """Add waiting requests, recorded in ``taken``, and generate one token for every row."""
+        """Start waiting requests, append them to ``taken``, and generate one token for every running request."""
         batch = self._batch
         if not len(batch):
             self._notice_new_weights()

@@ -39,7 +39,7 @@ def best_of(reported: Sequence[Mapping[Any, Any]], params: SamplingParams, *, be
     Args:
         reported: For each new token, the log-probabilities that vLLM or a server reports, by token.
         params: The parameters of the request.
-        begun: Number of earlier tokens of the request.
+        begun: Number of tokens that the request has generated before these.
     """
     if not params.candidates:
         return []

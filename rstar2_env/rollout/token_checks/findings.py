@@ -93,7 +93,7 @@ TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
-    """Something that a check found.
+    """A finding of a token check.
 
     Attributes:
         check: Its name.

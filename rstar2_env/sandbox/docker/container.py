@@ -77,7 +77,7 @@ def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> di
 
 
 class Container(Host):
-    """Host of the ``docker`` provider.
+    """A container in which one warden runs; the ``Host`` of the ``docker`` provider.
 
     Args:
         options: Options of the container.

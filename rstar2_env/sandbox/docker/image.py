@@ -34,7 +34,7 @@ PrintLine = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
-    """Iterate over the files of the warden in order: name and path."""
+    """Yield the relative name and the path of each file of the warden, in a fixed order."""
     for folder, _, names in sorted(os.walk(_INSIDE)):
         for name in sorted(names):
             if name.endswith(".py"):

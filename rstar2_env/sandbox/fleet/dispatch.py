@@ -222,7 +222,10 @@ class Dispatcher:
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Whether a call may be retried after ``starts`` more lost starts. A cell of a session with state may not."""
+        """Add ``starts`` lost starts to a call, and return whether it may be retried.
+
+        A cell is never retried if earlier cells of its session have run.
+        """
         if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
             return False
         call.starts += starts

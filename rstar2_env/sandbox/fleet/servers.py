@@ -27,7 +27,7 @@ class FleetServers:
     Attributes:
         links: Servers that are not gone for good.
         on_down: Called with a server that stops answering.
-        none: Reason why no server is up if ``links`` is empty.
+        none: Reason why no server is up, used if ``links`` is empty.
         dark_since: Time at which the last server went down, by the loop's clock.
     """
 

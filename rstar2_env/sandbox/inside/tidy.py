@@ -18,8 +18,8 @@ def remove_tree(path: str) -> None:
 def removal(path: str) -> Iterator[None]:
     """Remove a folder in steps of a few system calls each.
 
-    Folders are moved to the top before they are emptied, so that the depth needs no recursion, descriptors or long
-    paths.
+    A subfolder is moved to the top before it is emptied. A deep folder therefore needs no recursion, no additional
+    descriptors and no long paths.
     """
     with contextlib.suppress(OSError):
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -25,7 +25,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 
 class LocalProcess(Host):
-    """Host of the ``local`` provider.
+    """A process in which one warden runs; the ``Host`` of the ``local`` provider.
 
     Args:
         options: The provider's options.

@@ -240,7 +240,11 @@ def _first(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of a function with a rational value or a kink that the gold does not have; else ``None``."""
+    """Return the kind of the first function in an answer that is work left to do; ``None`` if there is none.
+
+    A constant function call is work left to do if its value is rational, a function of variables if it has a kink.
+    Kinds in ``allowed`` do not count, since the gold leaves them uncomputed too.
+    """
     for part in walk(answer):
         if not isinstance(part, Apply) or part.op in _NOTATION:
             continue

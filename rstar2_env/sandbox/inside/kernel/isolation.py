@@ -157,7 +157,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Prepare the change to a separate user, which drops all capabilities, and a SIGKILL when the parent ends."""
+    """Prepare two steps: change to a separate user, which drops all capabilities; get SIGKILL when the parent ends."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)

@@ -169,7 +169,7 @@ def _without(bits: int) -> list[Instruction]:
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read but not set the core-dump limit: with 0 instead of 1, the host could get a core dump."""
+    """Let prlimit64 read but not set the core-dump limit, since a program could otherwise cause a core dump outside."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),

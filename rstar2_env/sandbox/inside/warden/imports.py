@@ -3,7 +3,7 @@
 The text is not compiled: a model's text can cost the compiler seconds and gigabytes, or crash it, and this runs in the
 warden. A name counts if it occurs as a separate word outside a comment, so that an ``import`` in a function, in a
 branch or in a string for ``exec`` counts too. The guess can be wrong: a program whose parent lacks a module imports it
-itself, and a program whose parent has too many modules pays for a more expensive fork.
+itself, and forking takes longer if the parent has modules that the program does not need.
 """
 
 from __future__ import annotations

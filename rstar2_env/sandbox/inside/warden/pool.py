@@ -89,7 +89,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Add slots for ``others`` sessions and deprioritized programs, so that other calls keep their slots."""
+        """Add slots: one for each of the ``others``, the sessions and deprioritized programs that now occupy a slot."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))
