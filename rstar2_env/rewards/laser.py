@@ -3,12 +3,11 @@
 The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a correct answer of at most L_T tokens.
 
 - ``mode="fixed"`` (LASER): L_T is ``target``, 2048 to 8192 in the paper.
-- ``mode="d"`` (LASER-D): L_T depends on the group's accuracy a, in three bands: easy (a >= 2/3), medium (a >= 1/3),
-hard.
-  It is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1, where c is the share
-  of the band's monitored answers, correct or wrong, with at most L tokens, and k = int(2n/3), int(n/3), 1 for the three
-  bands in groups of n. For n = 8 this is a share of 1/5, 1/2 and 1. If no L of the grid satisfies this, L_T is the
-  longest monitored answer. Targets are updated every ``every`` steps.
+- ``mode="d"`` (LASER-D): L_T depends on the group's accuracy a, in three bands: easy (a >= 2/3), medium (a >= 1/3) and
+  hard. L_T is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1. Here c is the
+  share of the band's monitored answers, correct or wrong, with at most L tokens, and k is int(2n/3), int(n/3) and 1 for
+  the three bands in groups of n. For n = 8 this requires a share of 1/5, 1/2 and 1. If no L of the grid satisfies the
+  condition, L_T is the longest monitored answer. Targets are updated every ``every`` steps.
 - ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
   attempt at a hard problem may continue.
 

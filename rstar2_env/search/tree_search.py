@@ -74,7 +74,7 @@ class TreeSearch(CheckedOptions):
         return growth.found()
 
     def _descend(self, growth: Growth[S, A]) -> Node[S, A]:
-        """Return the node that descending by score reaches: one that was never visited, or that has no actions."""
+        """Descend from the root by score; return the first node that was never visited or that has no actions."""
         node = growth.root
         while node.visits:
             untried = growth.untried(node)
