@@ -117,8 +117,9 @@ also the success:
 | `grpo_roc_ties` | .001 | .007 | .013 | .56 |
 | `grpo_roc_clean` | .005 | .010 | .015 | .62 |
 
-From cold start 3, the selecting recipes reach a third to a half of `grpo`'s share, which is already small. In cold
-start 6, a call with an undefined name is shorter than the right call, so answers without failing calls are longer.
+From cold start 3, the recipes with a selector end with a third to a half of `grpo`'s share of failing calls, which is
+already small. In cold start 6, a call with an undefined name is shorter than the right call, so answers without failing
+calls are longer.
 """
 
 

@@ -36,7 +36,7 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
-        """Return the first message to the warden."""
+        """Return the warden's options; they are the first message to it."""
 
     def decode(self, data: bytes) -> bytes:
         """Extract the warden's bytes from the bytes of the stream; by default, all bytes are the warden's."""

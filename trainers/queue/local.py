@@ -253,7 +253,7 @@ class LocalRound:
     # Calls between processes.
 
     def _call(self, rank: int, method: Callable[..., None], *arguments: Any) -> None:
-        """Call a method of this class in a process."""
+        """Call a method of the round in the process ``rank``; here, there is only this process."""
         method(*arguments)
 
     def _call_all(self, method: Callable[..., None]) -> None:

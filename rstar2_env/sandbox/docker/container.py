@@ -141,7 +141,7 @@ class Container(Host):
         return stream
 
     def options(self) -> dict[str, Any]:
-        """Return the first message to the warden."""
+        """Return the warden's options; they are the first message to it."""
         return self._options.for_container()
 
     def decode(self, data: bytes) -> bytes:

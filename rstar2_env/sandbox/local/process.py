@@ -65,7 +65,7 @@ class LocalProcess(Host):
         return ours
 
     def options(self) -> dict[str, Any]:
-        """Return the first message to the warden."""
+        """Return the warden's options; they are the first message to it."""
         return self._options.for_warden(self.scratch)
 
     def end(self, patience: float) -> str:

@@ -53,7 +53,7 @@ class Transport(ABC):
     def served_as(self, model: str, version: int) -> str:
         """Return the model name for requests to a version of the weights, given the name of the served model.
 
-        By default the weights of the served model itself change, so this is its name.
+        By default every version has the name of the served model, since a weight sync changes that model's weights.
         """
         return model
 

@@ -231,7 +231,7 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; its settings ``applied`` are those with which the pending rows were sampled."""
+        """Restore a state; the pending rows were sampled with its settings ``applied``."""
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)
