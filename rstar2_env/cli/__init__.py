@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (
-        "Make tool-use traces that earn their reward, by playing or from worked solutions.",
+        "Make tool-use traces, by playing or from worked solutions.",
         "rstar2 traces --model TEACHER --problems train.jsonl --out traces.jsonl",
     ),
     "eval": (
@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 doctor --folder runs --report report.md",
     ),
     "serve": ("Serve an environment to OpenEnv clients.", "rstar2 serve --env rstar2/MathTool-v0 --port 8000"),
+    "new": ("Write an environment, an agent or a part, with its test.", "rstar2 new env divisors"),
     "problems": ("Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }
