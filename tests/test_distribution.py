@@ -46,6 +46,7 @@ def test_an_installed_wheel_works_away_from_the_checkout(built, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     assert (tmp_path / "rstar2_env" / "py.typed").exists()
+    assert (tmp_path / "rstar2_env" / "docs" / "troubleshooting.md").exists()
     assert {path.name for path in tmp_path.iterdir() if path.is_dir() and "dist-info" not in path.name} == {
         "rstar2_env"
     }

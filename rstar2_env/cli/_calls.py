@@ -51,7 +51,7 @@ RENAMED_OPTIONS: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TypedCall:
     """A call of ``rstar2``.
 
     Attributes:
@@ -67,11 +67,11 @@ class Call:
     notes: tuple[str, ...] = ()
 
 
-def read_call(arguments: Sequence[str]) -> Call:
+def read_call(arguments: Sequence[str]) -> TypedCall:
     """Find the subcommand and its form, and replace names of the last version."""
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
-        return Call("", "", tuple(arguments))
+        return TypedCall("", "", tuple(arguments))
     typed, words, notes = arguments[at], list(arguments[at + 1 :]), []
     if typed in RENAMED:
         new, module = RENAMED[typed]
@@ -89,7 +89,7 @@ def read_call(arguments: Sequence[str]) -> Call:
                 module, words = form, taken
                 break
     words = _with_new_options(name, words, notes)
-    return Call(name, module, (*arguments[:at], name, *words), tuple(notes))
+    return TypedCall(name, module, (*arguments[:at], name, *words), tuple(notes))
 
 
 def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] | None:

@@ -22,7 +22,7 @@ EnvId = Annotated[
         metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0)."
     ),
 ]
-ServedEnv = Annotated[
+EnvOption = Annotated[
     str,
     typer.Argument(
         metavar="--env ID",

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, ServedEnv, WrapOption
+from rstar2_env.cli._options import EnvOption, EnvSet, WrapOption
 
 
 def export_env_command(
-    env_id: ServedEnv,
+    env_id: EnvOption,
     to: Annotated[str, typer.Option(help="Target framework: verifiers or lm-eval.")],
     out: Annotated[Path, typer.Option(help="Folder of the package; it must be missing or empty.")],
     name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, ServedEnv, WrapOption
+from rstar2_env.cli._options import EnvOption, EnvSet, WrapOption
 
 
 def serve_command(
-    env_id: ServedEnv,
+    env_id: EnvOption,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8000,
     sessions: Annotated[int, typer.Option(min=1, help="Maximum clients, each with its own environment.")] = 64,

@@ -22,7 +22,7 @@ class Rstar2Error(Exception):
     Attributes:
         section: The section of docs/troubleshooting.md that explains errors of this class; if the class names none, the
             section of the part of the package that raised the error (``error_pages``). A note on the exception shows it
-            below the message, in a traceback and on the command line: ``docs: troubleshooting#sharding``.
+            below the message, in a traceback and on the command line: ``docs: rstar2 help troubleshooting#sharding``.
     """
 
     section: ClassVar[str] = ""
@@ -31,7 +31,7 @@ class Rstar2Error(Exception):
         super().__init__(*args)
         section = self.section or section_of(raised_in(self, sys._getframe(1)))
         if section:
-            self.add_note(f"docs: troubleshooting#{section}")
+            self.add_note(f"docs: rstar2 help troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the exception without calling ``__init__`` on loading, because subclasses have other arguments."""

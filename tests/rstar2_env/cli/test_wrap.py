@@ -190,4 +190,4 @@ class TestOnesOwn:
         assert "Traceback" not in done.stderr
         told, read_on = done.stderr.strip().splitlines()
         assert told.startswith("Error: ")
-        assert read_on.startswith("docs: troubleshooting#")
+        assert read_on.startswith("docs: rstar2 help troubleshooting#")

@@ -76,7 +76,7 @@ def test_an_error_says_below_its_message_where_to_read_on():
 
     with pytest.raises(ConfigurationError) as caught:
         make_sandbox("local", wall=1)
-    assert caught.value.__notes__ == ["docs: troubleshooting#options"]
+    assert caught.value.__notes__ == ["docs: rstar2 help troubleshooting#options"]
     assert "troubleshooting" not in str(caught.value)
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.__notes__ == caught.value.__notes__
@@ -86,7 +86,7 @@ def test_an_error_of_options_belongs_to_what_refused_them():
     launch = importlib.import_module("rstar2_env.trainers.launch.devices")
     with pytest.raises(ConfigurationError) as caught:
         launch.read_devices("x")
-    assert caught.value.__notes__ == ["docs: troubleshooting#launch"]
+    assert caught.value.__notes__ == ["docs: rstar2 help troubleshooting#launch"]
 
 
 def test_an_error_of_an_object_that_is_being_made_belongs_to_its_module():
@@ -94,12 +94,12 @@ def test_an_error_of_an_object_that_is_being_made_belongs_to_its_module():
 
     with pytest.raises(ConfigurationError) as caught:
         Benchmarks({})
-    assert caught.value.__notes__ == ["docs: troubleshooting#problems"]
+    assert caught.value.__notes__ == ["docs: rstar2 help troubleshooting#problems"]
 
 
 def test_classes_of_one_mistake_have_a_section_of_their_own_wherever_they_are_raised():
-    assert MissingExtraError("ray", "A cluster").__notes__ == ["docs: troubleshooting#missing-extra"]
-    assert UnknownEnvError("environment", "x", ["y"]).__notes__ == ["docs: troubleshooting#unknown-name"]
+    assert MissingExtraError("ray", "A cluster").__notes__ == ["docs: rstar2 help troubleshooting#missing-extra"]
+    assert UnknownEnvError("environment", "x", ["y"]).__notes__ == ["docs: rstar2 help troubleshooting#unknown-name"]
 
 
 def test_an_error_that_another_package_raises_leads_nowhere():

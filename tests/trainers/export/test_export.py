@@ -280,7 +280,7 @@ class TestFolders:
             trainers.export_model(tmp_path / "nowhere", tmp_path / "out")
         with pytest.raises(ConfigurationError, match=r"neither the folder of a run .* There is one in ") as refused:
             trainers.export_model(tiny_model.parent, tmp_path / "out")
-        assert "docs: troubleshooting#models" in refused.value.__notes__
+        assert "docs: rstar2 help troubleshooting#models" in refused.value.__notes__
         with pytest.raises(ConfigurationError, match="best, final or checkpoint-N"):
             find_weights(tiny_model, "newest")
         with pytest.raises(ConfigurationError, match="no weights to choose"):

@@ -1,0 +1,46 @@
+"""``rstar2 help``: print the help of a command, or a page of the documents or one of its sections."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def help_command(
+    topic: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC]...",
+            help="A command (eval, list envs), a page (training), or a section (troubleshooting#options) "
+            "[default: list the topics].",
+        ),
+    ] = None,
+) -> None:
+    """Print the help of a command, a page of the documents, or one section of a page.
+
+    Error messages name the section that explains them. If a command and a page have the same name, add `.md` for the
+    page.
+    """
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from rstar2_env.cli import COMMANDS, build
+    from rstar2_env.cli._calls import RENAMED
+    from rstar2_env.cli._tables import print_list
+    from rstar2_env.core.documents import pages, read_topic
+
+    words = topic or []
+    if not words:
+        print_list({name: line for name, (line, _) in COMMANDS.items()})
+        typer.echo("\nrstar2 help COMMAND describes a command. The pages, of which rstar2 help PAGE prints one:\n")
+        print_list(pages())
+    elif words[0] in COMMANDS or words[0] in RENAMED:
+        build(words)(args=[*words, "--help"], prog_name="rstar2")
+    else:
+        text = read_topic(" ".join(words))
+        console = Console()
+        if console.is_terminal:
+            console.print(Markdown(text))
+        else:
+            typer.echo(text)

@@ -1,0 +1,94 @@
+"""The documents of this package, which a wheel contains too: pages and their sections, by topic.
+
+A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or a section
+of the page about errors alone (``options``). Not covered: the display (``rstar2_env.cli.help``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rstar2_env.core.errors import UnknownNameError
+
+ERRORS_PAGE = "troubleshooting"
+_HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
+
+
+def pages() -> dict[str, str]:
+    """Return the title of each page by the page's name."""
+    folder = _folder()
+    found = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
+    return {name: next(_headings(path.read_text("utf-8")), (0, 0, name))[2] for name, path in found.items()}
+
+
+def read_topic(topic: str) -> str:
+    """Return the text of a page or a section, in Markdown; a link becomes the command that prints its target.
+
+    Raises:
+        UnknownNameError: There is no such page or section; the message suggests the nearest.
+    """
+    known = pages()
+    page, mark, section = topic.strip().removeprefix("docs/").partition("#")
+    page = page.removesuffix(".md")
+    if not mark and page not in known:
+        page, section = ERRORS_PAGE, page
+    if page not in known:
+        raise UnknownNameError("page", page, known)
+    text = (_folder() / f"{page}.md").read_text("utf-8")
+    return _with_commands(_section(text, page, section) if section else text, page).strip()
+
+
+def _folder() -> Path:
+    """Return the folder of the pages: inside an installed package, and next to the package in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    return next((folder for folder in (package / "docs", package.parent / "docs") if folder.is_dir()), package / "docs")
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the line, the level and the text of each heading; blocks of code have none."""
+    fenced = False
+    for number, line in enumerate(text.splitlines()):
+        fenced ^= line.lstrip().startswith("```")
+        match = None if fenced else _HEADING.fullmatch(line)
+        if match:
+            yield number, len(match[1]), match[2]
+
+
+def _section(text: str, page: str, section: str) -> str:
+    headings = list(_headings(text))
+    by_anchor = {_anchor(title): place for place, (_, _, title) in reversed(list(enumerate(headings)))}
+    if _anchor(section) not in by_anchor:
+        if page == ERRORS_PAGE:
+            raise UnknownNameError("command, page or section", section, {*pages(), *by_anchor})
+        raise UnknownNameError(f"section of {page}", section, by_anchor)
+    place = by_anchor[_anchor(section)]
+    begin, level, _ = headings[place]
+    end = next((line for line, other, _ in headings[place + 1 :] if other <= level), None)
+    return "\n".join(text.splitlines()[begin:end])
+
+
+def _anchor(title: str) -> str:
+    """Return the anchor of a heading, as the documents' site makes it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+
+
+def _with_commands(text: str, page: str) -> str:
+    """Replace each link to a page by its text and the command that prints the page."""
+
+    def replaced(match: re.Match[str]) -> str:
+        picture, label, target = match.groups()
+        path, mark, anchor = target.partition("#")
+        if picture:
+            return ""
+        if "://" in path or (path and not path.endswith(".md")):
+            return match[0]
+        other = os.path.normpath(Path(page).parent / path.removesuffix(".md")) if path else page
+        if other.startswith("../"):
+            return label
+        return f"{label} (`rstar2 help {other}{mark}{anchor}`)"
+
+    return _LINK.sub(replaced, text)
