@@ -60,11 +60,19 @@ class Tests:
         modules: Paths of the mutated modules, by name.
         sources: Their texts.
         folder: Folder for the record of lines and pytest's output.
+        declared: Name of the file whose tests read what all modules declare; they execute no function of a module.
     """
 
     def __init__(
-        self, paths: Sequence[Path], modules: Mapping[str, Path], sources: Mapping[str, str], folder: Path
+        self,
+        paths: Sequence[Path],
+        modules: Mapping[str, Path],
+        sources: Mapping[str, str],
+        folder: Path,
+        *,
+        declared: str = "",
     ) -> None:
+        self._declared = f"/{declared}::"
         self.paths, self.modules, self.folder = list(paths), dict(modules), folder
         files = sorted({file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))})
         self._digests = {str(file): digest(file.read_text("utf-8")) for file in files}
@@ -130,8 +138,8 @@ class Tests:
             lines = set(range(mutant.line, mutant.end + 1))
             found = [name for name in found if lines & set(self._lines[name]["lines"][mutant.file])]
             return sorted(found, key=self._seconds)
-        own = f"test_{Path(mutant.file).stem}.py"
-        return sorted(found, key=lambda name: (f"/{own}::" not in name, self._seconds(name)))
+        found += [name for name in self._lines if self._declared in name]
+        return sorted(found, key=lambda name: (not self._is_own(name, mutant), self._seconds(name)))
 
     def first_failure(self, mutant: Mutant, source: str, names: Sequence[str]) -> str | None:
         """Run tests on a mutant until one fails.
@@ -147,6 +155,10 @@ class Tests:
             if found != "import":
                 return found
         return _forked(lambda: self._imported_again(mutant, source, names), limit + LEAST)
+
+    def _is_own(self, name: str, mutant: Mutant) -> bool:
+        """Return whether a test is about a mutant's module alone, or about what all modules declare."""
+        return f"/test_{Path(mutant.file).stem}.py::" in name or self._declared in name
 
     def _seconds(self, name: str) -> float:
         return float(self._lines[name]["seconds"])
@@ -240,7 +252,7 @@ class Tests:
         code = compile(mutated(source, mutant), path, "exec")
         load = SourceFileLoader.get_code
         SourceFileLoader.get_code = lambda self, name: code if self.path == path else load(self, name)  # type: ignore[method-assign]  # only in this fork
-        own = [name for name in names if f"/test_{Path(mutant.file).stem}.py::" in name]
+        own = [name for name in names if self._is_own(name, mutant)]
         for some in (own, [name for name in names if name not in own]):
             first = _First()
             if some and pytest.main([*_ARGUMENTS, *some], plugins=[first]) != pytest.ExitCode.OK:

@@ -2,7 +2,8 @@
 
 A mutant is a copy of a module with one change to a formula (``mutations.py``). If no test fails on it, it survived: a
 test is missing. Without options, the mutants are those of every module in the folders of advantages, losses (with
-aggregations and corrections) and selectors, and the tests are those of the same folders below ``tests/trainers``.
+aggregations and corrections) and selectors; the tests are those of the same folders below ``tests/trainers``, and the
+test of all declared options.
 
 The tests are imported once, and each runs once, which records the lines that it executes. Each mutant then runs in a
 fork, in memory: first the fastest test that executes the changed line, until one fails. A change outside functions
@@ -36,6 +37,8 @@ from mutant_tests import ROOT, Tests, digest
 from mutations import Mutant, mutants_of
 
 SLOTS = ("advantages", "losses", "selectors")
+DECLARED = ROOT / "tests" / "trainers" / "test_part_options.py"
+"""The test of what every part declares, which runs on each change outside functions."""
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.toml"
 FOLDER = ROOT / "build" / "mutants"
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
@@ -181,7 +184,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tests", type=Path, nargs="+", metavar="PATH", help="folders or files of tests")
     found = parser.parse_args(arguments)
     found.source = found.source or [ROOT / "trainers" / slot for slot in SLOTS]
-    found.tests = found.tests or [ROOT / "tests" / "trainers" / slot for slot in SLOTS]
+    found.tests = found.tests or [*(ROOT / "tests" / "trainers" / slot for slot in SLOTS), DECLARED]
     for path in (*found.source, *found.tests):
         if not path.exists():
             parser.error(f"{path} does not exist; give a folder or a file.")
@@ -206,12 +209,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     store = options.folder / "results.jsonl"
     results = {} if options.fresh else read_results(store)
     if not options.report:
-        tests = Tests([path.resolve() for path in options.tests], names, sources, options.folder)
+        tests = Tests(
+            [path.resolve() for path in options.tests], names, sources, options.folder, declared=DECLARED.name
+        )
         todo = [
             one
             for one in chosen
             if one.id not in results or not results[one.id].holds(digest(sources[one.file]), tests.suite)
         ]
+        todo.sort(key=lambda one: one.id in results)  # first the mutants that were never run
         print(f"{len(chosen)} mutants, {len(todo)} of them to run; results: {store}", flush=True)
         with store.open("a", encoding="utf-8") as file, tests:
 

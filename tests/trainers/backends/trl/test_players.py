@@ -1,10 +1,12 @@
-"""Gold answers for parts that need them come from the source of the environment that trains."""
+"""The players of a run: evaluation overrides the training options, and gold answers come from the training problems."""
 
 import pytest
 from letter_env import LetterEnv
 
+from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FixedSource, Problem
+from rstar2_env.rollout import EpisodeRequest
 from rstar2_env.trainers.backends.trl import players
 from rstar2_env.trainers.backends.trl.players import gold_answers
 from rstar2_env.trainers.base import TRAINERS
@@ -31,3 +33,21 @@ def test_a_problem_without_an_answer_is_refused(monkeypatch):
 def test_an_environment_without_problems_is_refused_before_anything_is_played():
     with pytest.raises(ConfigurationError, match=r"no problem source: choose .*, such as rstar2/MathTool"):
         gold_answers(config(LetterEnv))
+
+
+@pytest.mark.train
+def test_an_evaluation_during_training_plays_at_its_own_temperature_and_budgets(letter_options):
+    held_out = {"every": 1, "episodes": 2, "temperature": 0.0, "max_episode_tokens": 12, "max_turn_tokens": 1}
+    requests = [EpisodeRequest(group=0, seed=1, sampling_seed=seed) for seed in range(6)]
+
+    def played(player):
+        return [tuple(episode.completion_ids) for episode in player.play(requests)]
+
+    trainer = trainers.make("grpo", **letter_options, eval=held_out)
+    try:
+        sampled, greedy = played(trainer.play.train), played(trainer.play.evaluation)
+        budgets = [player.budget for player in (trainer.play.train, trainer.play.evaluation)]
+    finally:
+        trainer.close()
+    assert len(set(greedy)) == 1 < len(set(sampled))
+    assert [(budget.tokens, budget.turn_tokens) for budget in budgets] == [(16, 2), (12, 1)]

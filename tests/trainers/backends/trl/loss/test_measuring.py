@@ -9,6 +9,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.igpo import Igpo
 from rstar2_env.trainers.advantages.optimal_token_baseline import OptimalTokenBaseline
+from rstar2_env.trainers.backends.trl.loss.forward import score
 from rstar2_env.trainers.backends.trl.loss.measuring import PolicyMeasurer
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 
@@ -96,6 +97,17 @@ def test_the_head_of_the_policy_is_as_before_afterwards(made):
         output = trainer.model(input_ids=ids, labels=ids, fused_lm_head=True)
     assert output.log_sum_sq_probs is None
     assert output.entropy is not None
+
+
+def test_rows_train_at_the_sampling_temperature_after_a_measurement(made):
+    trainer, measuring = made
+    measuring(OptimalTokenBaseline(), played())
+    batch = trainer.micro_batches([row(0, 5, 9, 1.0)])[0]
+    with torch.no_grad():
+        logits = trainer.model(input_ids=batch.ids).logits[:, :-1].double() / TEMPERATURE
+        logp = score(trainer.model, batch, trainer.autocast).logp
+    expected = logits.log_softmax(-1).gather(-1, batch.ids[:, 1:, None])[..., 0]
+    torch.testing.assert_close(logp[batch.mask].double(), expected[batch.mask], rtol=1e-4, atol=1e-4)
 
 
 def test_no_group_at_all_is_measured_too(made):

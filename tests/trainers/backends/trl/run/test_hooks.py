@@ -228,6 +228,20 @@ def test_an_sft_step_leaves_the_learning_rate_and_the_training_of_rows_as_they_w
     assert all(parameter.grad is None for parameter in run.trainer.model.parameters())
 
 
+def test_rows_train_at_the_sampling_temperature_after_an_sft_step(make_run):
+    run = make_run(terms=[PpoClip()])
+    run.trainer.train()
+    run.state.temperature = 0.5
+    run.state.begin_rollout()
+    batch = run.trainer.micro_batches(few_rows())[0]
+    run.state.sft_step([SAYS], learning_rate=0.0)
+    with torch.no_grad():
+        logits = run.trainer.model(input_ids=batch.ids).logits[:, :-1] / 0.5
+        logp = score(run.trainer.model, batch, run.trainer.accelerator.autocast).logp
+    expected = logits.log_softmax(-1).gather(-1, batch.ids[:, 1:, None])[..., 0]
+    torch.testing.assert_close(logp[batch.mask], expected[batch.mask], rtol=1e-4, atol=1e-4)
+
+
 def test_an_sft_step_is_refused_without_a_turn_and_in_the_middle_of_a_step(make_run):
     class InTheMiddle(Teaches):
         def on_pre_optimizer_step(self, args, state, control, **kwargs):

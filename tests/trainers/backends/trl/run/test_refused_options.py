@@ -6,6 +6,7 @@ import pytest
 from transformers import TrainingArguments
 from trl import GRPOConfig
 
+from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.backends.trl.run.checks import check_schedule
@@ -60,6 +61,12 @@ def test_a_schedule_that_cannot_be_made_is_refused(name):
     config = TRAINERS.get("grpo").configure({"model": "m", "lr_scheduler": name}, {})
     with pytest.raises(ConfigurationError, match="lr_scheduler_kwargs"):
         check_schedule(config)
+
+
+def test_a_schedule_that_cannot_be_made_is_refused_before_a_model_is_loaded(tmp_path):
+    options = {"model": str(tmp_path / "no model"), "lr_scheduler": "cosine_with_min_lr", "output_dir": str(tmp_path)}
+    with pytest.raises(ConfigurationError, match=r"'cosine_with_min_lr' cannot be made with .*lr_scheduler_kwargs"):
+        trainers.make("grpo", **options, env="rstar2/MathTool-v0")
 
 
 @pytest.mark.parametrize("name", LR_SCHEDULERS)
