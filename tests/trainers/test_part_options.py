@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
 from rstar2_env.trainers.options.slots import part_options
@@ -50,3 +51,20 @@ def test_every_part_is_in_the_table():
 def test_its_options_have_the_published_values(part):
     slot, _, name = part.partition(" ")
     assert described(REGISTRIES[slot].get(name)) == ROWS[part]
+
+
+def out_of_range(rule):
+    """Numbers just beyond each bound of a rule."""
+    beyond = {"least": -1, "most": 1, "above": 0, "below": 0}
+    return [getattr(rule, name) + by for name, by in beyond.items() if getattr(rule, name) is not None]
+
+
+@pytest.mark.parametrize("part", ROWS)
+def test_a_number_out_of_its_range_is_refused_also_from_python(part):
+    """A class checks its options itself, whoever calls it."""
+    slot, _, name = part.partition(" ")
+    made_by = REGISTRIES[slot].get(name)
+    for option, one in part_options(made_by).parameters.items():
+        for value in out_of_range(one.rule):
+            with pytest.raises(ConfigurationError, match=option):
+                made_by(**{option: value})

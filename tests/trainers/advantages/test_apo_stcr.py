@@ -48,3 +48,29 @@ def test_of_tokens_only_the_negative_ones_grow():
 
     (values,) = advantages(ApoStcr(of=Signs(), base=2.0), plain(1, 0, tokens=[1, 3]))
     assert [list(value) for value in values] == [[1], [1, -1.75, -1.75]]
+
+
+def test_a_long_right_episode_with_a_negative_advantage_keeps_it():
+    """The reward need not follow the answer: a penalty for length may be part of it."""
+    group = [episode(Said(length, 0, reward), correct=right) for length, reward, right in ((2, 1.0, 1), (9, 0.0, 1))]
+    assert advantages("apo_stcr:of=group_mean,base=2", group) == [[0.5, -0.5]]
+
+
+def test_of_tokens_those_of_zero_and_above_stay():
+    class Several:
+        def __call__(self, groups, ranks):
+            return [[np.array([-1.0, 0.0, 0.5, 2.0]), np.zeros(1)] for _ in groups]
+
+    (values,) = advantages(ApoStcr(of=Several(), base=2.0), [*plain(0, tokens=[4]), *plain(1, tokens=[1])])
+    assert list(values[0]) == [-1.875, 0.0, 0.5, 2.0]
+
+
+def test_a_number_stays_a_number():
+    values = advantages("apo_stcr:of=group_mean,base=2", plain(1, 0, tokens=[1, 3]))
+    assert values == [[0.5, -0.875]]
+    assert not any(isinstance(value, np.ndarray) for value in values[0])
+
+
+def test_a_positive_advantage_below_one_of_a_wrong_episode_stays():
+    group = [episode(Said(length, 0, reward), correct=right) for length, reward, right in ((1, 0, 1), (9, 0.5, 0))]
+    assert advantages("apo_stcr:of=group_mean,base=2", group) == [[-0.25, 0.25]]

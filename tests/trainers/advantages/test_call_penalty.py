@@ -67,3 +67,8 @@ def test_what_the_other_estimator_gives_tokens_stays_elsewhere():
     assert (above[inside] == -5).all()
     assert (np.delete(above, range(4, 7)) == np.delete(below, range(4, 7))).all()
     assert not (below == -5).any()
+
+
+def test_a_call_that_is_not_penalized_does_not_hide_another_of_its_turn():
+    values = advantages("call_penalty:of=group_mean", group("timeout", "malformed", "timeout"))[0]
+    assert set(of_turns(values)[1]) == {-5.0}

@@ -109,3 +109,14 @@ def test_a_judge_may_be_the_users_own(tmp_path):
 def test_a_judge_that_names_tokens_that_are_not_there_is_told_so():
     with pytest.raises(ConfigurationError, match="the span 0 to 99, which is not within the 8"):
         raw([tried(1.0)], judge=lambda _: [[(0, 99)]])
+
+
+def test_the_values_of_an_answer_and_of_a_wrong_step_are_options():
+    (right, wrong) = raw([tried(1.0), tried(0.0)], judge=lambda _: [[(0, 1)]], correct=6.0, penalty=4.0)
+    assert list(right) == [2, 6, 6, 6, 6, 6]
+    assert list(wrong) == [-4, 0, 0, 0, 0, 0]
+
+
+def test_without_critiques_no_step_is_wrong_whatever_the_vote():
+    for vote in ("intersection", "majority", "average"):
+        assert list(raw([tried(1.0)], judge=lambda _: [], vote=vote)[0]) == [2] * 6
