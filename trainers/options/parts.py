@@ -50,12 +50,14 @@ class FilledOption:
         part: The part; for a reward component, its score.
         name: Name of the part's option.
         option: Name of the run's option.
+        made_with: Creates the part again, with another value of its option.
     """
 
     slot: str
     part: Any
     name: str
     option: str
+    made_with: Callable[[object], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,26 @@ class Parts:
     sampler_factory: Callable[[ProblemSource | None, int], Sampler]
     hooks: list[Hook]
     filled: list[FilledOption]
+
+    def check(self, option: str, value: object) -> None:
+        """Check that the parts that ``follow`` would update accept the new value.
+
+        Args:
+            option: Name of the run's option.
+            value: A later value.
+
+        Raises:
+            ConfigurationError: The value does not fit another option of a part.
+        """
+        for one in self.filled:
+            if one.option == option:
+                try:
+                    one.made_with(value)
+                except ConfigurationError as error:
+                    raise ConfigurationError(
+                        f"A hook sets {option} to {value} during the run, which does not fit the part "
+                        f"parts.{one.slot}: {error}"
+                    ) from error
 
     def follow(self, option: str, value: object, slots: Collection[str]) -> None:
         """Update the options of parts that were filled in from an option of the run.
@@ -125,13 +147,13 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     def made(slot: str, part: Part) -> Any:
         part = typed_part(slot, part)
         result = _made(slot, part, config)
-        filled.extend(_from_run(slot, part, result))
+        filled.extend(_from_run(slot, part, result, lambda other: _made(slot, other, config)))
         return result
 
     def component(part: Part) -> Component:
         part = typed_part("reward", part)
         result = make_component(_filled(part, config))
-        filled.extend(_from_run("reward", part, result.score))
+        filled.extend(_from_run("reward", part, result.score, make_component))
         return result
 
     selector = made("selector", parts.selector)
@@ -226,9 +248,13 @@ def _filled(part: Part, config: TrainConfig) -> Part:
     return Part(part.name, options, part.made_by)
 
 
-def _from_run(slot: str, part: Part, made: object) -> list[FilledOption]:
-    """Return the options of a typed part that ``_filled`` fills in."""
-    return [FilledOption(slot, made, name, source) for name, source in _sources(part).items()]
+def _from_run(slot: str, part: Part, made: object, make: Callable[[Part], object]) -> list[FilledOption]:
+    """Return the options of a typed part that ``_filled`` fills in; ``make`` creates the part again."""
+
+    def made_with(name: str, value: object) -> object:
+        return make(Part(part.name, {**part.options, name: value}, part.made_by))
+
+    return [FilledOption(slot, made, name, source, partial(made_with, name)) for name, source in _sources(part).items()]
 
 
 def _sources(part: Part) -> dict[str, str]:

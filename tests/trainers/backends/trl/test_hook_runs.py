@@ -199,6 +199,12 @@ def test_parts_that_take_the_budget_of_an_episode_follow_its_stages(letter_optio
     assert seen == [(20, 20), (20, 20), (30, 30), (30, 30)]
 
 
+def test_a_stage_whose_budget_a_part_does_not_accept_is_refused_before_the_first_step(letter_options):
+    parts = {"hook": ["length_stages:tokens=1+0.5,steps=1"], "reward": ["return", "overlong:buffer=12"]}
+    with pytest.raises(ConfigurationError, match=r"max_episode_tokens to 8 .* parts\.reward: .*buffer of overlong"):
+        trainers.make("grpo", **letter_options, **parts)
+
+
 def test_a_length_that_the_user_set_stays(letter_options):
     options = {**letter_options, "problems_per_step": 2, "steps": 3, "selector": "all", "max_episode_tokens": 20}
     parts = {"hook": ["length_stages:tokens=1+1.5,steps=1"], "aggregation": "const_len:length=7"}

@@ -88,6 +88,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
         },
         evaluates=bool(config.eval.every),
         follow=setup.parts.follow,
+        check_parts=setup.parts.check,
     )
     hooks = HooksCallback(setup.parts.hooks, state)
     samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)

@@ -49,6 +49,7 @@ class TrlRunState:
         evaluates: See ``RunState``.
         follow: Updates the options of parts that come from an option of the run, given its name, its value and the
             slots of the parts.
+        check_parts: Checks that parts accept a later value of an option of the run, given its name and the value.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class TrlRunState:
         openings: Callable[[], Mapping[str, str]] = dict,
         evaluates: bool = False,
         follow: Callable[[str, object, Collection[str]], object] = lambda option, value, slots: None,
+        check_parts: Callable[[str, object], object] = lambda option, value: None,
     ) -> None:
-        self._follow = follow
+        self._follow, self._check_parts = follow, check_parts
         self.evaluates = evaluates
         self._trainer, self._player, self._chat = trainer, player, chat
         self._make_env, self._terms, self._on_new_weights = make_env, unique_names(terms), on_new_weights
@@ -116,6 +118,8 @@ class TrlRunState:
             # Make one environment now, so that a wrong option raises here instead of ending every later episode.
             self._make_env(limits.env_options)().close()
         check_fits(limits.max_episode_tokens, self._player.engine)
+        if limits.max_episode_tokens != self._limits.max_episode_tokens:
+            self._check_parts("rollout.max_episode_tokens", limits.max_episode_tokens)
 
     @property
     def temperature(self) -> float:
