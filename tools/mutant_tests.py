@@ -6,6 +6,7 @@ mutants run (``mutate.py``).
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import importlib
@@ -121,14 +122,15 @@ class Tests:
         kept = {file: one for file, one in kept.items() if one["digest"] == self._digests.get(file)}
         wanted = [file for file in self._digests if file not in kept]
         print(f"recording the lines that the tests of {len(wanted)} files execute", flush=True)
-        here.send(("record", wanted))
-        found = self._receive(here)
+        here.send(("record", (wanted, known.get("imports", []))))
+        found, imports = self._receive(here)
         for file in wanted:
             kept[file] = {"digest": self._digests[file], "tests": found.get(file, {})}
         failed = [name for one in kept.values() for name, test in one["tests"].items() if test["failed"]]
         if failed:
             raise SystemExit("Tests fail on the original; repair them first:\n" + "\n".join(failed))
-        record.write_text(json.dumps({"code": self._code, "files": kept}), encoding="utf-8")
+        found = {"code": self._code, "files": kept, "imports": imports}
+        record.write_text(json.dumps(found), encoding="utf-8")
         self._lines = {name: test for one in kept.values() for name, test in one["tests"].items()}
 
     def reaching(self, mutant: Mutant) -> list[str]:
@@ -185,17 +187,20 @@ class Tests:
     def answer(self, items: Sequence[pytest.Item], pipe: Connection) -> None:
         """Answer requests until the other process closes the pipe."""
         by_name = {name_of(item): item for item in items}
-        gc.collect()
-        gc.freeze()
         while True:
             try:
                 kind, request = pipe.recv()
             except EOFError:
                 return
             if kind == "record":
-                wanted = set(request)
-                chosen = [item for item in items if str(item.path) in wanted]
-                pipe.send(_forked(lambda chosen=chosen: self._recorded(chosen), 3600.0, memory=False))
+                files, imports = request
+                chosen = [item for item in items if str(item.path) in files]
+                found, more = _forked(lambda chosen=chosen: self._recorded(chosen), 3600.0, memory=False)
+                imports = sorted({*imports, *more})
+                _import_all(imports)  # what tests import while they run, so that no mutant imports it again
+                gc.collect()
+                gc.freeze()
+                pipe.send((found, imports))
                 continue
             mutant, source, names, limit = request
             module = _module(self.modules[mutant.file])
@@ -212,8 +217,14 @@ class Tests:
 
             pipe.send(_forked(mutate, limit))
 
-    def _recorded(self, items: Sequence[pytest.Item]) -> dict[str, dict[str, Any]]:
-        """Run tests on the original, and return time, result and executed lines of each test, by file and name."""
+    def _recorded(self, items: Sequence[pytest.Item]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        """Run tests on the original.
+
+        Returns:
+            Time, result and executed lines of each test, by file and name; and the names of the modules that the tests
+            imported.
+        """
+        before = set(sys.modules)
         names = {str(path): name for name, path in self.modules.items()}
         found: dict[str, dict[str, Any]] = {}
         for number, item in enumerate(items):
@@ -242,7 +253,7 @@ class Tests:
             lines = {name: sorted(own) for name, own in lines.items()}
             test = {"seconds": round(seconds, 4), "failed": failed, "lines": lines}
             found.setdefault(str(item.path), {})[name_of(item)] = test
-        return found
+        return found, sorted(set(sys.modules) - before)
 
     # Changes outside functions
 
@@ -284,6 +295,13 @@ class _First:
         self.failed = "collection" if session.testsfailed else _first_failed(session.items)
         session.testsfailed = int(bool(self.failed))
         return True
+
+
+def _import_all(names: Sequence[str]) -> None:
+    """Import modules by name; those that a test wrote no longer exist."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _failed(item: pytest.Item, after: pytest.Item | None) -> bool:
