@@ -13,6 +13,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.base import ADVANTAGES
+from rstar2_env.trainers.advantages.step_judges import STEP_JUDGES
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
 from rstar2_env.trainers.options.slots import part_options
 from rstar2_env.trainers.selectors.base import SELECTORS
@@ -23,6 +24,7 @@ REGISTRIES = {
     "aggregation": AGGREGATIONS,
     "correction": CORRECTIONS,
     "selector": SELECTORS,
+    "judge": STEP_JUDGES,
 }
 DECLARED = ("least", "of_batch", "policy_gradient", "corrected", "reads_advantage", "ties")
 """What a class tells the trainer, besides its options."""
@@ -64,7 +66,9 @@ def test_a_number_out_of_its_range_is_refused_also_from_python(part):
     """A class checks its options itself, whoever calls it."""
     slot, _, name = part.partition(" ")
     made_by = REGISTRIES[slot].get(name)
-    for option, one in part_options(made_by).parameters.items():
+    known = part_options(made_by).parameters
+    given = {option: "http://localhost:1/v1" for option, one in known.items() if one.required and one.hint is str}
+    for option, one in known.items():
         for value in out_of_range(one.rule):
             with pytest.raises(ConfigurationError, match=option):
-                made_by(**{option: value})
+                made_by(**{**given, option: value})

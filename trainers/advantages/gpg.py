@@ -46,7 +46,7 @@ class Gpg(CheckedOptions):
         else:
             counted = sum(int(np.count_nonzero(values)) for values in raw)
         every, counting = ranks.sum(np.array([sum(map(len, raw)), counted], dtype=np.float64))
-        scale = float(every / counting) if counting else 0.0
+        scale = float(every / max(counting, 1.0))
         return [[float(scale * value) for value in values] for values in own]
 
 

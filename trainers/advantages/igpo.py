@@ -56,13 +56,15 @@ class Igpo(GroupAdvantage):
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
         """See ``GroupAdvantage``."""
         earned = [self._turns(episode) for episode in group]
-        if self.baseline == "turn":
-            returns = [self._to_the_end(own) for own in earned]
-            spread = self._spread(returns)
-            values = [own / spread if spread else own * 0.0 for own in _beyond_others(returns)]
+        compared = [self._to_the_end(own) for own in earned] if self.baseline == "turn" else earned
+        spread = self._spread(compared)
+        if not spread:
+            values = [own * 0.0 for own in earned]
+        elif self.baseline == "turn":
+            values = [own / spread for own in _beyond_others(compared)]
         else:
-            spread, mean = self._spread(earned), np.mean(np.concatenate([*earned, np.zeros(0)]) if earned else 0.0)
-            values = [self._to_the_end((own - mean) / spread) if spread else own * 0.0 for own in earned]
+            mean = np.concatenate(earned).mean()
+            values = [self._to_the_end((own - mean) / spread) for own in earned]
         return [on_turns(own, episode) for episode, own in zip(group, values, strict=True)]
 
     def _spread(self, values: Sequence[FloatArray]) -> float:
@@ -88,7 +90,7 @@ class Igpo(GroupAdvantage):
 
 def _beyond_others(returns: Sequence[FloatArray]) -> list[FloatArray]:
     """Subtract from each return the mean of the others at the same turn; 0 if there are none."""
-    turns = max(map(len, returns), default=0)
+    turns = max(map(len, returns))
     count, total = np.zeros(turns), np.zeros(turns)
     for own in returns:
         count[: len(own)] += 1

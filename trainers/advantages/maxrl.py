@@ -29,8 +29,7 @@ class MaxRl(GroupAdvantage):
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
         """See ``GroupAdvantage``."""
         values = rewards(group)
-        mean = float(values.mean()) if len(values) else 0.0
-        return centred(values) / mean if mean > 0 else np.zeros_like(values)
+        return centred(values) / values.mean() if values.sum() > 0 else np.zeros_like(values)
 
 
 ADVANTAGES.register("maxrl", MaxRl)

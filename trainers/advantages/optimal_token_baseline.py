@@ -44,7 +44,7 @@ class OptimalTokenBaseline(GroupAdvantage):
         if not centred(returns).any():
             return [0.0] * len(group)
         places = [self._places(episode) for episode in group]
-        width = max((int(own[-1]) + 1 for own in places if len(own)), default=0)
+        width = max(len(episode.completion_ids) for episode in group)
         # One row per episode, one column per position; 0 if the episode has no policy token there.
         weights, there = np.zeros((len(group), width)), np.zeros((len(group), width), dtype=bool)
         for row, (episode, own) in enumerate(zip(group, places, strict=True)):
@@ -54,7 +54,7 @@ class OptimalTokenBaseline(GroupAdvantage):
         baseline = np.divide(weights.T @ returns, total, out=_plain_mean(returns, there), where=total > 0)
         if self.zero_tail:
             longest = [int(own[-1]) + 1 if len(own) else 0 for own in places]
-            baseline[sorted(longest)[-2] if len(longest) > 1 else 0 :] = 0.0
+            baseline[sorted(longest)[-2] :] = 0.0
         return [
             _spread(episode, value - baseline[own]) for episode, value, own in zip(group, returns, places, strict=True)
         ]

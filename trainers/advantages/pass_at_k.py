@@ -66,7 +66,7 @@ class PassAtK(GroupAdvantage):
         count = len(values)
         k = min(self.k or count, count)
         gains = np.zeros(count)
-        if k < 2 or not centred(values).any():
+        if not centred(values).any():
             return gains
         order = np.argsort(values, kind="stable")
         best = values[order]

@@ -6,6 +6,8 @@ from credit import EXACT, Said, advantages, episode
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.training.processes import in_processes
+from rstar2_env.trainers.advantages.gdpo import Gdpo
+from rstar2_env.trainers.ranks import ONE
 
 ACC, FMT = [1, 0, 0, 1], [1, 1, 0, 1]
 
@@ -87,3 +89,32 @@ def test_two_processes_whiten_together_also_where_one_has_no_component_of_a_name
         apart = in_processes(2, lambda ranks: advantages(written, *shares[ranks.rank], ranks=ranks))  # noqa: B023
         for one, other in zip([*apart[0], *apart[1]], advantages(written, *groups), strict=True):
             assert one == pytest.approx(other)
+
+
+def test_eps_is_added_to_the_deviation_of_each_component():
+    own = [episode(Said(1, 0), reward=value, rewards={"a": value}) for value in (1.0, 0.0)]
+    (values,) = advantages("gdpo:whiten=none,eps=1", own)
+    assert values == pytest.approx([0.5 / (0.5**0.5 + 1), -0.5 / (0.5**0.5 + 1)])
+
+
+def test_a_component_with_an_episode_at_its_mean_counts():
+    own = [episode(Said(1, 0), reward=value, rewards={"a": value}) for value in (0.0, 1.0, 2.0)]
+    assert advantages(f"gdpo:whiten=none,{EXACT}", own) == [pytest.approx([-1, 0, 1])]
+
+
+def test_without_components_the_reward_is_the_only_one():
+    own = [episode(Said(1, 0), reward=value) for value in (1.0, 0.0, 0.0)]
+    assert advantages(f"gdpo:whiten=none,{EXACT}", own) == [pytest.approx([2 / 3**0.5, -1 / 3**0.5, -1 / 3**0.5])]
+
+
+def test_weights_are_accepted_where_no_episode_was_selected():
+    assert Gdpo(weights={"a": 2.0})([], ONE) == []
+
+
+def test_components_are_listed_in_order():
+    names = ["blue", "fast", "green", "ok", "red", "slow"]
+    own = [episode(Said(1, 0), reward=1.0, rewards=dict.fromkeys(names, 1.0))]
+    weights = dict.fromkeys(("z", "x", "w", "v", "u", "t"), 1.0)
+    expected = r"\(blue, fast, green, ok, red, slow\); got t, u, v, w, x, z"
+    with pytest.raises(ConfigurationError, match=expected):
+        Gdpo(weights=weights)([own], ONE)

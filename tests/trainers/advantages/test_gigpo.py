@@ -1,5 +1,7 @@
 """``gigpo``: the golden example, what an anchor is, and what is left of it without the turns."""
 
+import difflib
+
 import numpy as np
 import pytest
 from credit import Said, advantages, episode, plain
@@ -7,6 +9,7 @@ from credit import Said, advantages, episode, plain
 from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.advantages.base import ADVANTAGES
+from rstar2_env.trainers.advantages.gigpo import Gigpo, _alike, _same
 
 
 def path(*states, rewards, statuses=()):
@@ -118,3 +121,66 @@ def test_what_a_trainer_adds_to_the_reward_belongs_to_the_last_turn():
     one = path("s0", "s1", rewards=[0, 0])
     one.reward = 1.0
     assert of_turns("gigpo", one, path("s0", "s1", rewards=[0, 0]))[0] == pytest.approx([0.5 + 0.475, 1.0])
+
+
+def test_a_group_without_episodes_has_no_advantages():
+    assert advantages("gigpo", []) == [[]]
+
+
+def test_the_anchor_may_be_a_function():
+    assert of_turns(Gigpo(anchor=lambda episode, turn: str(turn)), A, B)[0] == pytest.approx([9.5125, 9.75, 10])
+
+
+def test_the_environments_tokens_have_no_advantage_with_or_without_a_penalty():
+    broken = path("s0", "s1", rewards=[0, 1], statuses=[("malformed",)])
+    for group in ([A, B], [broken, path("s0", rewards=[3])]):
+        for value in advantages("gigpo", group)[0]:
+            assert (value[1::2] == 0).all()
+            assert (value[0::2] != 0).any()
+
+
+def test_omega_weighs_the_turns_also_beside_a_penalty():
+    one, other = path("s0", rewards=[1], statuses=[("malformed",)]), path("s0", rewards=[0])
+    # The episodes are worth 0.9 and 0, and so are the returns of their turns.
+    assert of_turns("gigpo:omega=3", one, other) == [pytest.approx([0.45 + 3 * 0.45]), pytest.approx([-0.45 * 4])]
+
+
+def test_an_episode_without_a_turn_counts_among_episodes_and_not_among_turns():
+    none = episode(reward=1.0)
+    group = [path("s0", rewards=[4]), none, path("s1", "s2", rewards=[0, 10])]
+    for part, expected in (("gigpo:omega=0", [-1, -4, 5]), ("gigpo:omega=0,over=turns", [-4, -7, 2])):
+        assert advantages(part, group)[0] == pytest.approx(expected)
+    broken = path("s1", "s2", rewards=[0, 10], statuses=[("malformed",)])
+    values = advantages("gigpo:omega=0,invalid=3", [path("s0", rewards=[4]), none, broken])[0]
+    mean = (4 + 1 + (7 + 10) / 2) / 3
+    assert values[1] == pytest.approx(1 - mean)
+    assert list(values[2][0::2]) == pytest.approx([7 - mean, 10 - mean])
+
+
+def test_a_state_with_a_turn_at_the_mean_is_compared():
+    group = [path("s0", rewards=[reward]) for reward in (0, 1, 2)]
+    assert np.concatenate(of_turns("gigpo", *group)) == pytest.approx([-2, 0, 2])
+
+
+class TestSimilarStates:
+    def test_they_join_the_first_in_the_order_of_their_texts(self):
+        """So that neither the order of the episodes nor the seed of Python's hashes changes the groups."""
+        states = []
+        for one, other in ("ab", "cd", "ef", "gh", "ij", "kl"):
+            states += [one * (4 - number) + other * number for number in (3, 0, 2, 1)]  # abbb, aaaa, aabb, aaab
+        expected = [[first, first + 2] for first in range(len(states)) if first % 4 < 2]
+        assert _same(states, 0.75) == expected
+
+    def test_at_the_bound_they_are_alike(self):
+        assert _alike("aaaa", "aaab", 0.75)
+        assert not _alike("aaaa", "aaab", 0.76)
+
+    def test_the_order_of_the_letters_counts(self):
+        assert not _alike("abcdef", "fedcba", 0.9)
+
+    def test_frequent_letters_of_long_texts_count_too(self):
+        assert _alike("ab" * 150, "ab" * 150 + "c", 0.99)
+
+    def test_equal_states_are_found_without_comparing_texts(self, monkeypatch):
+        monkeypatch.setattr(difflib, "SequenceMatcher", None)
+        assert _same(["b", "a", "b"], 1.0) == [[0, 2], [1]]

@@ -35,3 +35,17 @@ def test_two_processes_count_together(count):
     shares = groups[:1], groups[1:]
     apart = in_processes(2, lambda ranks: advantages(f"gpg:count={count}", *shares[ranks.rank], ranks=ranks))
     assert [*apart[0], *apart[1]] == advantages(f"gpg:count={count}", *groups)
+
+
+def test_a_group_with_an_episode_at_its_mean_counts():
+    values = advantages("gpg", plain(0, 0.5, 1), plain(1, 1, 1))
+    assert values[0] == pytest.approx([-1, 0, 1])
+    assert values[1] == [0, 0, 0]
+
+
+def test_one_reward_may_be_all_that_counts():
+    assert advantages("gpg:count=nonzero", plain(1, 0, 0, 0)) == [pytest.approx([3, -1, -1, -1])]
+
+
+def test_a_batch_without_a_gradient_stays_without():
+    assert advantages("gpg", plain(1, 1)) == advantages("gpg:count=nonzero", plain(0, 0)) == [[0, 0]]

@@ -158,3 +158,14 @@ class TestReinforce:
         alone, others = compute("reinforce", np.array([1.0]), np.array([0.0, 0.0]))
         assert alone[0] == pytest.approx(2 / 3)
         assert others == pytest.approx(np.array([-1 / 3, -1 / 3]))
+
+
+def test_leave_one_out_of_two_is_the_difference_of_both() -> None:
+    assert list(compute("rloo", np.array([1.0, 0.0]))[0]) == [1.0, -1.0]
+    assert list(compute("rloo", np.array([1.0]))[0]) == [0.0]
+
+
+def test_without_an_epsilon_equal_rewards_give_zeros() -> None:
+    assert list(compute("group_norm:eps=0", np.array([2.0, 2.0]))[0]) == [0.0, 0.0]
+    assert list(compute("group_mean_batch_std:eps=0", np.array([2.0, 2.0]))[0]) == [0.0, 0.0]
+    assert list(compute("group_mean_batch_std:eps=0")) == []

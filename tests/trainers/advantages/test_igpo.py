@@ -110,3 +110,30 @@ def test_a_group_in_which_nothing_differs_teaches_nothing():
 def test_without_measured_probabilities_it_says_what_is_missing():
     with pytest.raises(ConfigurationError, match="answer"):
         Igpo()([[Episode(steps=[Turn(0, 1)], completion_ids=[1], mask=[1])] * 2], ONE)
+
+
+@pytest.mark.parametrize("baseline", ["turn", "group"])
+def test_turns_that_earn_the_same_have_no_advantage_even_without_others_to_compare(baseline):
+    """Every turn earns 1/2 or, to the end, 1: whatever the baseline, nothing tells the turns from one another."""
+    first, second = {
+        "turn": (episode(1.0, [0.25, 0.25]), episode(1.0, [0.25])),
+        "group": (episode(0.5, [0.25, 0.75]), episode(0.5, [0.25])),
+    }[baseline]
+    assert [own.tolist() for own in on_turns(first, second, baseline=baseline, eps=0.0)] == [[0, 0], [0]]
+
+
+def test_a_turn_at_the_mean_leaves_the_others_their_advantage():
+    group = [episode(reward, [0.5]) for reward in (0.0, 1.0, 2.0)]
+    for baseline, values in (("turn", [-1.5, 0.0, 1.5]), ("group", [-1.0, 0.0, 1.0])):
+        assert np.concatenate(on_turns(*group, baseline=baseline, eps=0.0)) == pytest.approx(values)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("baseline", ["turn", "group"])
+def test_an_episode_without_turns_is_no_part_of_the_comparison(baseline):
+    group = [episode(1.0, [0.5]), episode(0.0, [0.5])]
+    alone = on_turns(*group, baseline=baseline)
+    assert [own.tolist() for own in on_turns(*group, episode(7.0, []), baseline=baseline)][:2] == [
+        own.tolist() for own in alone
+    ]
+    assert Igpo(baseline=baseline)([[]], ONE) == [[]]

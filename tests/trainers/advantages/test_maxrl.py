@@ -33,3 +33,12 @@ def test_the_mean_over_the_group_is_the_mean_over_the_right_ones_less_that_over_
     scores = rng.normal(size=8)
     (values,) = advantages("maxrl", plain(*rewards))
     assert np.mean(values * scores) == pytest.approx(scores[rewards == 1].mean() - scores.mean())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_group_without_episodes_or_with_a_mean_of_zero_has_none():
+    assert advantages("maxrl", [], plain(1, -1), plain(0, -1)) == [[], [0, 0], [0, 0]]
+
+
+def test_a_mean_below_one_is_enough():
+    assert advantages("maxrl", plain(0.5, 0.1)) == [pytest.approx([0.2 / 0.3, -0.2 / 0.3])]

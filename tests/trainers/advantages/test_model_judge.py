@@ -97,3 +97,9 @@ def test_it_goes_into_other_processes_and_refuses_what_cannot_work(monkeypatch):
         StepModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="STEP_KEY")
     with pytest.raises(ConfigurationError, match="model"):
         make_part(STEP_JUDGES, "model:url=http://127.0.0.1:1/v1")
+
+
+def test_steps_are_numbered_from_one_to_the_last_and_numbers_beyond_are_ignored(monkeypatch):
+    monkeypatch.setattr(StepModelJudge, "_critique", lambda self, content: "[1, 3, 4]")
+    judge = StepModelJudge(url="http://127.0.0.1:9/v1", model="m", critiques=2)
+    assert judge(attempt()) == [[(0, 2), (7, 8)]] * 2

@@ -34,3 +34,9 @@ def test_the_baseline_has_the_least_variance_where_the_squared_score_grows_with_
     group = plain(*rewards[sample], tokens=list(lengths[sample]))
     own = (rewards[sample] * lengths[sample]).sum() / lengths[sample].sum()
     assert advantages("opo", group) == [pytest.approx(list(rewards[sample] - own))]
+
+
+def test_without_a_token_of_the_policy_it_is_the_mean():
+    none = [episode(Said(0, 2), reward=value) for value in (1.0, 0.0)]
+    assert advantages("opo", none) == [[0.5, -0.5]]
+    assert advantages("opo", [none[0], *plain(1, 0, tokens=[1, 3])]) == [pytest.approx([0.75, 0.75, -0.25])]

@@ -101,3 +101,26 @@ def test_no_constant_baseline_has_less_variance_in_the_gradient():
     least = min(variance(one) for one in np.linspace(-1, 2, 3001))
     assert variance(found) == pytest.approx(least, rel=1e-4)
     assert variance(chances @ reward) > 1.2 * least
+
+
+def test_a_group_with_an_episode_at_its_mean_is_compared():
+    group = [episode(reward, [0.5], [0.5]) for reward in (0.0, 0.5, 1.0)]
+    assert values(*group, zero_tail=False) == [pytest.approx([-0.5]), pytest.approx([0.0]), pytest.approx([0.5])]
+
+
+def test_an_episode_without_a_token_of_the_policy_leaves_the_others_their_rewards():
+    """It is the second longest, of length 0, so that every token of the other is beyond it."""
+    none = episode(0.0, [1.0], [0.0], mask=[0])
+    assert values(episode(1.0, [0.5, 0.5], [0.5, 0.5]), none) == [[1.0, 1.0], [0.0]]
+    first, second = values(episode(1.0, [0.5, 0.5], [0.5, 0.5]), none, zero_tail=False)
+    assert (first, second) == (pytest.approx([0.0, 0.0]), [0.0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", ["policy", "all"])
+def test_certain_tokens_are_compared_with_the_plain_mean_of_those_that_are_there(count):
+    """A token of probability 1 has no uncertainty; the second has a tool's token before its last."""
+    long, short = episode(1.0, [1.0] * 3, [1.0] * 3, mask=[1, 0, 1]), episode(0.0, [1.0], [1.0])
+    first, second = values(long, short, count=count, zero_tail=False)
+    assert first == pytest.approx([0.5, 0.0, 0.0])
+    assert second == pytest.approx([-0.5])

@@ -82,3 +82,13 @@ def test_it_estimates_the_gradient_of_the_chance_that_one_of_k_is_right():
         scores = right / p - (1 - right) / (1 - p)
         total += k * np.mean(values * scores)
     assert total / 6000 == pytest.approx(k * (1 - p) ** (k - 1), rel=0.05)
+
+
+@pytest.mark.parametrize("options", ["", ":k=2", ":k=2,baseline=all", ":normalize=true,eps=0"])
+def test_rewards_that_differ_by_rounding_are_equal(options):
+    assert [float(value) for value in advantages(f"pass_at_k{options}", plain(0.3, 0.1 + 0.2, 0.3))[0]] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_group_without_others_has_no_gain(count):
+    assert list(advantages("pass_at_k", plain(*[1.0] * count))[0]) == [0.0] * count

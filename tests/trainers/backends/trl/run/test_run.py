@@ -393,3 +393,9 @@ def test_training_and_evaluation_have_wrappers_of_their_own(letter_options, tmp_
     assert not any("reward_components" in line["info"] for line in evaluated)
     config = json.loads((result.output_dir / "config.json").read_text())
     assert config["rollout"]["wrappers"] == wrappers
+
+
+def test_in_half_precision_a_run_begins_at_its_reference(letter_options):
+    result = train("grpo", {**letter_options, "steps": 2}, dtype="bfloat16", loss=["ppo_clip", "kl"])
+    first, second = [line["kl"] for line in result.history if "kl" in line]
+    assert first == 0.0 < second
