@@ -15,6 +15,8 @@ from learning_runs import CURVES, LAST
 Line = Mapping[str, Any]
 BASE = "grpo"
 WIDTH = 120
+MISTAKES = {"misspelt": "misspelt name", "syntax": "syntax error"}
+"""Text for the kinds of mistakes whose names are not clear in a sentence."""
 FIFTH = 0.2
 """Target ratio of the share of failing calls to that of ``BASE``."""
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -222,7 +224,8 @@ def page_text(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]]) -> s
     text = [HEAD]
     for name, (lines, settings) in told.items():
         title, world = WORLDS[name]
-        mistakes = ", ".join(settings["call_mistakes"].replace("_", " ").split("+"))
+        kinds = settings["call_mistakes"].split("+")
+        mistakes = ", ".join(MISTAKES.get(kind, kind.replace("_", " ")) for kind in kinds)
         shares = {"errors": f"{100 * settings['error_rate']:g} %", "mistakes": mistakes}
         text += [f"## {title}", "", *wrap(world.format(**{**settings, **shares}), WIDTH, break_on_hyphens=False), ""]
         for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
@@ -290,7 +293,7 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"Every recipe plays {settings['curve_budget']} episodes in its groups. Refills, and episodes outside the",
+        f"A run of a recipe plays {settings['curve_budget']} episodes in groups. Refills, and episodes outside the",
         f"groups, are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8",
         "problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode,",
         "even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in its",

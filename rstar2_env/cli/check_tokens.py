@@ -1,4 +1,4 @@
-"""``rstar2 validate --tokens``: check that training tokens equal the played tokens. Checks have severities."""
+"""``rstar2 validate --tokens``: check that training tokens equal the played tokens; each finding has a severity."""
 
 from __future__ import annotations
 

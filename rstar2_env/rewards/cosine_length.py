@@ -37,7 +37,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """``tokens`` if the length is counted in policy tokens; otherwise none."""
+        """The need ``tokens`` if the length is counted in policy tokens; otherwise none."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property

@@ -44,7 +44,7 @@ class Exploration(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """``judge`` with ``how="creativity"``; otherwise none."""
+        """The need ``judge`` if ``how`` is ``"creativity"``; otherwise none."""
         return frozenset() if self.how == "length" else frozenset({"judge"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:

@@ -55,7 +55,7 @@ class Router(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The needs of all components, and ``problem`` with ``by="problem"``."""
+        """The needs of all components, and also ``problem`` if ``by`` is ``"problem"``."""
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
 

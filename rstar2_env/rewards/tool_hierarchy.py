@@ -37,7 +37,7 @@ class ToolHierarchy(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """``problem`` with ``score="f1"``; otherwise none."""
+        """The need ``problem`` if ``score`` is ``"f1"``; otherwise none."""
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -39,7 +39,7 @@ class Order(NamedTuple):
 
 
 class OrderReply(NamedTuple):
-    """A reply. ENDED and BROKEN have a wait status, CPU time and peak memory; failures have a text.
+    """A reply. ENDED and BROKEN contain a wait status, CPU time and peak memory; replies about failures have a text.
 
     For DEPRIORITIZED, ``status`` is 1 if the tree has the lower weight, and ``cpu_s`` is the time it waited for a core.
     """

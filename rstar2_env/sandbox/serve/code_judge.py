@@ -125,7 +125,7 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: ServedCall) -> None:
-        """Store the outcome of a call; a refused call keeps ``queue_timeout``: clients then retry."""
+        """Store the outcome of a call; a refused call has none and stays ``queue_timeout``, so that clients retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self.found[place] = call.outcome

@@ -94,7 +94,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
 
 
 def _is_one_group(text: str) -> bool:
-    """Whether the first brace closes with the last character."""
+    """Whether the last character closes the brace with which the text begins."""
     try:
         return _group(text, 0)[1] == len(text)
     except ReadError:

@@ -76,7 +76,7 @@ def load_policy(
     if options.lora_dropout and not dropout:
         raise ConfigurationError(
             "lora_dropout is for the cold start only: with dropout, the probability ratios and the KL divergence of "
-            "reinforcement learning would be noise. Leave it at 0.",
+            "reinforcement learning would contain noise. Leave it at 0.",
             option="lora_dropout",
         )
     source = options.path

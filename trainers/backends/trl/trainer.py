@@ -363,7 +363,7 @@ class CollectorTrainer(ShardedTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return 0, since transformers would count the input, a step number. ``speed/mfu`` measures the computation."""
+        """Return 0: the input is only a step number, from which transformers cannot count. See ``speed/mfu``."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

@@ -136,7 +136,7 @@ class EpisodesScreen(RunScreen[None]):
         self.answers.episodes(self.run_name, {**params, "limit": "1"})
 
     def _open(self, window: Screen[str | None], params_of: Callable[[str], dict[str, str]]) -> None:
-        """Open a window; when it closes with a result, apply ``params_of`` of the result."""
+        """Open a window; when it closes with a result, show the episodes for the parameters ``params_of(result)``."""
 
         def closed(result: str | None) -> None:
             if result is not None:

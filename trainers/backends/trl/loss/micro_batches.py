@@ -94,7 +94,8 @@ class MicroBatch:
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
-        share: Share of the optimizer batch's tokens, for a model's load-balancing loss; computed only for such models.
+        share: Share of the optimizer batch's tokens, which weights the load-balancing loss of a mixture of experts; 0
+            for other models.
     """
 
     rows: list[int]

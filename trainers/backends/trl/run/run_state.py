@@ -226,7 +226,7 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the changes of hooks, as JSON values. The trainer saves the reference model's weights."""
+        """Return the settings that hooks changed, as JSON values; the trainer saves a reset reference model itself."""
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],
