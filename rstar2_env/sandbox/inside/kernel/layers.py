@@ -33,7 +33,7 @@ _TITLES = {
 
 @dataclass(slots=True)
 class Layers:
-    """The plan, its view of the file system, its control groups, and the reasons for missing layers."""
+    """How programs are isolated: plan, view of the file system, control groups; and why layers are missing."""
 
     plan: IsolationPlan
     view: FileView
