@@ -9,6 +9,7 @@ has this as a table.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
@@ -136,11 +137,31 @@ class Learns(Protocol):
         ...
 
 
+COMPLETIONS = "completions"
+"""Name of the parameter by which a function of texts is recognized; see ``TextFunction``."""
+
+
+def is_text_function(value: object) -> bool:
+    """Return whether an object is a function of texts: callable, no class, with a parameter ``completions``."""
+    return callable(value) and not inspect.isclass(value) and COMPLETIONS in parameters_of(value)
+
+
+def parameters_of(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a callable by name; empty if it has no signature."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a callable that is not written in Python may have no signature
+        return {}
+
+
 REWARDS: Registry[Callable[..., Reward]] = Registry(
     "reward component",
     "rstar2_env.rewards",
     "rstar2_env.rewards",
-    shape=Shape(is_class_with("__call__"), "a class whose objects are called with (episode, ctx)"),
+    shape=Shape(
+        lambda value: is_class_with("__call__")(value) or is_text_function(value),
+        "a class whose objects are called with (episode, ctx), or a function with a parameter `completions`",
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from rstar2_env.core.options.declare import call_with_options, typed_options
 from rstar2_env.core.options.parts import PartSpec, read_part
 from rstar2_env.rewards.base import REWARDS, Need, OnTurns, Reward, RewardContext, RewardJudge, Score, needs_of
 from rstar2_env.rewards.judges import make_reward_judge
+from rstar2_env.rewards.text_function import as_score
 
 Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, RewardContext], bool]"
 
@@ -25,7 +26,8 @@ class Component:
 
     Attributes:
         name: Name in ``info["reward_components"]`` and ``Episode.rewards``.
-        score: Computes the value.
+        score: Computes the value: a function or object called with an episode and its context, or a function of texts
+            with a parameter ``completions``; see ``TextFunction``.
         weight: Factor on the value.
         gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a function
             returns true. With a closed gate its value is 0.
@@ -42,6 +44,9 @@ class Component:
     clip: tuple[float, float] | None = None
     when: Literal["end", "step"] = "end"
     judge: RewardJudge | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", as_score(self.score))
 
     @property
     def needs(self) -> frozenset[Need]:

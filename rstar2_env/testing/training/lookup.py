@@ -14,6 +14,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.core.options.parts import Part, PartSpec, is_factory, read_part
 from rstar2_env.core.options.registry import Registry
+from rstar2_env.rewards.text_function import as_score
 from rstar2_env.testing.runner import run_checks
 
 T = TypeVar("T")
@@ -115,6 +116,8 @@ def maker(
             f"The options {', '.join(chosen)} apply only to a {registry.kind} that is given by name or class; this "
             f"{registry.kind} already exists."
         )
+    if slot == "reward":
+        found = as_score(found)
     return what, partial(copy.deepcopy, copy.deepcopy(found))
 
 
