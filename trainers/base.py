@@ -5,18 +5,22 @@ A recipe is plain data and imports nothing heavy; ``api.make`` turns it into a t
 
 from __future__ import annotations
 
+import html
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.targets import options_of
 from rstar2_env.core.options.user_code import Shape
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
@@ -26,10 +30,13 @@ from .options.names import in_groups
 from .options.parts import make_parts, typed_part
 from .record.verdict import outcome
 
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.figures.plot import Plot
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class TrainResult:
-    """The result of a training run.
+    """The result of a training run; ``str()`` gives a table of its figures.
 
     Attributes:
         output_dir: The run's folder.
@@ -52,6 +59,65 @@ class TrainResult:
     def outcome(self) -> str:
         """The result of the run on held-out problems, in a sentence."""
         return outcome(self.before, self.after, self.best_step)
+
+    def plot(self) -> Plot:
+        """Plot pass rate and tool errors over the steps; a notebook shows the picture, ``save`` writes it.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from .record.plot import draw_runs
+
+        return draw_runs({self.output_dir.name: self.history})
+
+    def __str__(self) -> str:
+        """The figures before and after training, and of the first and the last step, as a table."""
+        return "\n".join([text_table(self._title, [_HEADINGS, *self._rows()]), *self._ending])
+
+    def __repr__(self) -> str:
+        """The folders and the number of steps, without the history."""
+        return (
+            f"TrainResult(output_dir={str(self.output_dir)!r}, model_dir={str(self.model_dir)!r}, "
+            f"steps={len(self._steps)}, best_step={self.best_step})"
+        )
+
+    def _repr_html_(self) -> str:
+        ending = "".join(f"<p>{html.escape(line)}</p>" for line in self._ending)
+        return html_table(self._title, self._rows(), headings=_HEADINGS) + ending
+
+    @property
+    def _title(self) -> str:
+        steps = len(self._steps)
+        return f"{self.output_dir}: {steps} step{'' if steps == 1 else 's'}"
+
+    @property
+    def _ending(self) -> tuple[str, str]:
+        return self.outcome, f"The weights are in {self.model_dir}."
+
+    @property
+    def _steps(self) -> list[Mapping[str, float]]:
+        return [line for line in self.history if any(name.startswith("rollout/") for name in line)]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return a row for each figure that has a value."""
+        steps = self._steps
+        first, last = (steps[0], steps[-1]) if steps else ({}, {})
+        rows = []
+        for name, figure in FIGURES.items():
+            values = [(self.before or {}).get(name), (self.after or {}).get(name)]
+            values += [step.get(f"rollout/{name}") for step in (first, last)]
+            if figure.label and any(value is not None and not math.isnan(value) for value in values):
+                rows.append((figure.label, *(_cell(value, percent=figure.percent) for value in values)))
+        return rows
+
+
+_HEADINGS = ("", "held out, before", "held out, after", "first step", "last step")
+
+
+def _cell(value: float | None, *, percent: bool) -> str:
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{100 * value:.1f} %" if percent else f"{value:.3g}"
 
 
 class Trainer(Protocol):

@@ -1,8 +1,9 @@
-"""Text helpers: make text safe for tokenizers and files, remove parts of a text."""
+"""Text helpers: make text safe for tokenizers and files, remove parts of a text, format tables as text and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import html
+from collections.abc import Iterable, Sequence
 
 
 def encodable(text: str) -> str:
@@ -22,3 +23,23 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
         kept.append(text[done:start])
         done = end
     return "".join([*kept, text[done:]])
+
+
+def text_table(title: str, rows: Sequence[Sequence[str]]) -> str:
+    """Return a title and rows of cells in aligned columns; all rows have the same number of cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join([title, *(f"  {line}" for line in lines)])
+
+
+def html_table(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[str] = ()) -> str:
+    """Return a table as HTML, for notebooks; all texts are escaped."""
+    head = "".join(f"<th style='text-align:left'>{html.escape(cell)}</th>" for cell in headings)
+    body = (
+        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<table><caption style='text-align:left'>{html.escape(title)}</caption>"
+        f"{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{''.join(body)}</tbody></table>"
+    )

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.writer import versions
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.figures.boundary import Boundary
 from rstar2_env.evaluation.figures.intervals import IntervalFigures, figures_by, figures_of
 from rstar2_env.evaluation.figures.summary import Summary, summary_of
@@ -18,6 +19,9 @@ from rstar2_env.evaluation.figures.tally import EpisodeTally
 from rstar2_env.evaluation.figures.text import boundary_text, interval_text, summary_rows
 from rstar2_env.evaluation.play.log import read_episodes
 from rstar2_env.evaluation.play.repeats import Repeats
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.figures.plot import Plot
 
 MOST_LISTED = 12
 """Maximum number of sources, or of difficulties, in the table."""
@@ -112,9 +116,20 @@ class EvalResult:
 
     def __str__(self) -> str:
         """The figures as a table of two columns."""
-        rows = self.rows()
-        width = max(map(len, rows))
-        return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())])
+        return text_table(self.title, list(self.rows().items()))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, list(self.rows().items()))
+
+    def plot(self) -> Plot:
+        """Plot the shares with their intervals, and pass@k; a notebook shows the picture, ``save`` writes it.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rstar2_env.evaluation.figures.plot import plot_evaluation
+
+        return plot_evaluation(self)
 
     def __repr__(self) -> str:
         """The evaluation's names and its pass rate, without the episodes."""

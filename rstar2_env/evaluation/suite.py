@@ -33,6 +33,8 @@ from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
 from rstar2_env.core.stop import Stop
+from rstar2_env.core.text import html_table, text_table
+from rstar2_env.evaluation.figures.text import NOTHING
 from rstar2_env.evaluation.options import EvaluationOptions, make_parts
 from rstar2_env.evaluation.play.log import check_out
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
@@ -78,6 +80,18 @@ class SuiteResult:
         every = [result.figures.numbers() for result in self.results.values()]
         shared = [name for name in (every[0] if every else {}) if all(name in one for one in every)]
         return {name: _mean([one[name] for one in every]) for name in shared}
+
+    def __str__(self) -> str:
+        """The table of each set, and the means."""
+        return "\n\n".join([*map(str, self.results.values()), text_table("mean of the sets", self._means())])
+
+    def _repr_html_(self) -> str:
+        each = "".join(result._repr_html_() for result in self.results.values())
+        return each + html_table("mean of the sets", self._means())
+
+    def _means(self) -> list[tuple[str, str]]:
+        means = self.mean().items()
+        return [(name, f"{value:.4f}") for name, value in means if value is not None] or [("", NOTHING)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of every set and their mean as JSON values."""

@@ -35,7 +35,7 @@ from ..api import make, sft
 from ..backends.trl.model import be_quiet
 from ..base import TrainResult
 from ..record.checkpoints import newest_checkpoint
-from .plot import plot_runs
+from ..record.plot import draw_runs
 from .tiny import make_tiny_model
 
 ENV = "rstar2/MathTool-v0"
@@ -131,7 +131,7 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
         runs[name] = _train(name, folder / name, start, options)
         seconds[name] = time.monotonic() - began
     title = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
-    picture = plot_runs({name: run.history for name, run in runs.items()}, folder / "learning.png", title=title)
+    picture = draw_runs({name: run.history for name, run in runs.items()}, title=title).save(folder / "learning.png")
     evaluations = [_evaluate(start, _evaluation_of(start), options, seconds)]
     for name, run in runs.items():
         evaluations.append(_evaluate(run.model_dir, _evaluation_of(folder / name), options, seconds))

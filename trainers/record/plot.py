@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
+from rstar2_env.evaluation.figures.plot import COLOURS, Plot
 
 _PANELS = (
     ("pass_rate", "right answers", "share of episodes"),
     ("tool_error_share_correct", "tool errors in episodes with a right answer", "share of calls"),
 )
-_COLOURS = ("#1f6feb", "#d9730d", "#2da44e", "#8250df")
 _WINDOW = 7
 """Steps over which the training curve is averaged."""
 
 
-def plot_runs(histories: Mapping[str, Sequence[Mapping[str, float]]], path: str | Path, *, title: str = "") -> Path:
+def draw_runs(histories: Mapping[str, Sequence[Mapping[str, float]]], *, title: str = "") -> Plot:
     """Plot pass rate and tool errors over the steps: a thin line for training, dots for held-out problems.
 
     Args:
         histories: The metrics of each run by its name, one mapping per step, as in ``TrainResult.history``.
-        path: The PNG file to write.
         title: Title of the figure.
 
-    Returns:
-        The path of the file.
+    Raises:
+        MissingExtraError: matplotlib is not installed.
     """
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.9), dpi=130)
+    plot = Plot()
+    axes = plot.axes(2)
     for axis, (figure_name, heading, unit) in zip(axes, _PANELS, strict=True):
-        for (name, history), colour in zip(histories.items(), _COLOURS * len(histories), strict=False):
+        for (name, history), colour in zip(histories.items(), COLOURS * len(histories), strict=False):
             steps, values = _curve(history, f"rollout/{figure_name}")
             axis.plot(steps, _smooth(values), color=colour, linewidth=1.2, alpha=0.55)
             steps, values = _curve(history, f"eval/{figure_name}")
@@ -42,18 +37,12 @@ def plot_runs(histories: Mapping[str, Sequence[Mapping[str, float]]], path: str 
         axis.set_xlabel("optimizer step")
         axis.set_ylabel(unit)
         axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylim(0, 1.02)
     axes[0].legend(frameon=False, loc="lower right", title="dots: held-out problems", title_fontsize=8, fontsize=9)
     if title:
-        figure.suptitle(title, fontsize=11, x=0.01, ha="left")
-    figure.tight_layout()
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
-    return path
+        plot.figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    plot.figure.tight_layout()
+    return plot
 
 
 def _curve(history: Sequence[Mapping[str, float]], name: str) -> tuple[list[float], list[float]]:

@@ -1,0 +1,100 @@
+"""Pictures of results, which notebooks show and files keep."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.figures import FIGURES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rstar2_env.evaluation.result import EvalResult
+
+COLOURS = ("#1f6feb", "#d9730d", "#2da44e", "#8250df")
+
+
+class Plot:
+    """A picture: a notebook shows it as the value of a cell.
+
+    Args:
+        width: Width in inches.
+        height: Height in inches.
+
+    Attributes:
+        figure: The matplotlib figure, which may be changed further.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+
+    def __init__(self, width: float = 10, height: float = 3.9) -> None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("train", "A plot") from error
+        # Without pyplot, which would choose a window system.
+        self.figure: Figure = Figure(figsize=(width, height), dpi=130)
+
+    def axes(self, count: int) -> list[Any]:
+        """Add panels side by side, and return their axes."""
+        found = list(self.figure.subplots(1, count, squeeze=False)[0])
+        for axis in found:
+            axis.grid(alpha=0.25)
+            axis.spines[["top", "right"]].set_visible(False)
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the picture to a file, whose suffix selects the format; its folder is created if needed."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.figure.savefig(path)
+        return path
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.figure.savefig(file, format="png")
+        return file.getvalue()
+
+
+def plot_evaluation(result: EvalResult) -> Plot:
+    """Plot the shares of an evaluation with their intervals, and pass@k if there are several k.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    plot = Plot(height=4.2)
+    curve = [k for k in result.ks if f"pass@{k}" in result.figures.by_name]
+    shares, *rest = plot.axes(2 if len(curve) > 1 else 1)
+    known = {
+        figure.label: found
+        for name, figure in FIGURES.items()
+        if figure.percent
+        and figure.label
+        and (found := result.figures.by_name.get(name))
+        and math.isfinite(found.value)
+    }
+    for place, found in enumerate(known.values()):
+        shares.plot([found.low, found.high], [place, place], color=COLOURS[0], linewidth=2, alpha=0.55)
+        shares.plot([found.value], [place], "o", color=COLOURS[0])
+    shares.set_yticks(range(len(known)), labels=list(known))
+    shares.set_xlim(-0.02, 1.02)
+    shares.invert_yaxis()
+    shares.set_title("shares, with 95 % intervals", fontsize=10, loc="left")
+    for axis in rest:
+        found = [result.figures.by_name[f"pass@{k}"] for k in curve]
+        axis.plot(curve, [one.value for one in found], "o-", color=COLOURS[0], linewidth=2, markersize=4.5)
+        axis.fill_between(curve, [one.low for one in found], [one.high for one in found], color=COLOURS[0], alpha=0.15)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(curve, labels=list(map(str, curve)))
+        axis.set_ylim(0, 1.02)
+        axis.set_xlabel("k (samples of a problem)")
+        axis.set_title("pass@k", fontsize=10, loc="left")
+    plot.figure.suptitle(result.title, fontsize=11, x=0.01, ha="left")
+    plot.figure.tight_layout()
+    return plot
