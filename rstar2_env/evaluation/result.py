@@ -129,7 +129,7 @@ class EvalResult:
         """
         from rstar2_env.evaluation.figures.plot import plot_evaluation
 
-        return plot_evaluation(self)
+        return plot_evaluation(self.figures, self.ks, self.title)
 
     def __repr__(self) -> str:
         """The evaluation's names and its pass rate, without the episodes."""

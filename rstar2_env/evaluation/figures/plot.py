@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from rstar2_env.core.figures import FIGURES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rstar2_env.evaluation.result import EvalResult
+    from rstar2_env.evaluation.figures.intervals import IntervalFigures
 
 COLOURS = ("#1f6feb", "#d9730d", "#2da44e", "#8250df")
 
@@ -62,39 +63,38 @@ class Plot:
         return file.getvalue()
 
 
-def plot_evaluation(result: EvalResult) -> Plot:
+def plot_evaluation(figures: IntervalFigures, ks: Sequence[int], title: str) -> Plot:
     """Plot the shares of an evaluation with their intervals, and pass@k if there are several k.
+
+    Args:
+        figures: The figures.
+        ks: The values of k.
+        title: Title of the picture.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     plot = Plot(height=4.2)
-    curve = [k for k in result.ks if f"pass@{k}" in result.figures.by_name]
+    curve = [(k, found) for k in ks if (found := figures.by_name.get(f"pass@{k}")) is not None]
     shares, *rest = plot.axes(2 if len(curve) > 1 else 1)
-    known = {
-        figure.label: found
-        for name, figure in FIGURES.items()
-        if figure.percent
-        and figure.label
-        and (found := result.figures.by_name.get(name))
-        and math.isfinite(found.value)
-    }
-    for place, found in enumerate(known.values()):
-        shares.plot([found.low, found.high], [place, place], color=COLOURS[0], linewidth=2, alpha=0.55)
-        shares.plot([found.value], [place], "o", color=COLOURS[0])
+    shown = {figure.label: figures.by_name.get(name) for name, figure in FIGURES.items() if figure.percent}
+    known = {label: one for label, one in shown.items() if label and one is not None and math.isfinite(one.value)}
+    for place, one in enumerate(known.values()):
+        shares.plot([one.low, one.high], [place, place], color=COLOURS[0], linewidth=2, alpha=0.55)
+        shares.plot([one.value], [place], "o", color=COLOURS[0])
     shares.set_yticks(range(len(known)), labels=list(known))
     shares.set_xlim(-0.02, 1.02)
     shares.invert_yaxis()
     shares.set_title("shares, with 95 % intervals", fontsize=10, loc="left")
     for axis in rest:
-        found = [result.figures.by_name[f"pass@{k}"] for k in curve]
-        axis.plot(curve, [one.value for one in found], "o-", color=COLOURS[0], linewidth=2, markersize=4.5)
-        axis.fill_between(curve, [one.low for one in found], [one.high for one in found], color=COLOURS[0], alpha=0.15)
+        places, found = zip(*curve, strict=True)
+        axis.plot(places, [one.value for one in found], "o-", color=COLOURS[0], linewidth=2, markersize=4.5)
+        axis.fill_between(places, [one.low for one in found], [one.high for one in found], color=COLOURS[0], alpha=0.15)
         axis.set_xscale("log", base=2)
-        axis.set_xticks(curve, labels=list(map(str, curve)))
+        axis.set_xticks(places, labels=list(map(str, places)))
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("k (samples of a problem)")
         axis.set_title("pass@k", fontsize=10, loc="left")
-    plot.figure.suptitle(result.title, fontsize=11, x=0.01, ha="left")
+    plot.figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     plot.figure.tight_layout()
     return plot
