@@ -27,10 +27,13 @@ def verify_command(
         Path | None,
         typer.Option(
             "--jsonl",
-            help='Grade the pairs in a file: lines of {"gold", "pred"[, "expected", "id", "categories"]}.',
+            help='Grade the pairs in a file: lines of {"gold", "pred"[, "question", "expected", "id", "categories"]}.',
             exists=True,
             dir_okay=False,
         ),
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="The question of GOLD and PRED: a formula copied from it is no answer.")
     ] = None,
     as_json: Json = False,
     compare: Annotated[bool, typer.Option("--compare", help="Also grade with math-verify alone.")] = False,
@@ -53,10 +56,14 @@ def verify_command(
 
     if (jsonl is None) == (gold is None) or (gold is None) != (pred is None):
         raise typer.BadParameter("give GOLD and PRED, or --jsonl FILE.")
+    if jsonl is not None and question is not None:
+        raise typer.BadParameter('--question belongs to GOLD and PRED; in a file, give each line a "question".')
     if gold is not None:
         # Start a worker first, so that its startup does not count towards the time limit.
         verify_response("1", "x", timeout=60)
-        verdict = verify_response(gold, pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
+        verdict = verify_response(
+            gold, pred, question=question, tolerance=tolerance, strict=not lenient, timeout=timeout
+        )
         alone = math_verify_alone(gold, pred, timeout=timeout) if compare else None
         _print_pair(verdict, alone, as_json=as_json)
         raise typer.Exit(0 if verdict.correct else 1)
@@ -66,7 +73,14 @@ def verify_command(
     threads = shared_pool().workers
 
     def ours(pair: Pair) -> Verdict:
-        return verify_response(pair.gold, pair.pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
+        return verify_response(
+            pair.gold,
+            pair.pred,
+            question=pair.question,
+            tolerance=tolerance,
+            strict=not lenient,
+            timeout=timeout,
+        )
 
     def theirs(pair: Pair) -> Verdict:
         return math_verify_alone(pair.gold, pair.pred, timeout=timeout)

@@ -36,6 +36,8 @@ _OPEN = re.compile(
     r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
 )
 _LINE = re.compile(r"^[ \t]*+(?P<fence>`{3,}+)[ \t]*+(?P<tag>[^\s`]*+)[ \t\r]*+$", re.MULTILINE)
+_RESPONSE = re.compile(r"<tool_response>.*?(?:</tool_response>|\Z)", re.DOTALL)
+"""A result as other dialects write it."""
 _FENCE_LINE = re.compile(r"^[ \t]*+(`{3,}+)", re.MULTILINE)
 _OWN_TAGS = frozenset({"python", "python3", "py", "output"})
 
@@ -109,11 +111,13 @@ class FencedDialect:
         return "\n".join(_fenced("output", result.text.removesuffix("\n")) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        r"""Return the last ``\boxed{}`` outside Python and output fences; ``None`` if there is none."""
-        from rstar2_env.verification import last_boxed
+        r"""Return the answer in the last ``\boxed{}`` outside programs and results; ``None`` if there is none.
 
-        boxes = (last_boxed(_own_text(turn)) for turn in reversed(turns))
-        return next((box for box in boxes if box is not None), None)
+        See :func:`~rstar2_env.verification.boxed_answer` for several boxes in one sentence.
+        """
+        from rstar2_env.verification import last_boxed_answer
+
+        return last_boxed_answer(map(_own_text, turns))
 
     def answer_tags(self, turns: Sequence[str]) -> int:
         """Return the number of complete boxes outside Python and output fences."""
@@ -193,7 +197,7 @@ def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
 
 def _own_text(turn: str) -> str:
     """Return the turn without programs and results, since an answer in a program is not an answer of the policy."""
-    return without_spans(turn, ((block.start, block.end) for block in _blocks(turn)))
+    return _RESPONSE.sub(" ", without_spans(turn, ((block.start, block.end) for block in _blocks(turn))))
 
 
 def _fenced(tag: str, text: str) -> str:

@@ -89,15 +89,17 @@ class Rstar2Dialect:
         return "\n".join(_response(result.text) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        """Return the last box of the last complete ``<answer>`` outside a call; ``None`` if there is none."""
-        from rstar2_env.verification import last_boxed
+        """Return the answer in the box of the last complete ``<answer>`` outside a call; ``None`` if there is none.
+
+        See :func:`~rstar2_env.verification.boxed_answer` for several boxes in one sentence.
+        """
+        from rstar2_env.verification import boxed_answer, last_boxed_answer
 
         for turn in reversed(turns):
             if ANSWER_CLOSE in turn and (blocks := _COMPLETE_ANSWER.findall(outside_calls(turn))):
-                return last_boxed(blocks[-1])
+                return boxed_answer(blocks[-1])
         if self._boxed_anywhere:
-            boxes = (last_boxed(outside_calls(turn)) for turn in reversed(turns))
-            return next((box for box in boxes if box is not None), None)
+            return last_boxed_answer(map(outside_calls, turns))
         return None
 
     def answer_tags(self, turns: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from rstar2_env.verification.api import averify, verify, verify_many, verify_res
 from rstar2_env.verification.golds import gold_fault
 from rstar2_env.verification.named import VERIFIERS, VerifierSpec, make_verifier
 from rstar2_env.verification.options import VerifyOptions
-from rstar2_env.verification.read.boxed import extract_boxed, last_boxed
+from rstar2_env.verification.read.boxed import boxed_answer, extract_boxed, last_boxed, last_boxed_answer
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
 
@@ -27,10 +27,12 @@ __all__ = [
     "VerifierSpec",
     "VerifyOptions",
     "averify",
+    "boxed_answer",
     "extract_answer",
     "extract_boxed",
     "gold_fault",
     "last_boxed",
+    "last_boxed_answer",
     "make_verifier",
     "model_verifier",
     "numeric",

@@ -18,7 +18,7 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, VerifyOptions
-from rstar2_env.verification.read.boxed import gold_answer, joined_boxes, last_boxed
+from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.workers.pool import WorkerReply, shared_pool
 
@@ -111,33 +111,37 @@ def verify_many(
 def verify_response(
     gold: str,
     response: str | None,
+    *,
+    question: str | None = None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
     """Grade a whole response against a gold text that may be a worked solution; meant for files, not for rewards.
 
-    Both texts are compared as bare answers first. If they differ and at least one is longer than a bare answer, the
-    answers are extracted (see ``read.response``) and compared again. An environment, in contrast, grades only the
-    answer that its dialect extracts.
+    Programs and results of tools are removed from the response. Both texts are compared as bare answers first. If they
+    differ and at least one is longer than a bare answer, the answers are extracted (see ``read.response``) and compared
+    again. An environment, in contrast, grades only the answer that its dialect extracts.
 
     Args:
         gold: A gold answer or a worked solution.
         response: The whole response; ``None`` is ``no_answer``.
+        question: The question; if given, an expression copied from it counts as no answer.
         **options: The options of :func:`verify`.
 
     Raises:
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     # Imported here because its patterns take longer to compile than everything else in this module.
-    from rstar2_env.verification.read.response import extract_answer, is_response
+    from rstar2_env.verification.read.response import extract_answer, is_response, without_tool_text
 
     checked = _checked(options)
-    first = verify_with(checked, gold, response)
+    response = response if response is None else without_tool_text(response)
+    first = verify_with(checked, gold, response, question)
     if first.correct or response is None or not (is_response(gold) or is_response(response)):
         return first
     inner_gold, inner = extract_answer(gold, gold=True), extract_answer(response)
     if inner_gold is None or (inner_gold == gold and inner == response):
         return first
-    second = verify_with(checked, inner_gold, inner)
+    second = verify_with(checked, inner_gold, inner, question)
     return Verdict(second.correct, second.reason, second.method, first.seconds + second.seconds)
 
 
@@ -206,8 +210,8 @@ def _begin(
         return reply
     if len(gold) > MAX_TEXT_CHARS or len(answer) > MAX_TEXT_CHARS:
         return WorkerReply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
-    if "box" in answer and (box := last_boxed(answer)) is not None:
-        answer = joined_boxes(answer) or box
+    if "box" in answer and last_boxed(answer) is not None:
+        answer = boxed_answer(answer) or ""
     gold, answer = gold_answer(gold) if "box" in gold else gold.strip(), answer.strip()
     if (reply := _decide_here(options, gold, answer, question)) is not None:
         return reply

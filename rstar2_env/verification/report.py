@@ -27,6 +27,7 @@ class Pair:
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether it is right according to the file; ``None`` if the file does not say.
         categories: Names of groups in the summary.
+        question: The question, of which a copied formula is no answer; ``None`` if the file does not have it.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Pair:
     pred: str | None
     expected: bool | None = None
     categories: tuple[str, ...] = ()
+    question: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ MOST_FAULTS = 10
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Read a JSONL file of ``{"gold", "pred"[, "expected", "id", "categories"]}``; blank lines are skipped.
+    """Read a JSONL file of ``{"gold", "pred"[, "question", "expected", "id", "categories"]}``; blank lines are skipped.
 
     Raises:
         ProblemFormatError: Lines are not such objects; the message names the file, the line number and the field of
@@ -83,6 +85,7 @@ def read_pairs(path: Path) -> list[Pair]:
 _TYPES = {
     "gold": "a string or a number",
     "pred": "a string, a number or null",
+    "question": "a string",
     "expected": "true or false",
     "categories": "a list of strings",
 }
@@ -110,6 +113,9 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
     pred = record["pred"]
     if isinstance(pred, bool) or not (pred is None or isinstance(pred, str | int | float)):
         raise fail("pred", pred)
+    question = record.get("question")
+    if question is not None and not isinstance(question, str):
+        raise fail("question", question)
     expected = record.get("expected")
     if expected is not None and not isinstance(expected, bool):
         raise fail("expected", expected)
@@ -121,7 +127,7 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
     if not isinstance(categories, list) or not all(isinstance(name, str) for name in categories):
         raise fail("categories", categories)
     name = record.get("id", f"line {number}")
-    return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories))
+    return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories), question)
 
 
 def grade_pairs(

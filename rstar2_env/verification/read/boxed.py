@@ -8,13 +8,26 @@ boxes, ``$…$`` around or inside. Not covered: the choice of the turn to read (
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from rstar2_env.verification.read.words import SCALES
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)|(?P<bare>-?[0-9A-Za-z.]+))")
 _INNER_BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _WORDS = re.compile(r"[^\W\d_]+|[=<>]")
 _COMMANDS = re.compile(r"\\[a-zA-Z]+")
-_CONNECTIVE = re.compile(r"(?:[\s,;${}()\[\]\\]|\b(?:and|or|for\s+part\s+\(?[a-z])\b)*")
+_STOP = re.compile(r"[.!?。！？](?=\s|$|[^\x00-\x7f])|\n\s*\n")
+_CLAUSE = re.compile(r"[.,;:!?。，；：\n]")
+_NEGATION = re.compile(r"\b(?:not|never|cannot|neither|nor)\b|n['’]t\b", re.IGNORECASE)
+_SCALE_AFTER = re.compile(
+    r"[\s$]*(?:\\text\s*\{\s*)?(\\?%|percent(?:age)?\b|pct\b|"
+    rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b")
 _MAX_WORDS_BETWEEN = 2
+_MAX_CLAUSE_CHARS = 200
+"""Length of the text before a box in which a negation is looked for, in characters."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
@@ -53,27 +66,55 @@ def last_boxed(text: str) -> str | None:
     return strip_dollars(boxes[-1]) if boxes else None
 
 
-def joined_boxes(text: str) -> str | None:
-    r"""Join the last boxes into one list if only commas, "and" or "or" separate them; ``None`` for a single value.
+def boxed_answer(text: str) -> str | None:
+    r"""Return the answer in the boxes of a policy's text; ``None`` if it has no box or denies its last one.
 
-    ``\boxed{1} and \boxed{2}`` states two values, so it does not equal 2. With any other word or a full stop between
-    two boxes only the last one counts: a policy that corrects itself has one answer.
+    ``\boxed{1} and \boxed{2}`` states two values, so it does not equal 2: boxes are joined into a list if at most two
+    words and no full stop separate them. Otherwise only the last box counts, since a policy that corrects itself has
+    one answer. A percent sign or a scale (``\boxed{7} million``) after the last box belongs to the answer, and
+    ``not \boxed{7}`` is not an answer.
     """
     spans = _spans(text)
+    if not spans:
+        return None
     kept = spans[-1:]
     for span in reversed(spans[:-1]):
-        if not _CONNECTIVE.fullmatch(_COMMANDS.sub(" ", text[span[1] : kept[0][0]])):
+        between = _PART.sub(" ", _COMMANDS.sub(" ", text[span[1] : kept[0][0]]))
+        if len(_WORDS.findall(between)) > _MAX_WORDS_BETWEEN or _STOP.search(between):
             break
         kept.insert(0, span)
-    contents = [strip_dollars(content) for _, _, content in kept]
-    return ", ".join(contents) if len(set(contents)) > 1 else None
+    start, end = kept[0][0], kept[-1][1]
+    if _NEGATION.search(_CLAUSE.split(text[max(0, start - _MAX_CLAUSE_CHARS) : start])[-1]):
+        return None
+    contents = list(dict.fromkeys(strip_dollars(content) for _, _, content in kept))
+    return ", ".join(contents) + scale_after(text, contents[-1], end)
+
+
+def scale_after(text: str, content: str, end: int) -> str:
+    """Return the percent sign or scale after a box; empty if there is none.
+
+    Args:
+        text: The text.
+        content: The content of the box. A scale that it contains is not repeated.
+        end: The position after the box.
+    """
+    if (found := _SCALE_AFTER.match(text, end)) is None:
+        return ""
+    scale = f" {found[1]}" if found[1].lower() in SCALES else "%"
+    return "" if scale.strip().lower() in content.lower() else scale
+
+
+def last_boxed_answer(turns: Iterable[str]) -> str | None:
+    """Return the answer of the last turn that has a box; ``None`` if no turn has one or that box is denied."""
+    boxed = [turn for turn in turns if last_boxed(turn) is not None]
+    return boxed_answer(boxed[-1]) if boxed else None
 
 
 def gold_answer(text: str) -> str:
     r"""Return the answer in a gold text: its last boxes, joined if at most two words separate them, or the text itself.
 
     Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; in
-    a policy's text the last box counts (see ``joined_boxes``).
+    a policy's text a full stop also ends a list (see ``boxed_answer``).
     """
     spans = _spans(text)
     if not spans:

@@ -1,16 +1,16 @@
 r"""Find the answer in a whole text: a model's response, a worked solution.
 
 Covered, in this order: the last box; the text after the last "final answer is", then after the last "answer is"; the
-last formula; if there is no formula, the last number. A bare answer is returned unchanged. Meant for files of responses
-and for gold answers in solutions; the dialect of an environment extracts answers more strictly. Time is linear in the
-length of the text.
+last formula; in a text of several sentences without a formula, the last number. A bare answer is returned unchanged.
+Programs and results of tools are removed first. Meant for files of responses and for gold answers in solutions; the
+dialect of an environment extracts answers more strictly. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
 
-from rstar2_env.verification.read.boxed import gold_answer, last_boxed, strip_dollars
+from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed, scale_after, strip_dollars
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
@@ -20,6 +20,11 @@ MAX_BARE_CHARS = 2000
 """Longest bare answer, in characters; a longer text always counts as a response."""
 
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
+_TOOL_TEXT = re.compile(
+    r"<(tool_call|tool_response)>.*?(?:</\1>|\Z)"
+    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b.*?(?:^[ \t]*\2[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _ANCHORS = (
     re.compile(r"^\s*####[ \t]*", re.MULTILINE),
@@ -50,16 +55,19 @@ _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 
 def is_response(text: str) -> bool:
-    """Return whether a text is more than a bare answer: it has a box, or more than a few words of prose."""
+    """Return whether a text is more than a bare answer: it has a box or another mark, or more than a few words."""
     if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text or "####" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
     words = sum(not run.isascii() or is_word(run) for run in _WORD.findall(outside))
     if words > _MAX_BARE_WORDS or (words and _FORMULA.search(text) is not None):
         return True
-    if words == 0 or _FORMULA_SIGN.search(outside) is not None or _NEGATION.search(outside) is not None:
-        return False
-    return len(_NUMBER.findall(outside)) == 1
+    return any(anchor.search(text) for anchor in _ANCHORS)
+
+
+def without_tool_text(text: str) -> str:
+    """Return a response without its programs and without the results of tools, which are not the policy's answer."""
+    return _TOOL_TEXT.sub(" ", text)
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:
@@ -71,10 +79,13 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
     """
     text = _SPECIAL.sub("", text)
     if not gold:
+        text = without_tool_text(text)
         text = _THINKING.sub("", text) or text
-    box = gold_answer(text) if gold and last_boxed(text) is not None else last_boxed(text)
-    if box is not None:
-        return box + _percent_after_box(text, box)
+    if last_boxed(text) is not None:
+        if not gold:
+            return boxed_answer(text)
+        box = gold_answer(text)
+        return box + scale_after(text, box, text.rfind("}") + 1)
     if not is_response(text):
         return strip_dollars(text)
     tail = text[-TAIL_CHARS:].replace("’", "'")
@@ -82,12 +93,9 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
         matches = list(anchor.finditer(tail))
         if matches:
             return _in_sentence(_first_sentence(tail[matches[-1].end() :]))
-    return _last_value(tail)
-
-
-def _percent_after_box(text: str, box: str) -> str:
-    end = text.rfind("}")
-    return "%" if _PERCENT_AFTER.match(text, end + 1) and "%" not in box else ""
+    # A single sentence without a mark is no solution: "20 instead of 25" gives no value.
+    sentences = sum(1 for part in _SENTENCE_END.split(tail) if part.strip())
+    return _last_value(tail) if sentences > 1 or _FORMULA.search(tail) is not None else None
 
 
 def _first_sentence(text: str) -> str:

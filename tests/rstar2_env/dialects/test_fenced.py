@@ -207,7 +207,9 @@ class TestAnswers:
         ("turns", "answer"),
         [
             (["\\boxed{7}"], "7"),
-            (["so \\boxed{7} or \\boxed{\\frac{1}{2}}."], "\\frac{1}{2}"),
+            (["so \\boxed{7} or \\boxed{\\frac{1}{2}}."], "7, \\frac{1}{2}"),
+            (["<tool_response>\\boxed{7}</tool_response>"], None),
+            (["It is not \\boxed{7}."], None),
             (["\\boxed{7}", "then nothing"], "7"),
             ([fence("1") + "\\boxed{8}"], "8"),
             ([fence("\\boxed{7}", "text")], "7"),

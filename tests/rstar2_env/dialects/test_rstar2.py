@@ -252,7 +252,7 @@ class TestAnswers:
             (["<answer>\n\\boxed{ \\frac{1}{2} }\n</answer>"], "\\frac{1}{2}"),
             (["<answer>\\boxed{1}</answer> no, <answer>\\boxed{2}</answer>"], "2"),
             (["<answer>\\boxed{1}</answer>", "<answer>\\boxed{2}</answer>"], "2"),
-            (["<answer>\\boxed{1} \\boxed{2}</answer>"], "2"),
+            (["<answer>\\boxed{1} \\boxed{2}</answer>"], "1, 2"),
             (["<answer>\\boxed{1}</answer>", "then nothing"], "1"),
             (["<answer><answer>\\boxed{1}</answer></answer>"], "1"),
             (["<answer>\\boxed{1}</answer> <answer>\\boxed{2}"], "1"),
@@ -275,7 +275,7 @@ class TestAnswers:
         ("turns", "answer"),
         [
             (["\\boxed{7}"], "7"),
-            (["\\boxed{7}", "\\boxed{8} or \\boxed{9}", "hm"], "9"),
+            (["\\boxed{7}", "\\boxed{8} or \\boxed{9}", "hm"], "8, 9"),
             (["<answer>\\boxed{1}</answer> \\boxed{2}"], "1"),
             (["<answer>none</answer> \\boxed{2}"], None),
             (["nothing"], None),

@@ -7,7 +7,11 @@ import re
 import pytest
 from places import DOCS
 
-from rstar2_env.verification import verify
+from rstar2_env.dialects.base import Dialect
+from rstar2_env.dialects.fenced import FencedDialect
+from rstar2_env.dialects.rstar2 import Rstar2Dialect
+from rstar2_env.testing.hacks import CAUSES, hacks
+from rstar2_env.verification import verify, verify_response
 
 DOCUMENT = DOCS / "verification.md"
 HEADER = "| gold | answer | right | rule |"
@@ -34,6 +38,32 @@ def test_the_document_has_its_tables() -> None:
     assert len(rows()) > 100
 
 
+DIALECTS = (Rstar2Dialect(), FencedDialect())
+
+
+def said_in(dialect: Dialect, answer: str) -> str | None:
+    """The answer that a dialect finds if a policy states an answer, in a box or in boxes of its own."""
+    text = answer if "\\boxed" in answer else f"\\boxed{{{answer}}}"
+    return dialect.answer([dialect.format_answer(answer) if text != answer else _around(dialect, text)])
+
+
+def _around(dialect: Dialect, text: str) -> str:
+    return dialect.format_answer("\0").replace("\\boxed{\0}", text)
+
+
 @pytest.mark.parametrize(("gold", "answer", "right"), rows())
 def test_each_documented_example_holds(gold: str, answer: str, right: bool) -> None:
-    assert verify(gold, answer, timeout=10.0).correct is right
+    graded = {"verify": verify(gold, answer, timeout=10.0), "response": verify_response(gold, answer, timeout=10.0)}
+    graded |= {dialect.name: verify(gold, said_in(dialect, answer), timeout=10.0) for dialect in DIALECTS}
+    assert {way for way, verdict in graded.items() if verdict.correct is not right} == set()
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_no_hack_is_paid_in_any_way(cause: str) -> None:
+    paid = []
+    for hack in hacks([cause], count=25):
+        given = {"answer": hack.answer} | {dialect.name: said_in(dialect, hack.answer) for dialect in DIALECTS}
+        graded = {way: verify(hack.gold, text, question=hack.question, timeout=10.0) for way, text in given.items()}
+        graded["response"] = verify_response(hack.gold, hack.answer, question=hack.question, timeout=10.0)
+        paid += [(way, hack.gold, hack.answer) for way, verdict in graded.items() if verdict.correct]
+    assert paid == []

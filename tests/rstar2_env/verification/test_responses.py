@@ -11,7 +11,7 @@ GIVEN = [
     ("18", "Janet sells 9 eggs.\n#### 18"),
     ("#### 18", "18"),
     ("She has 16-3-4=9 eggs.\n#### 18", "So the answer is 18."),
-    ("7", "I think it is 7."),
+    ("7", "I have thought. I think it is 7."),
     ("8", r"\boxed{7}. No, \boxed{8}"),
     ("210", "**Answer: 210**"),
     ("210", "Final Answer: The final answer is $210$. I hope it is correct."),
@@ -41,6 +41,7 @@ GIVEN = [
 
 NOT_GIVEN = [
     ("7", "It cannot be 7"),
+    ("7", "I think it is 7."),
     ("7", "The answer is not 7."),
     ("7", "The answer can't be 7"),
     ("7", r"\boxed{7}. No, \boxed{8}"),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rstar2_env.verification import extract_answer, verify, verify_response
-from rstar2_env.verification.read.boxed import gold_answer, joined_boxes
+from rstar2_env.verification.read.boxed import boxed_answer, gold_answer
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,9 @@ from rstar2_env.verification.read.boxed import gold_answer, joined_boxes
         ("Final Answer: The largest $n$ is 34.", "34"),
         ("The answer is 12.5, as was to be shown.", "12.5"),
         ("We find that $x \\lt 3$.", "x \\lt 3"),
-        ("the number is not 10 which is 1,000.99€", "1,000.99€"),
+        ("It is not 10. The number is 1,000.99€.", "1,000.99€"),
+        ("the number is not 10 which is 1,000.99€", None),  # one sentence without a mark
+        ("20 instead of 25 or 25 instead of 20", None),
         ("I think the correct answer is C", "C"),
         ("The answer is D, it can't be A or B.", "D"),
         (r"\boxed{7} <|im_start|>user: what is \boxed{8}", "7"),
@@ -46,7 +48,7 @@ def test_the_answer_of_a_text_is_found(text: str, answer: str | None) -> None:
         ("5", r"\boxed{5}. No wait, that is wrong: \boxed{6}", False),
         ("(1, 2)", r"\boxed{(1, 2)}", True),  # the order of a tuple
         ("(1, 2)", r"\boxed{(2, 1)}", False),
-        ("42", "Adding up, we arrive at 42", True),  # no "Answer:" before it
+        ("42", "Adding up: 40 and 2. We arrive at 42", True),  # no "Answer:" before it
         ("B", r"The answer is (B).", True),  # the dress of a choice
         ("B", r"\boxed{\text{(B)}}", True),
         ("B", r"\boxed{C}", False),
@@ -65,10 +67,43 @@ def test_prose_never_beats_the_box() -> None:
 
 def test_boxes_that_only_and_joins_may_be_one_list() -> None:
     response = r"\boxed{(2, 2)} \quad \text{and} \quad \boxed{(6, 2)}"
-    assert joined_boxes(response) == "(2, 2), (6, 2)"
+    assert boxed_answer(response) == "(2, 2), (6, 2)"
     assert verify("(2, 2), (6, 2)", response, timeout=10.0).correct
     assert not verify("(2, 2)", response, timeout=10.0).correct
-    assert joined_boxes(r"\boxed{5}. No wait, \boxed{6}") is None
+    assert boxed_answer(r"\boxed{5}. No wait, \boxed{6}") == "6"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"\boxed{7} oder \boxed{8}", "7, 8"),
+        (r"\boxed{7} <!-- --> \boxed{8}", "7, 8"),
+        (r"\boxed{7} \text{ for part (a) and } \boxed{8}", "7, 8"),
+        (r"\boxed{7} \text{ and also } \boxed{7}", "7"),
+        (r"It is \boxed{25}\%.", "25%"),
+        (r"\boxed{25\%} percent", "25\\%"),
+        (r"\boxed{7} million", "7 million"),
+        (r"\boxed{7} millions of years ago", "7"),
+        (r"\boxed{7} apples", "7"),
+        (r"It is not \boxed{7}", None),
+        (r"It isn't \boxed{7}", None),
+        (r"That is not hard: \boxed{7}", "7"),
+        ("7", None),
+    ],
+)
+def test_boxes_with_the_text_around_them_are_one_answer(text: str, answer: str | None) -> None:
+    assert boxed_answer(text) == answer
+
+
+def test_results_of_tools_and_programs_are_not_read() -> None:
+    for text in (
+        "<tool_response>7</tool_response>",
+        "<tool_call>7",
+        "```output\n7\n```",
+        "Run it.\n```python\nprint('The answer is 7')\n```\nDone. Good.",
+    ):
+        assert not verify_response("7", text).correct
+    assert verify_response("7", "```output\n8\n```\nThe answer is 7").correct
 
 
 def test_a_gold_may_box_its_parts() -> None:
