@@ -134,7 +134,7 @@ def verify_response(
     from rstar2_env.verification.read.response import extract_answer, is_response, without_tool_text
 
     checked = _checked(options)
-    response = response if response is None else without_tool_text(response)
+    response = without_tool_text(response) if isinstance(response, str) else response
     first = verify_with(checked, gold, response, question)
     if first.correct or response is None or not (is_response(gold) or is_response(response)):
         return first
