@@ -122,7 +122,12 @@ def installed(built, tmp_path_factory):
     return folder
 
 
-WRONG = "from rstar2_env import ToolEnv, ToolEnvironment\nToolEnv(max_turns='a')\n"
+WRONG = """from rstar2_env import ToolEnv, ToolEnvironment, trainers
+ToolEnv(max_turns='a')
+trainers.make("grpo", modle="PATH")
+trainers.make("grpo", model="PATH", steps="many")
+trainers.sft([], model="PATH", learning_rat=1e-5)
+"""
 
 
 def mypy(folder):
@@ -188,4 +193,4 @@ def test_type_checkers_see_the_face_of_an_installed_wheel(findings):
 
 
 def test_type_checkers_refuse_a_name_that_the_face_lacks(findings):
-    assert {line for program, line, kind, _ in findings if (program, kind) == ("wrong", "error")} == {1, 2}
+    assert {line for program, line, kind, _ in findings if (program, kind) == ("wrong", "error")} == {1, 2, 3, 4, 5}

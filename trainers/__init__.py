@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .options.cold_start import SftOptions
     from .options.config import TrainConfig
     from .options.files import read_config
+    from .options.keywords import SftKeywords, TrainKeywords
     from .ranks import Ranks
     from .rollouts.base import ROLLOUTS, Play, Rollout
     from .samplers.base import SAMPLERS, GroupResult, Sampler, Start
@@ -63,12 +64,14 @@ __all__ = [
     "RunState",
     "Sampler",
     "Selector",
+    "SftKeywords",
     "SftOptions",
     "Start",
     "StepOptions",
     "StepServices",
     "Tokens",
     "TrainConfig",
+    "TrainKeywords",
     "TrainResult",
     "Trainer",
     "Uniform",
@@ -94,6 +97,7 @@ _MODULES = {
     "options.cold_start": ("SftOptions",),
     "options.config": ("TrainConfig",),
     "options.files": ("read_config",),
+    "options.keywords": ("SftKeywords", "TrainKeywords"),
     "ranks": ("Ranks",),
     "rollouts.base": ("ROLLOUTS", "Play", "Rollout"),
     "rstar2_env.traces.reading": ("read_traces",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.folders import check_folder
@@ -19,6 +19,7 @@ from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .options.cold_start import SftOptions
 from .options.config import TrainConfig
 from .options.files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
+from .options.keywords import SftKeywords, TrainKeywords
 from .options.layers import merged, read_slot
 from .options.names import in_groups
 from .options.parts import make_parts
@@ -26,7 +27,7 @@ from .record.resume import check_begun
 from .samplers.base import problems_of
 
 
-def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer:
+def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKeywords]) -> Trainer:
     """Create a trainer by name.
 
     Args:
@@ -90,7 +91,7 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
     return Recipe(about["name"], about.get("summary", ""), about.get("paper", "")), found.options
 
 
-def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
+def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> Path:
     """Fine-tune a model on tool-use traces (the cold start); return the folder of the final model.
 
     Args:

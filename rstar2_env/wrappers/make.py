@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, overload
 
 import gymnasium as gym
 
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.env.named import EnvSpec, check_text, find_env
 from rstar2_env.env.options import env_options
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.wrappers.registry import read_wrappers, wrap
+
+E = TypeVar("E", bound="gym.Env[str, str]", covariant=True)
+
+
+class MadeEnv(gym.Env[str, str], Generic[E]):
+    """The type of the environments that ``make_env`` returns, for type checkers: ``unwrapped`` has its own type.
+
+    It is not instantiated: an environment keeps its class.
+    """
+
+    @property
+    def unwrapped(self) -> E:
+        """The environment without its wrappers."""
+        raise NotImplementedError
+
+
+@overload
+def make_env(env: str, *, wrappers: str | Sequence[PartSpec] = (), **options: Any) -> MadeEnv[ToolEnv]: ...
+
+
+@overload
+def make_env(env: Callable[..., E], *, wrappers: str | Sequence[PartSpec] = (), **options: Any) -> MadeEnv[E]: ...
 
 
 def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options: Any) -> gym.Env[str, str]:
@@ -27,6 +50,10 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             table (``{"name": "tool_budget", "calls": 3}``), ``[name, options]``, your own code
             ("./mine.py:MyWrapper"), or a class or function that takes the environment.
         **options: Options of the environment.
+
+    Returns:
+        The environment, with its wrappers. Type checkers take the type of ``unwrapped`` from a class or function; for a
+        name, they take ``ToolEnv``, from which the environments of this package derive.
 
     Raises:
         UnknownEnvError: The environment does not exist.

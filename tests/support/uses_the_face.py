@@ -57,6 +57,7 @@ from rstar2_env import (
     validate,
     verify,
 )
+from rstar2_env.trainers import make as make_trainer
 
 
 def draw(rng: np.random.Generator) -> Draft:
@@ -137,6 +138,10 @@ reveal_type(register_wrapper)  # Env
 
 env = make_env("mine/Twice-v0", wrappers=["tool_budget:calls=3"], max_turns=4)
 reveal_type(env.reset(seed=1))  # str
+reveal_type(env.unwrapped.dialect)  # Dialect
+reveal_type(make_env(ToolEnv, problems="twice").unwrapped)  # ToolEnv
+trainer = make_trainer("grpo", model="PATH", steps=2, selector="roc", optim={"learning_rate": 1e-5})
+reveal_type(trainer.train())  # TrainResult
 episode = play_episode(env, agent, seed=0, problem=load_problems("twice")[0])
 reveal_type(episode)  # Episode
 reveal_type(load_problems("twice"))  # ProblemSource
