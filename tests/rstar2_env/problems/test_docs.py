@@ -14,7 +14,8 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_the_examples_of_the_page_run(number):
+def test_the_examples_of_the_page_run(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # an example writes a file
     exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
 
 
