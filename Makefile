@@ -94,7 +94,7 @@ lint: $(VENV)/.tested
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 
-# The checker reads an installed wheel: it does not follow the mapping of the four folders in a checkout.
+# The checker reads an installed wheel, as a user's does.
 types: $(VENV)/.tested
 	rm -rf build/types && mkdir -p build/types
 	$(RUN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir build/types .

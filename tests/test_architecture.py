@@ -29,10 +29,6 @@ import rstar2_env.testing
 SETTINGS = """
 [tool.setuptools]
 packages = [{packages}]
-[tool.setuptools.package-dir]
-"rstar2_env" = "rstar2_env"
-"rstar2_env.agents" = "agents"
-"rstar2_env.trainers" = "trainers"
 """
 
 

@@ -54,10 +54,7 @@ def test_every_class_name_is_bound_once():
 
 
 def test_the_rule_finds_classes_and_aliases(tmp_path):
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.setuptools]\npackages = ["rstar2_env", "rstar2_env.trainers"]\n'
-        '[tool.setuptools.package-dir]\n"rstar2_env" = "rstar2_env"\n"rstar2_env.trainers" = "trainers"\n'
-    )
+    (tmp_path / "pyproject.toml").write_text('[tool.setuptools]\npackages = ["rstar2_env", "rstar2_env.trainers"]\n')
     files = {
         "rstar2_env/__init__.py": "",
         "rstar2_env/plan.py": "class Plan: ...\nclass _Own: ...\nTask = Callable[[], int]\nMADE = BY_NAME['a']\n",

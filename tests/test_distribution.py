@@ -142,11 +142,11 @@ def mypy(folder):
     return [(each[1], int(each[2]), each[3], each[4]) for each in found if each is not None]
 
 
-def pyright(folder):
-    """What pyright finds in them, likewise."""
+def pyright(folder, site="site"):
+    """What pyright finds in them, likewise; ``site`` is the folder of the package."""
     settings = {
         "include": ["program.py", "wrong.py"],
-        "extraPaths": ["site"],
+        "extraPaths": [site],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
         "reportMissingTypeStubs": False,
@@ -171,6 +171,23 @@ def findings(installed, request):
     """What a type checker finds; it reads the wheel once for both programs."""
     (installed / "wrong.py").write_text(WRONG)
     return request.param(installed)
+
+
+def test_type_checkers_follow_an_editable_installation(tmp_path):
+    code = f"from setuptools import build_meta; build_meta.build_editable({str(tmp_path)!r})"
+    run(sys.executable, "-c", code, cwd=ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" not in name}
+    (path,) = files.values()
+    assert next(iter(files)).endswith(".pth")
+    assert path.splitlines() == [str(ROOT)]
+    (tmp_path / "program.py").write_text("from rstar2_env.trainers import make\nfrom rstar2_env.agents import AGENTS\n")
+    (tmp_path / "wrong.py").write_text("from rstar2_env.trainers import make\nmake('grpo', modle='PATH')\n")
+    found = pyright(tmp_path, path.strip())
+    assert [each[:3] for each in found if each[2] == "error" and "not accessed" not in each[3]] == [
+        ("wrong", 2, "error")
+    ]
 
 
 def test_the_program_uses_every_name_of_the_face():

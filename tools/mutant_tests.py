@@ -225,7 +225,11 @@ class Tests:
             imported.
         """
         before = set(sys.modules)
+        # A module of a folder that is linked into rstar2_env runs under the path of the link, if pip installed it so.
+        linked = ROOT / "rstar2_env"
         names = {str(path): name for name, path in self.modules.items()}
+        own = ((name, path) for name, path in self.modules.items() if path.is_relative_to(ROOT))
+        names |= {str(linked / path.relative_to(ROOT)): name for name, path in own}
         found: dict[str, dict[str, Any]] = {}
         for number, item in enumerate(items):
             lines: dict[str, set[int]] = {}

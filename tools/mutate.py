@@ -14,7 +14,7 @@ of each mutant until its module changes, or, if it survived, until a test change
 The exit status is 1 if a mutant survived that is not listed there, or if a listed mutant does not exist or was killed.
 
 mutmut and cosmic-ray do not fit: mutmut derives the name of a module from its path, which differs here (see
-``package-dir`` in pyproject.toml), and cosmic-ray starts pytest, and imports torch, for each mutant.
+the links in ``rstar2_env``), and cosmic-ray starts pytest, and imports torch, for each mutant.
 
 Not covered: tests of several processes and tests marked ``slow``, ``train``, ``deadlines``, ``served`` or ``proof``.
 """

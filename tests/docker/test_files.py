@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +46,9 @@ def test_the_rocm_image_keeps_its_bases_torch_and_ends_by_asserting_it() -> None
 
 def test_what_an_image_needs_is_not_left_out_of_its_context() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    folders = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"].values()
-    assert {*folders, "pyproject.toml", "README.md", "LICENSE"} <= kept
+    linked = {path.resolve().name for path in (ROOT / "rstar2_env").iterdir() if path.is_symlink()}
+    assert {"agents", "trainers"} <= linked
+    assert {"rstar2_env", *linked, "pyproject.toml", "README.md", "LICENSE"} <= kept
     assert all((ROOT / name).exists() for name in kept)
     command = COMPOSE["services"]["trainer"]["command"]
     (config,) = [word.partition("=")[2] for word in command if word.startswith("--config=")]

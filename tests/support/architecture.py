@@ -1,7 +1,7 @@
 """Reads which module of the package imports which, and says where that breaks the rules of the house.
 
-The modules are found as setuptools finds them, through ``packages`` and ``package-dir`` of pyproject.toml, since three
-of the folders are not where their names say. Covered: every ``import`` statement, in functions and behind
+The modules are found as setuptools finds them, through ``packages`` of pyproject.toml and the links in ``rstar2_env``,
+since three of the folders are not where their names say. Covered: every ``import`` statement, in functions and behind
 ``if TYPE_CHECKING`` too. Not covered: modules that are loaded by a name in a string, which is how registries find
 plugins.
 """
@@ -86,7 +86,7 @@ class House:
     @classmethod
     def read(cls, root: Path) -> House:
         settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
-        packages = {name: root / _folder(name, settings["package-dir"]) for name in settings["packages"]}
+        packages = {name: _folder(root, name) for name in settings["packages"]}
         modules = {}
         for name, folder in packages.items():
             for path in sorted(folder.glob("*.py")):
@@ -99,7 +99,7 @@ class House:
         """Every import of every module."""
         found = []
         for module in self.modules.values():
-            where = module.path.relative_to(self.root)
+            where = module.path.relative_to(self.root.resolve())
             for node in ast.walk(module.tree):
                 for target in self._targets(module, node):
                     found.append(Import(module.name, target, f"{where}:{node.lineno}"))
@@ -130,12 +130,10 @@ class House:
         return shorter or name
 
 
-def _folder(package: str, folders: Mapping[str, str]) -> str:
-    head, tail = package, []
-    while head not in folders:
-        head, _, last = head.rpartition(".")
-        tail.insert(0, last)
-    return "/".join([folders[head], *tail])
+def _folder(root: Path, package: str) -> Path:
+    """The folder of a package: at the end of its link, or, in the small packages of tests, in the root."""
+    linked = root.resolve().joinpath(*package.split("."))
+    return linked.resolve() if linked.is_dir() else root.resolve().joinpath(*package.split(".")[1:])
 
 
 def _room(module: str) -> str:

@@ -14,7 +14,7 @@ from types import FrameType
 
 import rstar2_env
 
-ROOT = str(Path(rstar2_env.__file__).parents[1])
+ROOT = str(Path(rstar2_env.__file__).resolve().parents[1])
 CALL = '{"name": "execute_python_code_with_standard_io", "arguments": {"code": "print(6 * 7)", "input": ""}}'
 
 
@@ -53,7 +53,7 @@ def followed(act: Callable[[], object]) -> list[str]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return [Path(name).relative_to(ROOT).as_posix() for name in seen]
+    return [Path(name).resolve().relative_to(ROOT).as_posix() for name in seen]
 
 
 def imports(frame: FrameType | None) -> bool:
