@@ -63,7 +63,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
     total, count = ranks.sum(np.array([sum(v @ w for v, w in pairs), sum(w.sum() for _, w in pairs)], dtype=np.float64))
     mean = float(total / max(count, 1.0))
     (squares,) = ranks.sum(np.array([sum(np.square(v - mean) @ w for v, w in pairs)], dtype=np.float64))
-    spread = math.sqrt(squares / (count - 1)) if count > 1 else 0.0
+    spread = math.sqrt(squares / max(count - 1, 1.0))
     return [[scaled(value, mean, spread, eps) for value in own] for own in values]
 
 

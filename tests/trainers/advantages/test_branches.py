@@ -38,6 +38,17 @@ class TestSharedPrefixes:
     def test_episodes_that_happen_to_be_alike_share_nothing(self):
         assert shared_prefixes([episode(*TURNS), episode(*TURNS)]) == [[], []]
 
+    def test_a_branch_at_the_start_shares_nothing(self):
+        assert shared_prefixes([episode(*TURNS), branch(0, 1, 0.0)]) == [[], []]
+
+    def test_prefixes_are_listed_from_the_shortest(self):
+        first = episode(*TURNS)
+        group = [first, *(branch(at, at, 0.0) for at in (5, 2, 7, 1, 6, 3, 4))]
+        found = shared_prefixes(group)
+        assert [prefix.length for prefix in found[0]] == [1, 2, 3, 4, 5, 6, 7]
+        assert found[0][0].members == tuple(range(8))
+        assert found[0][-1].members == (0, 3)
+
     def test_it_holds_for_what_a_selector_left_of_a_group(self):
         assert shared_prefixes(tree()[1:]) == [
             [Prefix(3, (0, 1, 2))],
@@ -120,6 +131,11 @@ class TestTreeValue:
         assert values[2][3] == values[3][3] == pytest.approx(math.tanh(3 / 5 / 2))
         assert values[2][[4, 6]] == pytest.approx([math.tanh(-4 / 5), math.tanh(-1)])
 
+    def test_what_the_environment_says_after_the_last_turn_has_no_value(self):
+        group = [episode(Said(1, 2), Said(1, 3), reward=reward) for reward in (1.0, 0.0)]
+        for value in advantages("tree_value", group)[0]:
+            assert list(value[-3:]) == [0, 0, 0]
+
     def test_the_mean_of_the_leaves_is_subtracted(self):
         group = [*tree(), episode(*TURNS, reward=0.0)]
         less = (2 - 3) / 5
@@ -137,3 +153,22 @@ class TestTreeValue:
         assert advantages("tree_value:incomplete=0", [right, cut])[0][1] == pytest.approx([0 - 0.5])
         cut.end = "answered"
         assert advantages("tree_value:incomplete=0", [right, cut])[0][1] == pytest.approx([math.tanh(-1)])
+
+    def test_early_nodes_of_long_episodes_have_at_least_a_tenth_of_the_weight(self):
+        right, wrong = episode(*[Said(1, 0)] * 20, reward=1.0), episode(Said(1, 0), reward=0.0)
+        first, second = advantages("tree_value", [right, wrong])[0]
+        assert first[0] == pytest.approx(math.tanh(0.1))  # instead of 2 / 21
+        assert first[1] == pytest.approx(math.tanh(3 / 21))
+        assert first[19] == pytest.approx(math.tanh(1))
+        assert list(second) == pytest.approx([math.tanh(-1)])
+
+    def test_the_values_of_a_search_tree_are_used_where_every_episode_has_them(self):
+        group = [episode(Said(2, 0), reward=reward) for reward in (1.0, 0.0, 0.0)]
+        for one, value in zip(group, (0.5, -0.25, 3.0), strict=True):
+            one.measured["node_value"] = [value, 2 * value]
+        values = advantages("tree_value", group)[0]
+        mean = (1 - 1 - 1) / 3
+        expected = [[math.tanh(value) - mean, math.tanh(2 * value) - mean] for value in (0.5, -0.25, 3.0)]
+        assert [list(value) for value in values] == [pytest.approx(one) for one in expected]
+        del group[2].measured["node_value"]
+        assert list(advantages("tree_value", group)[0][0]) == pytest.approx([math.tanh(1) - mean] * 2)

@@ -92,3 +92,17 @@ def test_rewards_that_differ_by_rounding_are_equal(options):
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_group_without_others_has_no_gain(count):
     assert list(advantages("pass_at_k", plain(*[1.0] * count))[0]) == [0.0] * count
+
+
+def test_where_every_choice_has_the_same_best_nobody_gains():
+    """Six of seven are best, so that every two have the same best, up to rounding; the mean may be of any sign or 0."""
+    exact = "pass_at_k:k=2,baseline=all,normalize=true,eps=0"
+    for best, other in ((1e9 / 7, 0.0), (0.0, -1.0), (-1e9 / 7, -1e9)):
+        assert list(advantages(exact, plain(*[best] * 6, other))[0]) == [0.0] * 7
+
+
+def test_eps_is_added_to_the_deviation_of_the_best_of_all_choices():
+    """The best of two of 1, 0, 0 is 1, 1 or 0: mean 2/3, deviation sqrt(2)/3."""
+    (values,) = advantages("pass_at_k:k=2,baseline=all,normalize=true,eps=1", plain(1, 0, 0))
+    divisor = 2**0.5 / 3 + 1
+    assert list(values) == pytest.approx([1 / 3 / divisor, -1 / 6 / divisor, -1 / 6 / divisor])

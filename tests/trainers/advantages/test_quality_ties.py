@@ -31,3 +31,10 @@ def test_where_an_answer_is_wrong_or_nothing_differs_it_is_the_other_estimator()
     groups = [mixed, wrong, same]
     assert QualityTies()(groups, ONE) == GroupNorm()(groups, ONE)
     assert QualityTies(of="rloo")([mixed], ONE)[0] == pytest.approx([2 / 3, 2 / 3, -2 / 3, -2 / 3])
+
+
+def test_eps_is_added_to_the_deviation_of_the_penalties():
+    """Penalties 0 and 1: their deviation is sqrt(1/2)."""
+    assert QualityTies(scale=1, eps=1)([[played(0), played(2)]], ONE) == [
+        pytest.approx([0.5 / (0.5**0.5 + 1), -0.5 / (0.5**0.5 + 1)])
+    ]

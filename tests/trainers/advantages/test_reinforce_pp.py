@@ -91,3 +91,10 @@ def test_two_processes_normalize_together(written):
     for own, together in zip([*apart[0], *apart[1]], advantages(written, *groups), strict=True):
         for one, other in zip(own, together, strict=True):
             assert one == pytest.approx(other)
+
+
+def test_a_turn_without_tokens_passes_its_return_on_without_a_discount():
+    group = [episode(Said(1, 1), Said(0, 1, 2.0), Said(1, 0, 4.0)), episode(Said(1, 0, 0.0))]
+    found = np.concatenate(returns(f"reinforce_pp:gamma=0.5,{EXACT}", group))
+    raw = np.array([0.5 * (2 + 4), 4.0, 0.0])
+    assert found == pytest.approx((raw - raw.mean()) / raw.std(ddof=1))

@@ -64,3 +64,11 @@ def test_two_processes_normalize_together_also_where_one_lacks_a_task():
     apart = in_processes(2, lambda ranks: advantages("task_norm", *(GROUPS[:1], GROUPS[1:])[ranks.rank], ranks=ranks))
     for one, other in zip([*apart[0], *apart[1]], advantages("task_norm", *GROUPS), strict=True):
         assert one == pytest.approx(other)
+
+
+def test_a_task_of_one_token_or_none_has_nothing_to_compare_with():
+    none = episode(Said(0, 2), reward=1.0, task="none")
+    groups = [tasked("one", 3.0, tokens=[1]), [none], tasked("two", 1, 0, tokens=[1, 1])]
+    values = advantages(f"task_norm:of=(reinforce:baseline=none),{EXACT}", *groups)
+    assert values[:2] == [[0.0], [0.0]]
+    assert values[2] == [pytest.approx(0.5**0.5), pytest.approx(-(0.5**0.5))]
