@@ -57,9 +57,9 @@ class PromptMean(CheckedOptions):
         own: Counter[int] = Counter()
         for group, length in zip(groups.tolist(), lengths.tolist(), strict=True):
             own[group] += length
-        total = sum(ranks.gather(own), Counter[int]())
+        total = sum(ranks.gather(own), Counter[int]())  # a sum of counters has no groups without tokens
         tokens = np.array([total[group] for group in groups.tolist()], float)
-        return _each(lengths, 1 / (_most(sum(count > 0 for count in total.values())) * np.maximum(tokens, 1)))
+        return _each(lengths, 1 / (_most(len(total)) * np.maximum(tokens, 1)))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class ClipCov(CheckedOptions):
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """See ``Prepares``."""
         covariance, count = covariances(batch, ranks)
-        ratio = np.exp((batch.logp - batch.old).clip(-LARGEST_LOG, LARGEST_LOG))
+        ratio = np.exp(np.minimum(batch.logp - batch.old, LARGEST_LOG))
         least, most = self._surrogate.bounds
         clipped = ((ratio > most) & (batch.advantage > 0)) | ((ratio < least) & (batch.advantage < 0))
         may = (covariance > self.least) & (covariance < self.most) & ~clipped

@@ -70,9 +70,14 @@ class Fipo(CheckedOptions):
         return weight.clamp(0.8, 1.0).where(unsafe, weight)
 
     def _future(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Return the discounted sum over each policy token and the policy tokens after it in its row."""
+        """Return the discounted sum over each policy token and the policy tokens after it in its row.
+
+        Args:
+            values: (B, T), 0 off the mask.
+            mask: (B, T).
+        """
         order = (~mask).byte().argsort(dim=-1, stable=True)  # the policy's tokens first, in their order
-        total, step = values.masked_fill(~mask, 0.0).gather(-1, order), 1
+        total, step = values.gather(-1, order), 1
         while step < total.shape[-1]:
             # Each round doubles how many tokens a sum reaches.
             reached = total.clone()

@@ -36,7 +36,7 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
         _WEIGHT: weights,
         _SQUARE: weights.square(),
     }
-    depth = tokens.depth.clamp(min=0, max=len(DEPTHS) - 1)
+    depth = tokens.depth.clamp(max=len(DEPTHS) - 1)
     where = {"": tokens.mask} | {f"/{name}": tokens.mask & (depth == at) for at, name in enumerate(DEPTHS)}
     return {
         f"mismatch/{name}{suffix}": tokens.sum_and_count(value, chosen)

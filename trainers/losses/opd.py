@@ -58,7 +58,7 @@ class Opd(CheckedOptions):
         loss = -signal * bounded_exp(log_ratio)
         if self.drop_below is not None:
             before = tokens.old if self.anchor == "old" else tokens.sampled
-            fallen = (before.clamp(max=0.0).exp() - tokens.logp.detach().clamp(max=0.0).exp()) > self.drop_below
+            fallen = (before.clamp(max=0.0).exp() - tokens.logp.detach().exp()) > self.drop_below
             loss = loss.masked_fill(fallen, 0.0)
         return self.coef * (loss + self.square * log_ratio.square())
 

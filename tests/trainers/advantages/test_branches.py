@@ -172,3 +172,7 @@ class TestTreeValue:
         assert [list(value) for value in values] == [pytest.approx(one) for one in expected]
         del group[2].measured["node_value"]
         assert list(advantages("tree_value", group)[0][0]) == pytest.approx([math.tanh(1) - mean] * 2)
+
+    def test_the_value_of_a_node_weighs_the_values_and_a_value_of_zero_is_not_good(self):
+        assert node_value([(0.0, 0.5), (-1.0, 0.5)]) == -0.5
+        assert node_value([(2.0, 0.5), (-1.0, 1.0)]) == 1.0

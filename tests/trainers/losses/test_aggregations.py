@@ -6,6 +6,7 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import AGGREGATIONS
+from rstar2_env.trainers.ranks import ONE
 
 LENGTHS, LOSSES_OF = [2, 4], [1.0, 2.0]
 
@@ -106,3 +107,14 @@ def test_prompts_weigh_the_same_and_their_tokens_too():
 def test_a_length_below_one_token_is_refused():
     with pytest.raises(ConfigurationError, match="length"):
         make_part(AGGREGATIONS, "const_len:length=0")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [("token_mean", 1 / 3), ("seq_mean", 1 / 3), ("prompt_mean", 1 / 3), ("const_len:length=2", 1 / 2)],
+)
+def test_rows_and_groups_without_tokens_do_not_count(spec, expected):
+    found = make_part(AGGREGATIONS, spec)(np.array([0, 3, 0]), np.array([1, 2, 2]), ONE)
+    assert found.tolist() == [0, pytest.approx(expected), 0]
+    assert make_part(AGGREGATIONS, spec)(np.array([0]), np.array([1]), ONE).tolist() == [0]

@@ -130,3 +130,15 @@ def test_a_correction_that_reads_the_advantage_has_to_say_so():
     with pytest.raises(ConformanceError, match="other advantages change a weight"):
         check_correction(Punishes())
     assert "advantages" in check_correction(PunishesAndSaysSo())
+
+
+def test_the_key_of_a_token_is_its_group_the_row_in_it_and_the_token_in_that():
+    given = [*rows(), row(7, 2, 2, 1.0)]
+    given[-1].mask = [1, 1]
+    made = batch(given)
+    assert made.keys().tolist() == [
+        *([7, 0, token] for token in range(4)),
+        *([9, 0, token] for token in range(3)),
+        *([7, 2, token] for token in range(2)),
+    ]
+    assert made.marked(np.array([[7, 2, 1], [9, 0, 0], [7, 5, 0], [8, 0, 0]])).tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 1]

@@ -97,3 +97,46 @@ def test_rows_of_the_same_episode_are_not_compared():
     one, other = rows((0, True, "policy"), (0, True, "policy"))
     again = Row(one.episode, [1], [2], [1], [0.0])
     assert relations([one, again, other], 0) == ([2], [LIKE])
+
+
+def test_several_rows_each_with_peers_of_its_own():
+    made = tokens([[-1.0] * 4] * 2)
+    made.embedding = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    peers = [[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], [[0.0, 2.0], [0.0, 3.0], [3.0, 0.0]]]
+    made.peers = torch.tensor(peers, dtype=torch.float64)
+    made.relations = torch.tensor([[LIKE, UNLIKE, UNLIKE], [LIKE, LIKE, UNLIKE]])
+    found = Carft(coef=2.0, temperature=1.0)(made)
+    first = math.log((math.e + 1 + math.exp(-1)) / math.e)
+    second = math.log((math.e + 1) / math.e)
+    assert found.tolist() == [pytest.approx([2 * first] * 4), pytest.approx([2 * second] * 4)]
+
+
+def test_an_embedding_of_nearly_no_length_is_like_none():
+    """The product of the lengths, 1.5e-9, still counts; without any length, every similarity is 0."""
+    found, _ = loss([1.0, 0.0], [[1.5e-9, 0.0], [0.0, 1.0]], [LIKE, UNLIKE])
+    assert found == pytest.approx(math.log((math.e + 1) / math.e))
+    found, slope = loss([1.0, 0.0], [[0.0, 0.0], [0.0, 1.0]], [LIKE, UNLIKE])
+    assert found == pytest.approx(math.log(2))
+    assert all(math.isfinite(one) for one in slope)
+
+
+@pytest.mark.parametrize("missing", ["embedding", "peers", "relations"])
+def test_what_is_missing_is_refused(missing):
+    made = tokens([[-1.0]])
+    made.embedding, made.peers = torch.ones(1, 2), torch.ones(1, 1, 2)
+    made.relations = torch.tensor([[LIKE]])
+    setattr(made, missing, None)
+    with pytest.raises(ConfigurationError, match="embeddings of rows, which are missing"):
+        Carft()(made)
+
+
+def test_relations_are_1_minus_1_and_0():
+    def of(correct, source="policy", group=1):
+        return Row(Episode(correct=correct, source=source, group=group), [1], [2], [1], [0.0], 1.0)
+
+    group = [of(True), of(True), of(False), of(False, group=2), of(False)]
+    assert relations(group, 0) == ([1, 2, 4], [1, -1, -1])
+    assert relations(group, 2) == ([0, 1, 4], [0, 0, 0])
+    helped = [*group, of(True, "expert")]
+    assert relations(helped, 0) == ([1, 2, 4, 5], [0, -1, -1, 1])
+    assert relations(helped, 5) == ([0, 1, 2, 4], [0, 0, 0, 0])
