@@ -17,7 +17,7 @@ from .wrapped import WrappedSelector
 
 def tied(group: Sequence[Episode]) -> bool:
     """Return whether all answers are correct with equal rewards, but their Resample-on-Correct penalties differ."""
-    right = len(group) > 1 and all(episode.correct for episode in group) and all_equal(group)
+    right = all(episode.correct for episode in group) and all_equal(group)
     return right and len({penalty(episode) for episode in group}) > 1
 
 

@@ -56,7 +56,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
 
     Both counts are scaled by ``keep / n`` and rounded half to even. Each is then raised to ``minimum``, or to the
     number of its episodes if there are fewer. If the sum exceeds ``keep``, the larger quota is reduced; if the sum is
-    less than ``keep``, the quota of a side with episodes left is increased.
+    less than ``keep``, the smaller quota is increased.
 
     Args:
         positives: Number of episodes with a right answer (successes).
@@ -84,11 +84,8 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
             pos -= 1
         else:
             neg -= 1
-    while pos + neg < keep:
-        if pos < positives and (pos <= neg or neg == negatives):
-            pos += 1
-        else:
-            neg += 1
+    if pos + neg < keep:  # two halves were rounded down, so that both sides have an episode left
+        return (pos + 1, neg) if pos <= neg else (pos, neg + 1)
     return pos, neg
 
 
@@ -127,7 +124,7 @@ class ResampleOnCorrect(CheckedOptions):
         negatives = [position for position in usable if not group[position].correct]
         n_positives, n_negatives = quotas(len(positives), len(negatives), keep, minimum=self.minimum)
         kept = self._successes(group, positives, n_positives, rng)
-        kept += [int(i) for i in rng.choice(negatives, size=n_negatives, replace=False)] if n_negatives else []
+        kept += [int(i) for i in rng.choice(negatives, size=n_negatives, replace=False)]
         return sorted(kept)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:

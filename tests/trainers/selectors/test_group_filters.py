@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from statistics import stdev
 
 import numpy as np
 import pytest
@@ -157,3 +158,42 @@ class TestDeviation:
     def test_it_refuses_to_reject_before_the_average_begins(self):
         with pytest.raises(ConfigurationError, match="at least begin"):
             Deviation(filter_from=3)
+
+    def test_a_group_at_the_threshold_passes(self):
+        selector = Deviation(beta=0.5, begin=2, filter_from=2)
+        selector.observe(step_of(2 * 0.5**0.5))
+        assert selector.threshold == stdev([0.0, 1.0])
+        assert choice(selector, group(0.0, 1.0))[0] == [0, 1]
+        assert choice(selector, group(0.0, 0.99))[0] == []
+
+    def test_a_group_of_one_episode_says_nothing(self):
+        selector = Deviation(begin=2, filter_from=2)
+        selector.observe([went("a", 1, 1), *step_of(0.5)])
+        assert selector.threshold == 0.25
+        assert choice(selector, group(1.0))[0] == []
+
+    def test_rejecting_begins_with_the_step_that_is_named(self):
+        selector = Deviation(beta=1.0, begin=2, filter_from=3)
+        thresholds = []
+        for _ in range(3):
+            thresholds.append(selector.threshold)
+            selector.observe(step_of(0.5))
+        assert thresholds == [0, 0, 0.5]
+
+    def test_the_average_begins_with_the_step_that_is_named(self):
+        """Begin 3: the means of steps 1 and 2, then the moving average."""
+        selector = Deviation(beta=1.0, decay=0.75, begin=3, filter_from=3)
+        averages = []
+        for value in (0.25, 0.75, 1.0):
+            selector.observe(step_of(value))
+            averages.append(selector.state_dict()["average"])
+        assert averages == pytest.approx([0.25, 0.5, 0.75 * 0.5 + 0.25 * 1.0])
+
+
+def test_what_a_filter_looks_at_where_nothing_or_one_counts():
+    assert BalancedBand().looks_at([]) == {"pass_rate": 0.0, "low": 0.2, "high": 0.8}
+    assert BalancedBand().looks_at(group(1.0))["pass_rate"] == 1.0
+    assert choice(BalancedBand(low=1.0, high=1.0), group(1.0))[0] == [0]
+    assert choice(BalancedBand(low=0.0, high=0.0), group(0.0))[0] == [0]
+    assert Deviation().looks_at(group(0.0, 1.0)) == {"deviation": stdev([0.0, 1.0]), "threshold": 0.0}
+    assert Deviation().looks_at(group(1.0))["deviation"] == 0.0

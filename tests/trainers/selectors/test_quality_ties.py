@@ -49,3 +49,22 @@ def test_it_says_why_an_episode_is_left_out():
     group = [played(failed) for failed in (2, 0, 4, 1)]
     assert QualityTieSelector().reasons(group, 2, [1, 2]) == {0: "penalty", 3: "penalty"}
     assert set(QualityTieSelector().reasons([played(1)] * 4, 2, []).values()) == {"equal"}
+
+
+def test_right_answers_whose_rewards_differ_are_no_tie():
+    group = [played(failed) for failed in (0, 4)]
+    assert tied(group)
+    group[0].reward = 0.5
+    assert not tied(group)
+    assert not tied([])
+
+
+def test_half_of_those_kept_are_the_least_clean():
+    group = [played(failed) for failed in (3, 0, 4, 1, 2)]
+    assert [chosen(group, keep=keep) for keep in (1, 2, 4, 5, 6)] == [
+        [1],
+        [1, 2],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3, 4],
+        [0, 1, 2, 3, 4],
+    ]

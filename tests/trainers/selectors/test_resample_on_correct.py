@@ -69,6 +69,36 @@ def test_golden_quotas_of_sixteen_out_of_thirty_two(positives: int, expected: tu
     assert quotas(positives, 32 - positives, 16) == expected
 
 
+@pytest.mark.parametrize(
+    ("positives", "negatives", "keep", "minimum", "expected"),
+    [
+        (3, 2, 5, 2, (3, 2)),
+        (3, 2, 9, 2, (3, 2)),
+        (1, 3, 2, 0, (0, 2)),  # 1/2 and 3/2 are rounded to even: 0 and 2
+        (3, 1, 2, 0, (2, 0)),
+        (15, 1, 4, 2, (3, 1)),  # 3.75 and 0.25: 4 and 0, then 1 of the failures, then one success less
+        (1, 15, 4, 2, (1, 3)),
+        (2, 2, 3, 2, (1, 2)),  # 3/2 and 3/2: 2 and 2; of equal quotas, that of the successes is reduced
+        (1, 1, 1, 2, (1, 0)),  # 1/2 and 1/2: 0 and 0; of equal quotas, that of the successes is increased
+        (1, 5, 3, 0, (1, 2)),  # 1/2 and 5/2: 0 and 2; the smaller quota is increased
+        (5, 1, 3, 0, (2, 1)),
+        (30, 2, 5, 2, (3, 2)),
+        (30, 2, 5, 1, (4, 1)),
+        (30, 2, 4, 9, (2, 2)),  # a minimum that does not fit is half of what is kept
+        (30, 9, 5, 9, (3, 2)),
+    ],
+)
+def test_golden_quotas(positives: int, negatives: int, keep: int, minimum: int, expected: tuple[int, int]) -> None:
+    assert quotas(positives, negatives, keep, minimum=minimum) == expected
+
+
+def test_the_smallest_numbers_that_quotas_accept() -> None:
+    assert quotas(3, 3, 1, minimum=0) == (1, 0)
+    for keep, minimum in ((0, 0), (1, -1)):
+        with pytest.raises(ConfigurationError, match="keep >= 1 and minimum >= 0"):
+            quotas(3, 3, keep, minimum=minimum)
+
+
 sides, keeps, minimums = st.integers(0, 80), st.integers(1, 80), st.integers(0, 6)
 
 
@@ -365,3 +395,39 @@ def test_roc_is_settled_when_enough_of_both_kinds_have_ended() -> None:
 def test_a_spare_below_one_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="spare"):
         ResampleOnCorrect(spare=0.5)
+
+
+@pytest.mark.parametrize(
+    ("keep", "spare", "successes", "failures"), [(4, 2.0, 4, 2), (3, 2.0, 3, 2), (3, 1.0, 2, 2), (1, 1.0, 1, 1)]
+)
+def test_roc_is_settled_by_exactly_so_many(keep: int, spare: float, successes: int, failures: int) -> None:
+    """Half of what is kept are failures, and ``spare`` times as many successes; halves are rounded up."""
+    selector = ResampleOnCorrect(spare=spare)
+    assert selector.settled([*[success()] * successes, *[failure()] * failures, None], keep)
+    assert not selector.settled([*[success()] * (successes - 1), *[failure()] * 9, None], keep)
+    assert not selector.settled([*[success()] * 9, *[failure()] * (failures - 1), None], keep)
+
+
+@pytest.mark.parametrize("selector", [ResampleOnCorrect(minimum=0), ResampleOnCorrect("rank", minimum=0)])
+def test_a_group_of_one_kind_whose_rewards_differ_is_chosen_from(selector: ResampleOnCorrect) -> None:
+    wrong = [Episode(end="answered", reward=reward) for reward in (0.0, 0.5, 0.25)]
+    assert len(choose(selector, wrong, 2)) == 2
+    assert {at: one["quota"] for at, one in selector.weighed(wrong, 2).items()} == {0: 2, 1: 2, 2: 2}
+    right = [Episode(end="answered", reward=reward, correct=True, answer_tags=1) for reward in (1.0, 0.5, 0.25)]
+    assert len(choose(selector, right, 2)) == 2
+
+
+def test_the_format_penalty_of_an_episode_without_turns_is_that_of_one() -> None:
+    assert format_penalty(Episode(answer_tags=2, turns=0)) == format_penalty(Episode(answer_tags=2, turns=1)) == 1
+    assert format_penalty(Episode(answer_tags=2, turns=2)) == 0.5
+    assert format_penalty(Episode(answer_tags=9, turns=2)) == format_penalty(Episode(answer_tags=0, turns=2)) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rewards_a_billionth_apart_are_equal(sign: int) -> None:
+    """The largest is 1e9, so that a range of 1 is the bound."""
+    for apart, equal in ((1, True), (2, False)):
+        group = [Episode(reward=sign * 1e9), Episode(reward=sign * (1e9 - apart))]
+        assert all_equal(group) == equal
+    assert all_equal([Episode(reward=0.0)] * 2)
+    assert not all_equal([Episode(reward=-1e-12), Episode(reward=1e-12)])
