@@ -37,8 +37,8 @@ MEMORY = 6 << 30
 """Bytes that a mutant may use in addition to the process that it is forked from."""
 SHARE = 3.0
 """CPU time of a mutant, as a multiple of the time that its tests take on the original."""
-LEAST = 5.0
-"""Minimum CPU time of a mutant, in seconds."""
+IMPORTS = 10.0
+"""Further CPU time of a mutant whose module is imported again, in seconds."""
 WAIT = 20.0
 """Wall time of a mutant, as a multiple of its CPU time: the machine may be loaded."""
 
@@ -61,6 +61,7 @@ class Tests:
         modules: Paths of the mutated modules, by name.
         sources: Their texts.
         folder: Folder for the record of lines and pytest's output.
+        spare: Seconds of CPU time that a mutant may take beyond ``SHARE`` times the time of its tests.
         declared: Name of the file whose tests read what all modules declare; they execute no function of a module.
     """
 
@@ -71,13 +72,14 @@ class Tests:
         sources: Mapping[str, str],
         folder: Path,
         *,
+        spare: float = 5.0,
         declared: str = "",
     ) -> None:
-        self._declared = f"/{declared}::"
+        self._spare, self._declared = spare, f"/{declared}::"
         self.paths, self.modules, self.folder = list(paths), dict(modules), folder
         files = sorted({file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))})
         self._digests = {str(file): digest(file.read_text("utf-8")) for file in files}
-        self._code = digest("".join(f"{name}{text}" for name, text in sorted(sources.items())))
+        self._code = {name: digest(text) for name, text in sources.items()}
         self.suite = digest(json.dumps(self._digests, sort_keys=True))
         self._lines: dict[str, dict[str, Any]] = {}
         self._server: tuple[int, Connection] | None = None
@@ -118,20 +120,25 @@ class Tests:
         self._server = (number, here)
         record = self.folder / "lines.json"
         known = json.loads(record.read_text("utf-8")) if record.exists() else {}
-        kept = known.get("files", {}) if known.get("code") == self._code else {}
-        kept = {file: one for file, one in kept.items() if one["digest"] == self._digests.get(file)}
+        kept = {file: one for file, one in known.get("files", {}).items() if self._is_current(file, one)}
         wanted = [file for file in self._digests if file not in kept]
         print(f"recording the lines that the tests of {len(wanted)} files execute", flush=True)
         here.send(("record", (wanted, known.get("imports", []))))
         found, imports = self._receive(here)
         for file in wanted:
-            kept[file] = {"digest": self._digests[file], "tests": found.get(file, {})}
+            tests = found.get(file, {})
+            read = {name: self._code[name] for test in tests.values() for name in test["lines"]}
+            kept[file] = {"digest": self._digests[file], "code": read, "tests": tests}
         failed = [name for one in kept.values() for name, test in one["tests"].items() if test["failed"]]
         if failed:
             raise SystemExit("Tests fail on the original; repair them first:\n" + "\n".join(failed))
-        found = {"code": self._code, "files": kept, "imports": imports}
-        record.write_text(json.dumps(found), encoding="utf-8")
+        record.write_text(json.dumps({"files": kept, "imports": imports}), encoding="utf-8")
         self._lines = {name: test for one in kept.values() for name, test in one["tests"].items()}
+
+    def _is_current(self, file: str, record: Mapping[str, Any]) -> bool:
+        """Return whether neither a file of tests nor a module that it executes has changed since its record."""
+        changed = any(self._code.get(name) != code for name, code in record["code"].items())
+        return not changed and record["digest"] == self._digests.get(file)
 
     def reaching(self, mutant: Mutant) -> list[str]:
         """Return the tests that a mutant can affect: in a function, those that execute its line; fast ones first."""
@@ -150,13 +157,13 @@ class Tests:
             Name of the test that failed; empty if none did, ``None`` if they did not end in time.
         """
         assert self._server is not None
-        limit = LEAST + SHARE * sum(map(self._seconds, names))
+        limit = self._spare + SHARE * sum(map(self._seconds, names))
         if mutant.in_function:
             self._server[1].send(("run", (mutant, source, list(names), limit)))
             found = self._receive(self._server[1])
             if found != "import":
                 return found
-        return _forked(lambda: self._imported_again(mutant, source, names), limit + LEAST)
+        return _forked(lambda: self._imported_again(mutant, source, names), limit + IMPORTS)
 
     def _is_own(self, name: str, mutant: Mutant) -> bool:
         """Return whether a test is about a mutant's module alone, or about what all modules declare."""
@@ -275,7 +282,17 @@ class Tests:
         return ""
 
 
-_ARGUMENTS = ["-q", "-s", "-p", "no:cacheprovider", "-m", MARKERS]
+_ARGUMENTS = [
+    "-c",
+    str(ROOT / "pyproject.toml"),
+    f"--rootdir={ROOT}",
+    "-q",
+    "-s",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    MARKERS,
+]
 
 
 class _Server:
@@ -308,11 +325,24 @@ def _import_all(names: Sequence[str]) -> None:
             importlib.import_module(name)
 
 
-def _failed(item: pytest.Item, after: pytest.Item | None) -> bool:
-    """Run a test, and return whether it failed."""
-    from _pytest.runner import runtestprotocol
+class _Reports:
+    """Plugin of pytest that remembers whether a report failed."""
 
-    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=after))
+    failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed = self.failed or report.failed
+
+
+def _failed(item: pytest.Item, after: pytest.Item | None) -> bool:
+    """Run a test with all plugins, among them those that turn warnings into errors, and return whether it failed."""
+    reports = _Reports()
+    item.config.pluginmanager.register(reports)
+    try:
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+    finally:
+        item.config.pluginmanager.unregister(reports)
+    return reports.failed
 
 
 def _first_failed(items: Sequence[pytest.Item]) -> str:

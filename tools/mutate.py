@@ -172,6 +172,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--hours", type=float, default=2.0, help="stop after this time (default 2); run again to continue"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="CPU time of a mutant beyond 3 times that of its tests (default 5)"
+    )
     parser.add_argument("--fresh", action="store_true", help="ignore earlier results")
     parser.add_argument("--list", action="store_true", help="print the names of the mutants and run nothing")
     parser.add_argument("--report", action="store_true", help="print the table of earlier results and run nothing")
@@ -210,7 +213,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = {} if options.fresh else read_results(store)
     if not options.report:
         tests = Tests(
-            [path.resolve() for path in options.tests], names, sources, options.folder, declared=DECLARED.name
+            [path.resolve() for path in options.tests],
+            names,
+            sources,
+            options.folder,
+            declared=DECLARED.name,
+            spare=options.seconds,
         )
         todo = [
             one

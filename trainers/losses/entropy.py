@@ -85,10 +85,10 @@ class AdaptiveEntropy(CheckedOptions):
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
         """See ``Adapts``."""
-        total, count = figures.get("entropy", (0.0, 0.0))
-        if not count:
+        found = figures.get("entropy")
+        if found is None or not found[1]:
             return
-        entropy = total / count
+        entropy = found[0] / found[1]
         self._active = entropy <= self.target
         change = self.delta if entropy < self.target else -self.delta if entropy > self.target else 0.0
         self._coef = min(max(self._coef + change, 0.0), self.most)

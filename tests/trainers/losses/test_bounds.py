@@ -291,6 +291,15 @@ class TestEntropy:
         part.observe({})
         assert part.state_dict() == {"coef": 0.0, "active": False}
 
+    def test_the_loss_is_minus_the_coefficient_times_the_entropy(self):
+        made = of((1, 1), (1, 1))
+        made.entropy = torch.tensor([[1.0, 2.0, 9.0]], dtype=torch.float64)
+        part = make_part(LOSSES, "adaptive_entropy:target=2,start=0.5,delta=0")
+        assert part(made)[made.mask].tolist() == [0, 0]
+        part.observe({"entropy": (1.0, 1.0)})
+        assert part(made)[made.mask].tolist() == [-0.5, -1]
+        assert make_part(LOSSES, "entropy:coef=3")(made)[made.mask].tolist() == [-3, -6]
+
     def test_the_figures(self):
         made = of((1, 1), (1, 1))
         made.entropy = torch.tensor([[1.0, 2.0, 9.0]], dtype=torch.float64, requires_grad=True)
