@@ -76,7 +76,7 @@ class Fipo(CheckedOptions):
             values: (B, T), 0 off the mask.
             mask: (B, T).
         """
-        order = (~mask).byte().argsort(dim=-1, stable=True)  # the policy's tokens first, in their order
+        order = mask.byte().argsort(dim=-1, stable=True)  # the policy's tokens last, in their order
         total, step = values.gather(-1, order), 1
         while step < total.shape[-1]:
             # Each round doubles how many tokens a sum reaches.

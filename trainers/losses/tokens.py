@@ -145,7 +145,7 @@ class Tokens:
         """
         number = self.mask.long().cumsum(-1).masked_fill(~self.mask, 0)
         rows, width = values.shape
-        in_order = values.new_zeros(rows, width + 2).scatter_add(1, number, values.masked_fill(~self.mask, 0.0))
+        in_order = values.new_zeros(rows, width + 2).scatter_add(1, number, values)
         return in_order.gather(1, number + 1).masked_fill(~self.mask, 0.0)
 
     def pooled(self, values: Tensor, level: RatioLevel, reduce: Literal["mean", "sum"] = "mean") -> Tensor:

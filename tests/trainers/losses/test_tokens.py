@@ -65,3 +65,51 @@ def test_what_the_policy_did_not_draw_after_its_rows_prompt_says_nothing_of_the_
     batch.columns = {"off_policy": torch.tensor([[1.0], [0.0]])}
     assert batch.log_mismatch.tolist() == [[0, 0], [0.5, 1.5]]
     assert batch.off_policy.tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("level", ["token", "turn", "sequence"])
+def test_a_token_alone_is_its_own_mean_and_rows_without_one_have_no_gradient(level):
+    batch = tokens([[0.75, 5.0], [2.0, 3.0]], mask=[[1, 0], [0, 0]], turn=[[0, -9], [-1, -1]])
+    pooled = batch.pooled(batch.logp, level)
+    assert pooled.tolist() == [[0.75, 0], [0, 0]]
+    pooled.sum().backward()
+    assert batch.logp.grad.tolist() == [[1, 0], [0, 0]]
+
+
+def test_infinities_off_the_mask_follow_no_token():
+    batch = tokens([[1.0, 2.0, 3.0]], mask=[[1, 0, 1]])
+    assert batch.following(torch.tensor([[4.0, float("inf"), 5.0]])).tolist() == [[5, 0, 0]]
+
+
+def test_columns_are_found_by_name():
+    batch = tokens([[1.0, 2.0]], mask=[[1, 0]])
+    batch.columns = {"known": torch.tensor([[1.0, 2.0]])}
+    assert batch.column("known") is batch.columns["known"]
+    with pytest.raises(ConfigurationError, match=r"column 'other', but the rows have known\. "):
+        batch.column("other")
+    batch.mask = batch.mask & False
+    assert batch.column("other").tolist() == [[0, 0]]
+    assert not batch.column("other").requires_grad
+
+
+def test_the_environments_tokens_are_those_that_answer_calls_or_none():
+    batch = tokens([[1.0] * 3])
+    with pytest.raises(ConfigurationError, match="only available to terms"):
+        _ = batch.environment
+    batch.answered = torch.tensor([[-1, 0, 2]])
+    assert batch.environment.tolist() == [[False, True, True]]
+
+
+def test_a_sum_and_a_count_are_over_the_policys_tokens_or_those_that_are_given():
+    batch = tokens([[1.0, 2.0, 4.0]], mask=[[1, 0, 1]])
+    values = torch.tensor([[1.0, 2.0, 4.0]])
+    assert [float(one) for one in batch.sum_and_count(values)] == [5, 2]
+    assert [float(one) for one in batch.sum_and_count(values, torch.tensor([[True, True, False]]))] == [3, 2]
+    assert [float(one) for one in batch.sum_and_count(values > 1)] == [1, 2]
+
+
+def test_only_the_policys_tokens_can_be_off_its_prompt():
+    batch = tokens([[1.0, 2.0, 4.0]], mask=[[1, 0, 1]])
+    assert batch.off_policy.tolist() == [[False] * 3]
+    batch.columns = {"off_policy": torch.tensor([[1.0, 1.0, 0.0]])}
+    assert batch.off_policy.tolist() == [[True, False, False]]
