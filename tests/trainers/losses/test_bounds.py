@@ -15,6 +15,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.batch_of_tokens import of_tokens
 from rstar2_env.trainers.losses.base import CORRECTIONS, LOSSES
+from rstar2_env.trainers.losses.kdrl import to_teacher
 from rstar2_env.trainers.losses.mismatch import mismatch, summary
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
 from rstar2_env.trainers.losses.tokens import bounded_exp
@@ -498,3 +499,51 @@ def test_the_figures_of_the_surrogate_stay_beside_those_of_a_term():
 def test_the_bounds_of_a_covariance_must_differ():
     with pytest.raises(ConfigurationError, match=r"least=2\.0 and most=2\.0"):
         make_part(LOSSES, "clip_cov:least=2,most=2")
+
+
+@pytest.mark.parametrize(
+    ("spec", "needs"),
+    [
+        ("kl", {"reference"}),
+        ("kl:estimator=unbiased", {"reference", "old"}),
+        ("kdrl", {"teacher"}),
+        ("kdrl:estimator=unbiased", {"teacher", "old"}),
+        ("opd", {"teacher", "old"}),
+        ("opd:anchor=sampled", {"teacher"}),
+        ("cispo", {"old"}),
+        ("cispo:anchor=sampled", set()),
+    ],
+)
+def test_a_term_needs_what_its_options_read(spec, needs):
+    assert make_part(LOSSES, spec).needs == needs
+
+
+def test_a_distance_from_another_model_is_0_off_the_mask():
+    made = of((1, 1), logp=[-1.0])
+    made.reference = made.teacher = torch.tensor([[-3.0, 50.0]], dtype=torch.float64)
+    for distance in (to_teacher(made), make_part(LOSSES, "kl:coef=1,estimator=k1")(made)):
+        assert distance.tolist() == [[2, 0]]
+
+
+def test_gmpo_without_bounds_is_the_geometric_mean():
+    values, _ = loss("gmpo:low=none,high=none", of((4, 1), (9, 1)))
+    assert values == pytest.approx([-6, -6])
+    values, _ = loss("gmpo:low=none,high=none", of((0.25, -1), (1, -1)))
+    assert values == pytest.approx([0.5, 0.5])
+
+
+def test_no_process_sends_more_tokens_than_kl_cov_holds():
+    class Ranks:
+        rank, size, sent = 0, 1, 0
+
+        def sum(self, values):
+            return values
+
+        def gather(self, value):
+            self.sent = [len(one) for one in value]
+            return [value]
+
+    ranks = Ranks()
+    batch = of_tokens(tokens([[2.0, -2.0, 1.0, -1.0, 0.0]], advantage=[[1, -1, 1, -1, 0]]))
+    make_part(LOSSES, "kl_cov:share=0.4").prepare(batch, ranks, np.random.default_rng(0))
+    assert ranks.sent == [2, 2]
