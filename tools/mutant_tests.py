@@ -359,7 +359,7 @@ def _forked(action: Callable[[], Any], seconds: float, *, memory: bool = True) -
     A fork that dies otherwise, for example without memory, returns ``"crash"``.
 
     Args:
-        action: What to run.
+        action: The function to run.
         seconds: Limit of its CPU time.
         memory: Whether to limit its memory.
     """

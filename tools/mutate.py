@@ -48,7 +48,7 @@ _BETWEEN = 15.0
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one mutant.
+    """The result of one mutant.
 
     Attributes:
         id: Name of the mutant.

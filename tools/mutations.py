@@ -70,7 +70,7 @@ class Mutant:
             level of a class, empty at the level of the module.
         in_function: Whether the change is in the body of a function.
         old: The changed expression or statement.
-        new: What replaces it.
+        new: The replacement.
         number: Number of the change among those of the module with the same scope, ``old`` and ``new``, from 0.
         path: Position of the changed node in the tree.
         node: The new node; ``None`` deletes the node from its list.

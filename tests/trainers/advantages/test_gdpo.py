@@ -118,3 +118,13 @@ def test_components_are_listed_in_order():
     expected = r"\(blue, fast, green, ok, red, slow\); got t, u, v, w, x, z"
     with pytest.raises(ConfigurationError, match=expected):
         Gdpo(weights=weights)([own], ONE)
+
+
+def test_components_are_added_in_the_order_of_their_names():
+    """Else the sum, which is rounded, would differ between processes, whose sets have other orders."""
+    weights = dict(zip("abcdefgh", (1e16, 1.0, -1e16, 3.0, 7e15, 5.0, -7e15, 9.0), strict=True))
+    own = [episode(Said(1, 0), reward=value, rewards=dict.fromkeys(weights, value)) for value in (1.0, 0.0)]
+    expected = 0.0
+    for weight in weights.values():
+        expected += weight * 0.5 / 0.5**0.5
+    assert advantages(Gdpo(weights=weights, whiten="none", eps=0.0), own) == [[expected, -expected]]
