@@ -82,9 +82,9 @@ def test_it_kills_what_the_tests_check_reports_a_planted_survivor_and_resumes(tm
     assert first.returncode == 1, first.stdout + first.stderr
     result = json.loads(found.read_text())
     assert [name.partition("::")[2] for name in result["survivors"]] == [SURVIVOR]
-    assert f"planted.py:21: {SURVIVOR.partition(': ')[2]}" in first.stdout
+    assert f"planted.py:20: {SURVIVOR.partition(': ')[2]}" in first.stdout
     assert result["timed out"] >= 1, "count += 2 does not end"
-    assert result["killed"] + result["timed out"] == result["mutants"] - 1 >= 40
+    assert result["killed"] + result["timed out"] == result["mutants"] - 1 >= 30
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in (sapo, PLANTED)] == before
 
     # With a reason the survivor is no fault; a mutant that was killed needs none.
