@@ -1,7 +1,7 @@
 """Train recipes from one cold start over seeds: the comparison of failing calls, and the curves of many recipes.
 
     python benchmarks/learning.py compare [--seeds 5] [--recipes grpo+grpo_roc] [--faults 0,0.1]
-    python benchmarks/learning.py curves [--seeds 3] [--recipes grpo+dapo] [--world teaching]
+    python benchmarks/learning.py curves [--seeds 3] [--recipes gspo+dapo] [--world teaching]
     python benchmarks/learning.py page                 # tables and figure of what is there, into docs/
     python benchmarks/learning.py table                # the comparison in short, printed
 
@@ -42,7 +42,7 @@ from typing import Any
 
 import learning_cause
 import learning_sandbox
-from learning_runs import ARMS, CURVES, LAST, WORLDS, Arm, Results, Run, Settings
+from learning_runs import ARMS, CURVES, LAST, WORLDS, Arm, Results, Run, Settings, arm_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = {name: ROOT / "benchmarks" / f"learning_{name}.jsonl" for name in WORLDS}
@@ -141,7 +141,7 @@ def train(run: Run, results: Results, out: Path) -> None:
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.trainers.base import TRAINERS
 
-    settings, arm = results.settings, ARMS.get(run.arm) or Arm(run.arm)
+    settings, arm = results.settings, arm_of(run.arm)
     start, folder, began = cold_start(out, settings), out / run.folder, time.process_time()
     config = TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options)
     oversample = config.rollout.oversample

@@ -22,16 +22,18 @@ class Arm:
 LAST = 0.8
 """Evaluations after more than this share of the steps count: the last fifth of those at equal distances."""
 ARMS: dict[str, Arm] = {
-    "grpo": Arm("grpo"),
+    "grpo_clip_higher": Arm("grpo_clip_higher"),
     "grpo_roc": Arm("grpo_roc"),
     "grpo_roc, rank": Arm("grpo_roc", {"selector": "roc:mode=rank"}),
     "grpo_roc_ties": Arm("grpo_roc_ties"),
     "grpo_roc_clean": Arm("grpo_roc_clean"),
-    "grpo, call_penalty": Arm("grpo", {"advantage": "call_penalty:malformed=-1,failed=-1,how=add"}),
+    "grpo_clip_higher, call_penalty": Arm(
+        "grpo_clip_higher", {"advantage": "call_penalty:malformed=-1,failed=-1,how=add"}
+    ),
 }
-"""The arms of the comparison; every other name is a recipe as it is."""
+"""The arms of the comparison; every other name is a recipe, with its options in ``EARLIER``."""
 CURVES = (
-    "grpo",
+    "grpo_clip_higher",
     "grpo_roc",
     "grpo_roc_clean",
     "grpo_roc_ties",
@@ -64,6 +66,33 @@ CURVES = (
     "tool_star",
 )
 """Recipes of the curves: those that differ in what a token is worth, then those with rollouts, rewards or hooks too."""
+_EQUAL = "all:reject_equal=true"
+EARLIER: dict[str, Mapping[str, Any]] = {
+    "apo": {"selector": _EQUAL, "minibatches": 1},
+    "cispo": {"minibatches": 4},
+    "clip_cov": {"selector": "all", "refill": 0, "loss": ["clip_cov"], "minibatches": 4},
+    "critique_grpo": {"minibatches": 1},
+    "dapo": {"minibatches": 1},
+    "dppo": {"aggregation": "token_mean", "minibatches": 4},
+    "gmpo": {"minibatches": 4},
+    "kl_cov": {"selector": "all", "refill": 0, "minibatches": 4},
+    "laser": {"selector": _EQUAL, "loss": ["ppo_clip:low=0.2,high=0.28", "kl:coef=1e-3"], "minibatches": 1},
+    "maxrl": {"selector": _EQUAL, "loss": ["ppo_clip:low=0.2,high=0.28"]},
+    "open_rs": {
+        "reward": ["cosine_length:longest=3584", "answer_format"],
+        "lr_scheduler": "constant_with_warmup",
+        "warmup_steps": 0,
+        "trl_options": {"lr_scheduler_kwargs": None},
+    },
+    "reinforce_pp": {"loss": ["ppo_clip:low=0.2,high=0.2"]},
+    "tool_star": {"selector": _EQUAL, "minibatches": 1},
+}
+"""Recipes of the curves that have changed since these were measured, each with the options that it had then."""
+
+
+def arm_of(name: str) -> Arm:
+    """Return an arm by its name, or the arm of a recipe."""
+    return ARMS.get(name) or Arm(name, EARLIER.get(name, {}))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A reward of your own in training: the environment's reward, plus a small bonus for varied words.
 
 Run: python examples/own_reward.py [MODEL]
-or:  rstar2 train grpo --model MODEL --set reward=return+./examples/own_reward.py:Varied:weight=0.2
+or:  rstar2 train grpo_clip_higher --model MODEL --set reward=return+./examples/own_reward.py:Varied:weight=0.2
 (without MODEL, it creates a tiny untrained model and trains two steps, to check that everything works on a CPU)
 """
 
@@ -33,7 +33,7 @@ if __name__ == "__main__":
         model = make_tiny_model(f"{folder}/model", hidden=32, layers=1)
         small = {"max_episode_tokens": 32, "max_turn_tokens": 24}
     trainer = trainers.make(
-        "grpo",
+        "grpo_clip_higher",
         model=model,
         env="rstar2/MathTool-v0",
         env_options={"problems": "arithmetic:level=1", "max_turns": 2},

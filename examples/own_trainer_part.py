@@ -1,7 +1,7 @@
 """A part of a trainer of your own: an advantage from the rank of an episode in its group, in GRPO's recipe.
 
 Run: python examples/own_trainer_part.py [MODEL]
-or:  rstar2 train grpo --model MODEL --set advantage=./examples/own_trainer_part.py:Ranked
+or:  rstar2 train grpo_clip_higher --model MODEL --set advantage=./examples/own_trainer_part.py:Ranked
 (without MODEL, it creates a tiny untrained model and trains two steps, to check that everything works on a CPU)
 """
 
@@ -38,7 +38,7 @@ if __name__ == "__main__":
         model = make_tiny_model(f"{folder}/model", hidden=32, layers=1)
         small = {"max_episode_tokens": 32, "max_turn_tokens": 24}
     trainer = trainers.make(
-        "grpo",
+        "grpo_clip_higher",
         model=model,
         env="rstar2/MathTool-v0",
         env_options={"problems": "arithmetic:level=1", "max_turns": 2},

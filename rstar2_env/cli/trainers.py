@@ -39,7 +39,8 @@ def trainers_command(
 
 
 def _about(recipe: Any) -> dict[str, str]:
-    return {"name": recipe.name, "summary": recipe.summary, "paper": recipe.paper}
+    fields = ("name", "summary", "paper", "source", "checked")
+    return {field: written for field in fields if (written := getattr(recipe, field)) or field in fields[:3]}
 
 
 def _show(trainers: Any, name: str, *, as_json: bool) -> None:

@@ -7,12 +7,12 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
   hard. L_T is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1. Here c is the
   share of the band's monitored answers, correct or wrong, with at most L tokens, and k is int(2n/3), int(n/3) and 1 for
   the three bands in groups of n. For n = 8 this requires a share of 1/5, 1/2 and 1. If no L of the grid satisfies the
-  condition, L_T is the longest monitored answer. Targets are updated every ``every`` steps.
+  condition, L_T is the longest monitored answer. Targets are updated every ``every`` rollouts.
 - ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
   attempt at a hard problem may continue.
 
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
-monitored, which costs nothing. Before the first step, L_T is ``limit``.
+monitored, which costs nothing. Before the first update, L_T is ``limit``.
 
 This module is longer than most parts because it implements three published rewards, and the targets of two of
 them are estimated and saved.
@@ -44,7 +44,7 @@ class Laser(CheckedOptions):
         limit: Maximum target; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
         lowest: Minimum target.
         step: Step of the grid of targets.
-        every: Training steps between updates of the targets.
+        every: Rollouts between updates of the targets.
         monitor: Number of latest groups whose lengths count.
         bonus: Bonus for an answer within the target.
         correct: Score of a correct answer.

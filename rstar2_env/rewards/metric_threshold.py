@@ -1,7 +1,7 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-+1 or -1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3, -0.5, 1 and -2.5 in
-the four cases. A missing answer counts as below the threshold.
++1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3 and -0.5. With a broken
+format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 
 @dataclass(frozen=True)
 class MetricThreshold(CheckedOptions):
-    """+1 or -1 for the format, and 2 or -1.5 for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
+    """1 for the format, plus 2 or -1.5 for a metric; -3 for a broken format (MT-R1-Zero, arXiv 2504.10160).
 
     Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
     own code can load.
@@ -28,12 +28,14 @@ class MetricThreshold(CheckedOptions):
         threshold: The threshold.
         above: Score of a metric above the threshold.
         below: Score of any other metric.
+        broken: Score instead of the metric's if the format is broken or the answer is missing.
     """
 
     metric: Any = "bleu"
     threshold: float = 0.3
     above: float = 2.0
     below: float = -1.5
+    broken: float = -2.0
     _metric: TextMetric = field(init=False, repr=False)
 
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
@@ -51,10 +53,10 @@ class MetricThreshold(CheckedOptions):
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return the sum. It includes the verdict, so do not add the environment's own reward."""
-        form = 1.0 if episode.answer_tags == 1 else -1.0
         gold = problem_of(ctx, "metric_threshold").answer
-        passes = episode.answer is not None and self._metric(episode.answer, gold) > self.threshold
-        return form + (self.above if passes else self.below)
+        if episode.answer_tags != 1 or episode.answer is None:
+            return self.broken - 1.0
+        return 1.0 + (self.above if self._metric(episode.answer, gold) > self.threshold else self.below)
 
 
 REWARDS.register("metric_threshold", MetricThreshold)

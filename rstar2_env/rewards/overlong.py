@@ -22,13 +22,15 @@ class Overlong:
 
     Attributes:
         limit: The limit of tokens; a trainer fills in ``max_episode_tokens``.
-        buffer: Number of tokens before the limit in which the penalty grows; ``None`` for a fifth of the limit.
+        buffer: Number of tokens before the limit in which the penalty grows; ``None`` for ``share`` times the limit.
+        share: The buffer as a share of the limit, if ``buffer`` is not set.
         factor: The maximum penalty.
     """
 
     limit: Annotated[Count, FromRun("rollout.max_episode_tokens")]
     buffer: int | None = option(None, least=1)
     factor: float = option(1.0, least=0)
+    share: float = option(0.2, above=0, most=1)
 
     needs: ClassVar[frozenset[Need]] = frozenset({"tokens"})
 
@@ -42,7 +44,7 @@ class Overlong:
         if self.buffer is not None and self.buffer > self.limit:
             raise ConfigurationError(
                 f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens). If "
-                "`buffer` is not set, the buffer is a fifth of the limit."
+                "`buffer` is not set, the buffer is `share` times the limit."
             )
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
@@ -52,7 +54,7 @@ class Overlong:
             ConfigurationError: The episode has no token ids, as in an environment's wrapper.
         """
         need_tokens(episode, "overlong")
-        buffer = self.buffer or max(1, self.limit // 5)
+        buffer = self.buffer or max(1, int(self.share * self.limit))
         over = len(episode.completion_ids) - (self.limit - buffer)
         return max(-self.factor, min(-over / buffer * self.factor, 0.0))
 

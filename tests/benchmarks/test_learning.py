@@ -79,7 +79,7 @@ def test_what_counts_is_the_mean_of_the_last_fifth_of_the_evaluations(learning: 
 
 def test_of_the_evaluations_of_a_comparison_the_two_that_count_are_made(learning: ModuleType) -> None:
     settings = learning.Settings()
-    compared, drawn = (learning.runs_of(what, 1, ["grpo"])[0] for what in ("compare", "curves"))
+    compared, drawn = (learning.runs_of(what, 1, ["grpo_clip_higher"])[0] for what in ("compare", "curves"))
     assert learning.evaluated_every(compared, 40, settings) == 36, "and after the last step, as always"
     assert learning.evaluated_every(drawn, 20, settings) == 5
     assert learning.evaluated_every(compared, 1, settings) == 1
@@ -125,13 +125,13 @@ def test_what_a_run_trained_on_is_counted(cause: ModuleType) -> None:
 def test_what_is_there_is_not_made_again_and_a_line_that_was_cut_is(learning: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     results = learning.Results(path, {"budget": 64})
-    first, second = learning.runs_of("compare", 1, ["grpo", "grpo_roc"], [0.0])
+    first, second = learning.runs_of("compare", 1, ["grpo_clip_higher", "grpo_roc"], [0.0])
     with open(path, "a") as file:
-        file.write(json.dumps(line("grpo", 0, 0.5, 0.1, 30)) + "\n" + '{"arm": "grpo_roc", "se')
+        file.write(json.dumps(line("grpo_clip_higher", 0, 0.5, 0.1, 30)) + "\n" + '{"arm": "grpo_roc", "se')
     assert results.missing([first, second]) == [second]
     results.add(second, curve=[])
     assert results.missing([first, second]) == []
-    assert learning.runs_of("curves", 1, ["grpo"])[0] not in [first, second], "the other budget is another run"
+    assert learning.runs_of("curves", 1, ["grpo_clip_higher"])[0] not in [first, second], "the other budget is another run"
     again = learning.Results(path, {})
     assert (again.settings, again.missing([first, second])) == (learning.Settings(budget=64), [])
     with pytest.raises(SystemExit, match=r"other settings \(\{'budget': 64\}\)"):
@@ -159,21 +159,21 @@ def test_the_interval_is_students_of_the_paired_differences(page: ModuleType) ->
 def test_the_page_shows_every_seed_and_who_reaches_the_aim(
     learning: ModuleType, page: ModuleType, tmp_path: Path
 ) -> None:
-    lines = [line("grpo", seed, 0.5 + seed / 100, 0.1, 30 + seed) for seed in range(3)]
+    lines = [line("grpo_clip_higher", seed, 0.5 + seed / 100, 0.1, 30 + seed) for seed in range(3)]
     lines += [line("grpo_roc", seed, 0.5 + seed / 90, 0.015, 27 + seed) for seed in range(3)]
     lines += [line("grpo_roc_ties", seed, 0.3 + seed / 90, 0.001, 20) for seed in range(3)]
     rows = {row["arm"]: row for row in page.compared(lines, 0.0)}
     assert rows["grpo_roc"]["share"] == pytest.approx(0.15)
     assert rows["grpo_roc"]["apart"]["length_right"] == pytest.approx((-3, -3, -3))
-    assert [page.holds(rows[arm]) for arm in ("grpo", "grpo_roc", "grpo_roc_ties")] == [False, True, False]
-    lines += [line(arm, seed, 0.4, 0.1, 30, "played") for arm in ("grpo", "dapo") for seed in (0, 1)]
+    assert [page.holds(rows[arm]) for arm in ("grpo_clip_higher", "grpo_roc", "grpo_roc_ties")] == [False, True, False]
+    lines += [line(arm, seed, 0.4, 0.1, 30, "played") for arm in ("grpo_clip_higher", "dapo") for seed in (0, 1)]
     lines[-1]["success"] = 0.2
     settings = dataclasses.asdict(learning.Settings(**SETTINGS))
     text = page.write_page({"indifferent": (lines, settings)}, tmp_path).read_text()
     assert "| `grpo_roc` | 0.500, 0.0150, 27.0 | 0.511, 0.0150, 28.0 |" in text
     assert "shorter correct answers. This aim is reached by `grpo_roc`." in text.replace("\n", " ")
     assert "| `dapo` | 2 | 10 | 0.300 ± 0.141 |" in text
-    assert "less success than plain `grpo` after the same number of episodes: `dapo`." in text
+    assert "less success than plain `grpo_clip_higher` after the same number of episodes: `dapo`." in text
     assert "without a run in this world: `grpo_roc`, `grpo_roc_clean`" in text
     assert "only one evaluation" in text, "these lines have evaluations after steps 5 and 10 of 10"
     for one in lines:
@@ -192,11 +192,11 @@ def test_the_page_in_the_documentation_is_that_of_the_results_in_the_repository(
 
 
 def test_the_short_table_tells_means_and_intervals_against_plain_grpo(page: ModuleType) -> None:
-    lines = [line("grpo", seed, 0.5 + seed / 100, 0.1, 30) for seed in range(3)]
+    lines = [line("grpo_clip_higher", seed, 0.5 + seed / 100, 0.1, 30) for seed in range(3)]
     lines += [line(arm, seed, 0.6 + seed / 100, 0.02 + seed / 100, 29) for arm in page.SHORT for seed in range(3)]
     text = page.short_table(lines, SETTINGS)
     assert text.startswith(
-        "| 3 seeds, 8 held-out problems (`make compare`) | `grpo` | `grpo_roc` | `grpo_roc_clean` |\n"
+        "| 3 seeds, 8 held-out problems (`make compare`) | `grpo_clip_higher` | `grpo_roc` | `grpo_roc_clean` |\n"
     )
     assert "| success | 0.510 | 0.610 (+0.100 to +0.100) |" in text
     assert "| 0.100 | 0.030 (-0.095 to -0.045) |" in text

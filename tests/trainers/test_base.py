@@ -13,7 +13,7 @@ from rstar2_env.trainers.options.parts import make_parts
 
 
 def test_grpo_and_grpo_roc_are_registered():
-    assert {"grpo", "grpo_roc"} <= set(trainers.TRAINERS.names())
+    assert {"grpo_clip_higher", "grpo_roc"} <= set(trainers.TRAINERS.names())
 
 
 def test_an_unknown_trainer_suggests_the_nearest():
@@ -30,7 +30,7 @@ def test_grpo_roc_plays_twice_what_it_keeps_and_clips_as_the_paper_does():
 
 
 def test_grpo_differs_from_grpo_roc_in_the_selection_alone():
-    roc, plain = (trainers.TRAINERS.get(name).configure({"model": "m"}).record() for name in ("grpo_roc", "grpo"))
+    roc, plain = (trainers.TRAINERS.get(name).configure({"model": "m"}).record() for name in ("grpo_roc", "grpo_clip_higher"))
     differing = {
         f"{group}.{name}" for group, options in roc.items() for name in options if plain[group][name] != options[name]
     }
@@ -139,7 +139,7 @@ def test_listing_trainers_imports_neither_torch_nor_trl():
 
 class TestPartsByName:
     def test_a_selector_may_be_written_with_its_options(self):
-        config = trainers.TRAINERS.get("grpo").configure({"model": "m", "selector": "roc:mode=rank,minimum=3"})
+        config = trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "m", "selector": "roc:mode=rank,minimum=3"})
         found = config.parts.selector
         assert (found.name, found.options["mode"], found.options["minimum"]) == ("roc", "rank", 3)
 
@@ -156,7 +156,7 @@ class TestPartsByName:
             "        return [[episode.reward for episode in group] for group in groups]\n"
         )
         file = f"{tmp_path}/own_parts_1.py"
-        config = trainers.TRAINERS.get("grpo").configure(
+        config = trainers.TRAINERS.get("grpo_clip_higher").configure(
             {"model": "m", "selector": f"{file}:First:count=2", "advantage": file}
         )
         parts = make_parts(config)
@@ -164,19 +164,19 @@ class TestPartsByName:
         assert parts.selector([None] * 4, 4, None) == [0, 1]
         assert parts.advantage([[]], None) == [[]]
         with pytest.raises(ConfigurationError, match="Did you mean 'count'"):
-            trainers.TRAINERS.get("grpo").configure({"model": "m", "selector": f"{file}:First:cuont=2"})
+            trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "m", "selector": f"{file}:First:cuont=2"})
 
     def test_wrappers_are_checked_and_kept_as_they_can_be_read_again(self):
         options = {
             "wrappers": ["fault_injection:rate=0.1,kinds=timeout+lost", {"name": "tool_budget", "calls": 3}],
             "eval": {"wrappers": "tool_budget:calls=8"},
         }
-        record = trainers.TRAINERS.get("grpo").configure({"model": "m", **options}).record()
+        record = trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "m", **options}).record()
         assert record["rollout"]["wrappers"] == ["fault_injection:rate=0.1,kinds=timeout+lost", "tool_budget:calls=3"]
         assert record["eval"]["wrappers"] == ["tool_budget:calls=8"]
-        again = trainers.TRAINERS.get("grpo").configure(json.loads(json.dumps(record)))
+        again = trainers.TRAINERS.get("grpo_clip_higher").configure(json.loads(json.dumps(record)))
         assert again.record() == record
-        assert trainers.TRAINERS.get("grpo").configure({"model": "m"}).record()["eval"]["wrappers"] == []
+        assert trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "m"}).record()["eval"]["wrappers"] == []
 
     @pytest.mark.parametrize("group", ["rollout", "eval"])
     @pytest.mark.parametrize(
@@ -185,4 +185,4 @@ class TestPartsByName:
     )
     def test_a_wrong_wrapper_is_told_before_a_model_is_loaded(self, group, written, said):
         with pytest.raises((ConfigurationError, UnknownNameError), match=said):
-            trainers.TRAINERS.get("grpo").configure({"model": "no such model", group: {"wrappers": [written]}})
+            trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "no such model", group: {"wrappers": [written]}})

@@ -39,7 +39,7 @@ def test_every_reason_that_the_code_gives_is_explained():
 
 def test_the_rewards_of_the_page_are_read(tmp_path):
     (tmp_path / "run.toml").write_text(PAGE.split("```toml\n")[1].split("```")[0])
-    config = TRAINERS.get("grpo").configure({"model": "m"}, read_config(tmp_path / "run.toml"))
+    config = TRAINERS.get("grpo_clip_higher").configure({"model": "m"}, read_config(tmp_path / "run.toml"))
     components = make_parts(config, shares_weights=True).rewards
     assert [(one.name, one.weight, one.gate) for one in components] == [
         ("return", 1.0, "always"),

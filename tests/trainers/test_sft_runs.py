@@ -74,7 +74,7 @@ def test_a_cold_start_goes_on_from_an_adapter(cold_start, tmp_path, rank):
 @pytest.mark.parametrize("rank", [4, 2, 0])
 def test_reinforcement_learning_starts_from_the_cold_start(cold_start, letter_options, rank):
     options = {**letter_options, "model": str(cold_start), "lora_rank": rank, "learning_rate": 1e-12, "steps": 1}
-    trainer = trainers.make("grpo", **options)
+    trainer = trainers.make("grpo_clip_higher", **options)
     try:
         result = trainer.train()
     finally:

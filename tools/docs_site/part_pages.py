@@ -226,15 +226,17 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     for name, (recipe, module) in recipes.items():
         words = words_of(module)
         rows.append([f"[`{name}`](#{name})", _cell(recipe.summary), _linked(recipe.paper)])
-        facts = [f"Source: {_linked(recipe.paper)}."] if recipe.paper else []
+        facts = [f"Paper: {_linked(recipe.paper)}."] if recipe.paper else []
+        facts.append(_comparison(recipe))
         facts.append(f"File: {_file(module.__name__)}.")
         told = [
             f"{_cell(recipe.summary)}.",
             _prose(words.text),
-            " ".join(facts),
+            " ".join(filter(None, facts)),
             _table(["option", "value"], _says(recipe)),
         ]
         sections += [f"## `{name}`", *filter(None, told)]
+    unchecked = [f"[`{name}`](#{name})" for name, (recipe, _) in recipes.items() if not recipe.source]
     plain = ", ".join(f"`{name}`" for slot in FIELDS for name in _names(Recipe(""), slot))
     head = [
         _MADE,
@@ -242,9 +244,17 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         f"A recipe names one part for each slot, and defaults of the run. If a recipe does not name a part, it uses "
         f"{plain}. `rstar2 list trainers NAME` prints a recipe with all options. Sizes (problems, episodes, tokens) "
         "that a recipe does not set are the defaults of the run, not the values of the paper.",
-        _table(["recipe", "description", "source"], rows),
+        "Each section names the text or code with which the recipe was compared, and the date. A source "
+        "`OWNER/NAME@COMMIT` is a repository on GitHub. Not compared, for the reason given in their sections: "
+        f"{', '.join(unchecked)}.",
+        _table(["recipe", "description", "paper"], rows),
     ]
     return "\n\n".join([*head, *sections]) + "\n"
+
+
+def _comparison(recipe: Recipe) -> str:
+    """Return the sentence about the recipe's comparison with its source; empty if the recipe has none."""
+    return f"Compared on {recipe.checked} with {_linked(recipe.source)}." if recipe.source else recipe.checked
 
 
 def _says(recipe: Recipe) -> list[list[str]]:

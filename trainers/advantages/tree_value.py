@@ -4,7 +4,8 @@ The episodes of a group that branch off one another form a tree: a node ends whe
 episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so late nodes
 have larger weights. Q of a node is the sum of the weighted values of the episodes that pass through it, divided by the
 number of these episodes; if any of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the
-mean v of the group, without division by a deviation. Use it for a rollout that searches; without branches every episode
+mean v of the group, without division by a deviation; scores that ``add`` names, such as the overlong penalty, are added
+to every token of their episode and to v in the mean. Use it for a rollout that searches; without branches every episode
 is a separate path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more
 nodes. This module is longer than most parts because it finds the tree of a group before it backs up values.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 
 from .base import ADVANTAGES, FloatArray, GroupAdvantage
@@ -35,18 +37,22 @@ class TreeValue(GroupAdvantage):
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.
+        add: Components of the reward, by their names in the metrics, that are added to the values of an episode.
     """
 
     incomplete: float = option(-1.0, least=-1, most=1)
+    add: tuple[str, ...] = ()
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
         """See ``GroupAdvantage``."""
         leaves = [self._leaf(episode) for episode in group]
         if len(set(leaves)) < 2:
             return [0.0] * len(group)
-        mean = sum(leaves) / len(leaves)
+        added = self._added(group)
+        mean = (sum(leaves) + sum(added)) / len(leaves)
         if all("node_value" in episode.measured for episode in group):
-            return [np.tanh(episode.measured["node_value"]) - mean for episode in group]
+            nodes = [np.tanh(episode.measured["node_value"]) for episode in group]
+            return [values + more - mean for values, more in zip(nodes, added, strict=True)]
         shared = shared_prefixes(group)
         paths = [_path(episode, prefixes) for episode, prefixes in zip(group, shared, strict=True)]
         found: list[float | FloatArray] = []
@@ -55,10 +61,20 @@ class TreeValue(GroupAdvantage):
             for depth, stop in enumerate(paths[place], start=2):  # the prompt is the root, at depth 1
                 passing = next((prefix.members for prefix in shared[place] if prefix.length >= stop), (place,))
                 backed = [(leaves[one], max(depth / (len(paths[one]) + 1), _LEAST_WEIGHT)) for one in passing]
-                values[start:stop] = math.tanh(node_value(backed) / len(passing)) - mean
+                values[start:stop] = math.tanh(node_value(backed) / len(passing)) + added[place] - mean
                 start = stop
             found.append(values)
         return found
+
+    def _added(self, group: Sequence[Episode]) -> list[float]:
+        """Return the sum of the added components of each episode."""
+        known = {name for episode in group for name in episode.rewards}
+        if unknown := sorted(set(self.add) - known):
+            raise ConfigurationError(
+                f"advantage.add names {unknown}, but the components of the reward are {sorted(known)}.",
+                option="advantage.add",
+            )
+        return [sum(episode.rewards.get(name, 0.0) for name in self.add) for episode in group]
 
     def _leaf(self, episode: Episode) -> float:
         if episode.correct:

@@ -4,7 +4,7 @@ A hook is any object with some of the methods of transformers' ``TrainerCallback
 ``(args, state, control, **kwargs)``. A hook need not inherit from ``TrainerCallback``, and imports neither torch nor
 transformers. In addition, a hook may have ``bind``: before training, this method receives the ``RunState``, through
 which the hook acts. ``on_evaluate`` is called with the figures of each evaluation on held-out problems
-(``metrics={"eval/pass_rate": ...}``).
+(``metrics={"eval/pass_rate": ...}``). Hooks count optimizer steps (``RunState.step``), whereas samplers count rollouts.
 
 Every process of a run has its own copy of each hook, and all copies must act identically. Their inputs
 (``RunState.figures``, ``logs``, ``metrics``) are equal on every process; a hook that draws random numbers seeds its

@@ -19,8 +19,8 @@ class KlSchedule(RunHook):
 
     Args:
         start: Coefficient of the first step.
-        end: Coefficient after ``steps`` steps.
-        steps: Number of steps over which the coefficient changes; ``None`` for all steps of the run.
+        end: Coefficient after ``steps`` optimizer steps.
+        steps: Number of optimizer steps over which the coefficient changes; ``None`` for all steps of the run.
         term: Name of the term of the loss.
     """
 

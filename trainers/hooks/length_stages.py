@@ -33,7 +33,7 @@ class LengthStages(SavedAttributes, RunHook):
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty
             to keep it.
-        steps: Number of steps of each stage except the last; one number applies to all, and empty divides the run into
+        steps: Optimizer steps of each stage except the last; one number applies to all, and empty divides the run into
             equal stages.
         when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
             replaces ``steps``. A stage then ends only for this reason, and no stage is repeated.

@@ -26,8 +26,9 @@ class PolicyRefresh(RunHook):
     """At the end of each stage, the policy becomes the reference and the optimizer is reset (arXiv 2507.17512).
 
     Args:
-        steps: Number of steps of each stage except the last, which lasts until the end of the run; one number applies
-            to all.
+        steps: Optimizer steps of each stage except the last, which lasts until the end of the run; one number applies
+            to all. The sampler ``stages`` counts rollouts instead: if a rollout has several optimizer steps, multiply
+            its numbers by them.
         optimizer: Whether to reset the optimizer's moments.
         same_template: Reject a run in which evaluation uses another template or system message than training.
     """

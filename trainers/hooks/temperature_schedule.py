@@ -19,8 +19,8 @@ class TemperatureSchedule(RunHook):
 
     Args:
         start: Temperature of the first step.
-        end: Temperature after ``steps`` steps.
-        steps: Number of steps over which the temperature changes; ``None`` for all steps of the run.
+        end: Temperature after ``steps`` optimizer steps.
+        steps: Number of optimizer steps over which the temperature changes; ``None`` for all steps of the run.
     """
 
     start: float = option(1.0, above=0)

@@ -353,6 +353,16 @@ class TrainConfig:
         """All options of the evaluation environment."""
         return {**self.rollout.env_options, **self.eval.env_options}
 
+    @property
+    def updates(self) -> int:
+        """Largest number of optimizer steps on one rollout: at most one for each group, in each pass."""
+        return self.optim.updates_per_rollout * min(self.optim.minibatches, self.rollout.problems_per_step)
+
+    @property
+    def rollouts(self) -> int:
+        """Number of rollouts of the run, if each has ``updates`` optimizer steps."""
+        return -(-self.run.steps // self.updates)
+
     def record(self) -> dict[str, Any]:
         """Return the options as JSON-compatible values, from which the same run can be configured again.
 

@@ -1,8 +1,9 @@
 """``acereason``: one domain after the other, with growing budgets (AceReason-Nemotron, arXiv 2505.16400).
 
-GRPO without a KL term, on policy, with the mean over tokens. The kinds of problems are trained on in the order of
-``sampler.order`` (``math+code``), each for ``sampler.steps`` steps. The token budget grows in four stages of equal
-length from ``max_episode_tokens`` (8K in the paper) to four times that number.
+GRPO without a KL term, on policy, with the mean over tokens and a symmetric clip, which has no effect with one
+optimizer step per rollout. The kinds of problems are trained on in the order of ``sampler.order`` (``math+code``), each
+for ``sampler.steps`` rollouts. The token budget grows in four stages of equal length from ``max_episode_tokens`` (8K in
+the paper) to four times that number.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,7 +12,11 @@ ACEREASON = Recipe(
     name="acereason",
     summary="AceReason: one domain after the other, on policy, with growing token budgets",
     paper="arXiv 2505.16400",
+    source="arXiv 2505.16400v2, abstract; its objective as quoted in the review of the paper at www.themoonlight.io; "
+    "the authors released no training code",
+    checked="2026-11-24",
     selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.2",),
     sampler="stages",
     hook=("length_stages",),
 )

@@ -13,6 +13,8 @@ AGENTMATH = Recipe(
     name="agentmath",
     summary="AgentMath: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off",
     paper="arXiv 2512.20745",
+    source="arXiv 2512.20745; the authors released no code",
+    checked="2026-11-24",
     reward=("return", "tool_use"),
     selector="all:reject_equal=true",
     hook=("length_stages:tokens=1+1.5+2,turns=48+72+96,when_cut=0.1",),

@@ -11,6 +11,7 @@ AGENTRL = Recipe(
     name="agentrl",
     summary="AgentRL: some turns are sampled from older weights, and advantages are normalized per task",
     paper="arXiv 2510.04206",
+    checked="Not checked: only the abstract could be read, and the authors' repository (THUDM/AgentRL) could not.",
     rollout="cross_policy",
     advantage="task_norm",
     loss=("ppo_clip:low=0.2,high=0.2,anchor=sampled",),

@@ -10,6 +10,8 @@ ALPHAMED = Recipe(
     name="alphamed",
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
+    checked="Not checked: only the abstract could be read, and the authors' repository "
+    "(cheliu-computation/AlphaMed) could not.",
     reward=("letter_choice",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

@@ -10,6 +10,7 @@ CAPO = Recipe(
     name="capo",
     summary="CAPO: a lower advantage for the tokens of wrong steps, in right and in wrong answers",
     paper="arXiv 2508.02298",
+    checked="Not checked: the authors released no code, and only the abstract could be read.",
     advantage="capo",
     loss=("ppo_clip:low=0.2,high=0.2",),
 )

@@ -11,6 +11,8 @@ CARFT = Recipe(
     name="carft",
     summary="CARFT: GRPO with a contrastive term on the embeddings of right and wrong answers",
     paper="arXiv 2508.15868",
+    checked="Not checked: the contrastive term is not in the authors' repository (WNQzhu/CARFT@e669155), and only "
+    "the abstract could be read.",
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2", "carft"),
 )

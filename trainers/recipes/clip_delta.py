@@ -13,6 +13,7 @@ CLIP_DELTA = Recipe(
     name="clip_delta",
     summary="Clip and Delta: bounded scores of the steps in addition to the outcome; repeated steps earn nothing",
     paper="arXiv 2410.15115",
+    checked="Not checked: the authors released no code, and only the abstract could be read.",
     reward=("outcome", "process:bound=both"),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

@@ -12,6 +12,7 @@ COG_RETHINKER = Recipe(
     name="cog_rethinker",
     summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without the help",
     paper="arXiv 2510.15979",
+    checked="Not checked: the authors released no code, and only the abstract could be read.",
     rollout="decompose",
     reward=("return", "overlong"),
     selector="all:reject_equal=true,equal=correct",

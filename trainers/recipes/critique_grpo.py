@@ -2,9 +2,9 @@
 
 The advantage is not divided by a deviation. The loss is divided by a constant instead of the length of the answer.
 Tokens of the refined answer have the weight pi / (pi + 0.1) instead of a ratio; sampled tokens have their unclipped
-ratio. The entropy bonus is 0.001. In the paper a larger model writes the critiques: ``--set
-rollout.judge=model:url=...,model=NAME --set parts.rollout=critique_refine:critic=judge``. By default the policy writes
-them; with ``critique_refine:critique=simple_gt`` the critique is the gold answer.
+ratio. The entropy bonus is 0.001; a rollout has two optimizer steps. In the paper a larger model writes the critiques:
+``--set rollout.judge=model:url=...,model=NAME --set parts.rollout=critique_refine:critic=judge``. By default the policy
+writes them; with ``critique_refine:critique=simple_gt`` the critique is the gold answer.
 """
 
 from ..base import TRAINERS, Recipe
@@ -13,11 +13,14 @@ CRITIQUE_GRPO = Recipe(
     name="critique_grpo",
     summary="Critique-GRPO: one answer of each group is refined after a critique, and trained on without it",
     paper="arXiv 2506.03106",
+    source="zhangxy-2019/critique-GRPO@e8f03a2, "
+    "verl/examples/grpo_trainer/run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh",
+    checked="2026-11-24",
     rollout="critique_refine",
     advantage="group_mean",
     loss=("shaped_offpolicy", "entropy:coef=0.001"),
     aggregation="const_len",
-    defaults={"rollout": {"group_size": 8}},
+    defaults={"rollout": {"group_size": 8}, "optim": {"minibatches": 2}},
 )
 
 TRAINERS.register("critique_grpo", CRITIQUE_GRPO)

@@ -2,7 +2,9 @@
 
 Groups whose answers are all right or all wrong are replaced, in at most nine further rounds, as in the released code;
 the step then trains on the groups that it has. The penalty grows over the last fifth of ``max_episode_tokens``. There
-is no KL term.
+is no KL term. A rollout has 16 optimizer steps, as in the paper (512 problems in minibatches of 32); with fewer than 16
+problems per step, it has one for each problem, and the run reports this number at its start. The released code also
+bounds the loss of negative advantages: ``--set loss.ppo_clip.dual=10``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,10 +13,12 @@ DAPO = Recipe(
     name="dapo",
     summary="DAPO: clip-higher, dynamic sampling, token-level mean, soft penalty on overlong answers",
     paper="arXiv 2503.14476",
+    source="arXiv 2503.14476, section 4.1; verl-project/verl-recipe@48ea0a7, dapo/run_dapo_qwen2.5_32b.sh",
+    checked="2026-11-24",
     reward=("return", "overlong"),
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.28",),
-    defaults={"rollout": {"refill": 9}},
+    defaults={"rollout": {"refill": 9}, "optim": {"minibatches": 16}},
 )
 
 TRAINERS.register("dapo", DAPO)

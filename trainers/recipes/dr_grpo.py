@@ -12,6 +12,8 @@ DR_GRPO = Recipe(
     name="dr_grpo",
     summary="Dr. GRPO: no division by the group's deviation or by the length of an answer",
     paper="arXiv 2503.20783",
+    source="sail-sg/understand-r1-zero@dfca49d, train_zero_math.py and examples/qwen2.5-math-7b.sh",
+    checked="2026-11-24",
     advantage="group_mean",
     loss=("ppo_clip:low=0.2,high=0.2",),
     aggregation="const_len",

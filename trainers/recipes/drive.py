@@ -2,7 +2,7 @@
 
 The first stage plays every problem once; the second stage narrows the set. The paper uses groups of 8 in the first
 stage and of 64 in the second, which are two runs here. For the second run, ``--set sampler=hard_focus:rates=FOLDER
---group-size 64`` starts with the pass rates of an evaluation.
+--group-size 64`` starts with the pass rates of an evaluation. Clipping is as in ``grpo_clip_higher``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,6 +11,8 @@ DRIVE = Recipe(
     name="drive",
     summary="DRIVE: GRPO on all problems, then on a shrinking set of the hardest",
     paper="arXiv 2511.06307",
+    source="abstract of arXiv 2511.06307; model card of tencent/DRIVE-RL; neither states the clip",
+    checked="2026-11-24",
     selector="all:reject_equal=true",
     sampler="hard_focus",
 )

@@ -11,6 +11,7 @@ ECHO = Recipe(
     name="echo",
     summary="ECHO: GRPO that also trains the policy to predict the answers of tools",
     paper="arXiv 2605.24517",
+    checked="Not checked: only the abstract could be read, and the authors' repository (microsoft/echo-rl) could not.",
     loss=("ppo_clip", "echo"),
 )
 

@@ -11,6 +11,8 @@ ENVGEN = Recipe(
     name="envgen",
     summary="EnvGen: kinds of problems are drawn in proportion to their failure rate, in cycles",
     paper="arXiv 2403.12014",
+    checked="Not checked: the recipe takes only the cycles from the paper, which trains other models in other "
+    "environments.",
     selector="all:reject_equal=true",
     sampler="skill_gap",
 )

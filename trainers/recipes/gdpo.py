@@ -11,6 +11,9 @@ GDPO = Recipe(
     name="gdpo",
     summary="GDPO: each component of the reward is normalized over the group, and their sum over the batch",
     paper="arXiv 2601.05242",
+    source="NVlabs/GDPO@b080e63, README.md and trl-GDPO/open-r1/recipes; verl-project/verl@1dda039b9, "
+    "verl/trainer/ppo/core_algos.py",
+    checked="2026-11-24",
     reward=("return", "answer_format"),
     advantage="gdpo",
     loss=("ppo_clip:low=0.2,high=0.2",),

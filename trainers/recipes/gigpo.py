@@ -10,6 +10,9 @@ GIGPO = Recipe(
     name="gigpo",
     summary="GiGPO: advantages of episodes within their group, and of turns among those from the same state",
     paper="arXiv 2505.10978",
+    source="examples/gigpo_trainer, gigpo/core_gigpo.py and verl/trainer/ppo/ray_trainer.py of verl-agent, in "
+    "its copy xlan156/verl-agent@8ca3a46",
+    checked="2026-11-24",
     advantage="gigpo",
     loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.01"),
     defaults={"rollout": {"group_size": 8}},

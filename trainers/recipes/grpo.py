@@ -1,18 +1,22 @@
-"""``grpo``: group-relative policy optimization (arXiv 2402.03300) on every episode that was played.
+"""``grpo``: group-relative policy optimization in its original form (DeepSeekMath, arXiv 2402.03300, section 4.1).
 
-Clipping, token-level mean and optimizer are as in ``grpo_roc``, so that the two recipes differ only in the selection.
-Groups with equal rewards are excluded from the loss, as in ``grpo_roc``; ``selector="all:reject_equal=false"`` keeps
-their tokens in the mean. The paper averages over each answer first, and adds a KL term with the weight 0.04:
-``--set aggregation=seq_mean --set loss.kl.coef=0.04``.
+The loss of an answer is the mean over its tokens, every answer has the same weight, ratios are clipped at 0.2 on both
+sides, and a KL term with the weight 0.04 keeps the policy near the initial model. Groups with equal rewards are kept,
+since the KL term acts on them. A rollout has one optimizer step, as in the paper (64 answers per problem, 1,024 answers
+per step); the paper does not state the clip. The form that most frameworks use today, without a KL term, is
+``grpo_clip_higher``.
 """
 
 from ..base import TRAINERS, Recipe
 
 GRPO = Recipe(
     name="grpo",
-    summary="GRPO on every episode: play G, keep G",
+    summary="GRPO as published: the mean over each answer, a symmetric clip, a KL term",
     paper="arXiv 2402.03300",
-    selector="all:reject_equal=true",
+    source="arXiv 2402.03300, equations 3 and 4, and section 4.2 for the KL weight and the single update",
+    checked="2026-11-24",
+    loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.04"),
+    aggregation="seq_mean",
 )
 
 TRAINERS.register("grpo", GRPO)

@@ -10,6 +10,8 @@ GRPO_PASSK = Recipe(
     name="grpo_passk",
     summary="The gradient of the best reward among the episodes of a group: pass@k instead of pass@1",
     paper="arXiv 2503.19595",
+    source="verl-project/verl@1dda039b9, verl/trainer/ppo/core_algos.py",
+    checked="2026-11-24",
     advantage="pass_at_k",
     loss=("ppo_clip:low=0.2,high=0.2",),
 )

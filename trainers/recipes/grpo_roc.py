@@ -13,6 +13,8 @@ GRPO_ROC = Recipe(
     name="grpo_roc",
     summary="GRPO with Resample-on-Correct: play 2G, keep G, prefer clean successes",
     paper="arXiv 2508.20722",
+    source="microsoft/rStar@ecbfb94, rstar2_agent/down_sample/roc.py and examples/run_qwen3-14b_rstar2_agent_weave.sh",
+    checked="2026-11-24",
     selector="roc",
     defaults={"rollout": {"oversample": 2}},
 )

@@ -11,6 +11,8 @@ GRPO_ROC_TIES = Recipe(
     name="grpo_roc_ties",
     summary="GRPO-RoC that also learns from the calls of groups in which every answer is right",
     paper="arXiv 2508.20722",
+    source="microsoft/rStar@ecbfb94, rstar2_agent/down_sample/roc.py, for the selection; the rest is our own",
+    checked="2026-11-24",
     selector="quality_ties:of=(roc:mode=rank)",
     advantage="quality_ties",
     defaults={"rollout": {"oversample": 2}},

@@ -11,6 +11,8 @@ GRPO_TCR = Recipe(
     name="grpo_tcr",
     summary="GRPO-TCR: clip-higher, overlong penalty, and a smaller penalty for wrong answers after more turns",
     paper="arXiv 2510.11701",
+    source="Gen-Verse/Open-AgentRL@1fe5dbd, recipe/demystify/grpo_tcr_qwen2_7b.sh and reward.py",
+    checked="2026-11-24",
     reward=("outcome", "wrong_by_turns", "overlong"),
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.28",),

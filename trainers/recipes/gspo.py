@@ -11,6 +11,8 @@ GSPO = Recipe(
     name="gspo",
     summary="GSPO: importance ratios and clipping of whole answers instead of tokens",
     paper="arXiv 2507.18071",
+    source="arXiv 2507.18071, section 5.1; verl-project/verl@1dda039b9, verl/trainer/ppo/core_algos.py",
+    checked="2026-11-24",
     loss=("ppo_clip:level=sequence,low=3e-4,high=4e-4",),
     aggregation="seq_mean",
     defaults={"optim": {"minibatches": 4}},

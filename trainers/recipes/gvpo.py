@@ -11,6 +11,8 @@ GVPO = Recipe(
     name="gvpo",
     summary="GVPO: fit the rewards that the policy's change implies to the rewards of a group",
     paper="arXiv 2504.19599",
+    source="jszkc/GVPO@627aa25, GVPO/run_qwen2-7b_math_gvpo.sh",
+    checked="2026-11-24",
     advantage="group_mean",
     loss=("gvpo",),
     aggregation="const_len:length=1",

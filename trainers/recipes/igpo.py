@@ -2,7 +2,8 @@
 
 Use it for environments whose problems have a gold answer. The text before the answer is that of the ``rstar2`` dialect;
 set another one with ``--set advantage.lead="..."``. Groups with equal rewards are kept, since their turns differ.
-Ratios are clipped at 0.2 on both sides.
+Ratios are clipped at 0.2 on both sides; the KL term has the weight 1e-3, and a rollout has one optimizer step, as in
+the authors' script.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,8 +12,10 @@ IGPO = Recipe(
     name="igpo",
     summary="IGPO: a reward for each turn, the increase of the gold answer's probability",
     paper="arXiv 2510.14967",
+    source="GuoqingWang1/IGPO@bff163b, policy_optimization.sh",
+    checked="2026-11-24",
     advantage="igpo",
-    loss=("ppo_clip:low=0.2,high=0.2",),
+    loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=1e-3"),
 )
 
 TRAINERS.register("igpo", IGPO)

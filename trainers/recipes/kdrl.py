@@ -10,6 +10,9 @@ KDRL = Recipe(
     name="kdrl",
     summary="KDRL: GRPO, plus distillation from a teacher on the tokens of wrong answers",
     paper="arXiv 2506.02208",
+    source="arXiv 2506.02208, as quoted in the review of the paper at www.themoonlight.io; the authors released "
+    "no code",
+    checked="2026-11-24",
     # A group with only wrong answers has no gradient from its rewards, but one from the teacher.
     selector="all",
     loss=("ppo_clip:low=0.2,high=0.2", "kdrl"),

@@ -2,7 +2,8 @@
 
 The advantage is the reward minus the group's mean, divided by the batch's standard deviation; the loss is a mean over
 tokens. The deviation is that of the raw rewards; ``advantage.of=centred`` uses that of the centred rewards, since the
-paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term.
+paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term. The paper samples with
+temperature 0.99, ``top_p=0.99`` and ``top_k=100``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,6 +12,9 @@ LITE_PPO = Recipe(
     name="lite_ppo",
     summary="Lite PPO: the group's mean, the batch's deviation, token-level mean",
     paper="arXiv 2508.08221",
+    source="huggingface/trl@f2cd57710, docs/source/paper_index.md; alibaba/ROLL@8eb27cc2, docs_roll/docs/User "
+    "Guides/Algorithms/LitePPO.md",
+    checked="2026-11-24",
     advantage="group_mean_batch_std",
     loss=("ppo_clip:low=0.2,high=0.2",),
 )

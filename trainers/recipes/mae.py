@@ -3,7 +3,7 @@
 Task-relative REINFORCE++: the advantage is the reward minus the mean of its role in the batch, divided by the role's
 deviation. A group of eight is one round: a proposer, its judge, three solvers and their judges. With
 ``parts.rollout.judge=environment``, the environment grades the solvers instead of the judges, if its ``reset`` accepts
-problems.
+problems. A rollout has two optimizer steps, as in the authors' script.
 """
 
 from ..base import TRAINERS, Recipe
@@ -12,10 +12,12 @@ MAE = Recipe(
     name="mae",
     summary="Multi-Agent Evolve: one policy proposes, solves and judges; each role is compared only with itself",
     paper="arXiv 2510.23595",
+    source="ulab-uiuc/Multi-agent-evolve@d71c00b, scripts/selfplay/mae.sh",
+    checked="2026-11-24",
     rollout="mae",
     advantage="task_norm:of=(reinforce:baseline=none)",
     loss=("ppo_clip:low=0.2,high=0.2",),
-    defaults={"rollout": {"group_size": 8}},
+    defaults={"rollout": {"group_size": 8}, "optim": {"minibatches": 2}},
 )
 
 TRAINERS.register("mae", MAE)

@@ -1,6 +1,7 @@
 """``maxrl``: advantages divided by the pass rate, to maximize the likelihood of success (MaxRL, arXiv 2602.02710).
 
-Only the advantage differs from ``grpo``. The larger the groups are, the closer the objective is to the likelihood.
+The larger the groups are, the closer the objective is to the likelihood. Ratios are clipped at 0.2 on both sides, the
+loss is a mean over tokens without a KL term, and groups with equal rewards stay in the mean, as in the authors' code.
 """
 
 from ..base import TRAINERS, Recipe
@@ -9,9 +10,10 @@ MAXRL = Recipe(
     name="maxrl",
     summary="MaxRL: the reward minus the group's mean, divided by the mean; rare successes have more weight",
     paper="arXiv 2602.02710",
-    selector="all:reject_equal=true",
+    source="tajwarfahim/maxrl@c0698eb, verl/trainer/ppo/core_algos.py and qwen3_experiments/run_qwen3_training.sh",
+    checked="2026-11-24",
     advantage="maxrl",
-    loss=("ppo_clip:low=0.2,high=0.28",),
+    loss=("ppo_clip:low=0.2,high=0.2",),
 )
 
 TRAINERS.register("maxrl", MAXRL)

@@ -1,7 +1,8 @@
 """``mt_r1_zero``: translation with rules for the format and for a metric (MT-R1-Zero, arXiv 2504.10160).
 
-GRPO on +1 or -1 for the format, and 2 or -1.5 for a metric above or below a threshold. The gold answer of each problem
-must be a text. ``--set reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another metric.
+GRPO on +1 or -1 for the format, and 2 or -1.5 for a metric above or below a threshold; -3 for a broken format. The gold
+answer of each problem must be a text. ``--set reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another
+metric.
 """
 
 from ..base import TRAINERS, Recipe
@@ -10,8 +11,9 @@ MT_R1_ZERO = Recipe(
     name="mt_r1_zero",
     summary="MT-R1-Zero: rules for the format and for a metric of the answer",
     paper="arXiv 2504.10160",
+    source="fzp0424/MT-R1-Zero@a2e38c4, main_grpo.sh and verl/utils/reward_score/mt_score.py",
+    checked="2026-11-24",
     reward=("metric_threshold",),
-    selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),
 )
 

@@ -10,6 +10,8 @@ ODF = Recipe(
     name="odf",
     summary="Online Difficulty Filtering: GRPO on groups with a medium pass rate, in batches of constant size",
     paper="arXiv 2504.03380",
+    checked="Not checked: the authors released no code, and only the abstract and an overview could be read, "
+    "without the bounds.",
     selector="balanced_band",
     defaults={"rollout": {"refill": 9}},
 )

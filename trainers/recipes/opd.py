@@ -11,6 +11,9 @@ OPD = Recipe(
     name="opd",
     summary="OPD: distillation from a teacher at every token that the policy sampled, without a reward",
     paper="arXiv 2306.08543",
+    source="PrimeIntellect-ai/prime-rl@559b44772, src/prime_rl/trainer/rl/loss.py; "
+    "thinking-machines-lab/tinker-cookbook@9dfcc3a2, tinker_cookbook/distillation/train_on_policy.py",
+    checked="2026-11-24",
     selector="all",
     advantage="reinforce:baseline=none",
     loss=("opd",),

@@ -1,7 +1,11 @@
 """``open_rs``: a reward with a cosine of the answer's length, for small machines (open-rs, arXiv 2503.16219).
 
-A right answer earns 1 to 0.5 and a wrong answer -1 to -0.5, depending on its length; a correct format adds 1. Lengths
-count the policy's tokens, up to the paper's 3,584. Each problem has 6 episodes; temperature 0.7, learning rate 1e-6.
+A right answer earns 2 to 1 and a wrong answer -2 to -1, depending on its length; a correct format adds 1. These are the
+weights of the released code (format 1, cosine 2). Lengths count the policy's tokens, up to the paper's 3,584. Each
+problem has 6 episodes; temperature 0.7. The learning rate rises to 1e-6 over a tenth of the 500 steps and then falls to
+a tenth by a cosine. Two differences: the released code counts characters instead of tokens, and, without further
+arguments, gives a short wrong answer 0 instead of -1; its TRL default is a KL term with the weight 0.04, which the
+paper does not mention: ``--set loss.kl.coef=0.04``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -10,9 +14,20 @@ OPEN_RS = Recipe(
     name="open_rs",
     summary="open-rs: a reward with a cosine of the answer's length, for small models",
     paper="arXiv 2503.16219",
-    reward=("cosine_length:longest=3584", "answer_format"),
+    source="knoveleng/open-rs@2889c47, recipes/grpo.yaml, src/open_r1/rewards.py and README.md (experiment 3)",
+    checked="2026-11-24",
+    reward=("cosine_length:longest=3584,weight=2", "answer_format"),
     loss=("ppo_clip:low=0.2,high=0.2",),
-    defaults={"rollout": {"group_size": 6, "temperature": 0.7, "max_episode_tokens": 3584}},
+    defaults={
+        "run": {"steps": 500},
+        "rollout": {"group_size": 6, "temperature": 0.7, "max_episode_tokens": 3584},
+        "optim": {
+            "learning_rate": 1e-6,
+            "warmup_steps": 50,
+            "lr_scheduler": "cosine_with_min_lr",
+            "trl_options": {"lr_scheduler_kwargs": {"min_lr_rate": 0.1}},
+        },
+    },
 )
 
 TRAINERS.register("open_rs", OPEN_RS)

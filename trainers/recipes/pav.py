@@ -12,6 +12,7 @@ PAV = Recipe(
     name="pav",
     summary="PAV: the outcome, plus the progress of each turn under a prover",
     paper="arXiv 2410.08146",
+    checked="Not checked: the authors released no code, and only the abstract could be read.",
     reward=("return", "progress:weight=0.5"),
     loss=("ppo_clip:low=0.2,high=0.2",),
 )

@@ -3,8 +3,8 @@
 DAPO's dynamic sampling and clip-higher with a wider bound (0.4), temperature 1.2, and a small KL term. After two
 consecutive evaluations without improvement, the policy becomes the reference model and the optimizer's moments are
 reset; an evaluation is played every 20 steps (the paper does not state the interval). A step has 256 problems with 16
-episodes each, in four minibatches. The paper does not state the weight of the KL term and the learning rate; this
-package uses 1e-4 and 2e-6. To double the token budget late in the run: ``--set hook.length_stages.tokens=1+2``.
+episodes each, in four minibatches. The learning rate is 2e-6. The paper does not state the weight of the KL term; this
+package uses 1e-4. To double the token budget late in the run: ``--set hook.length_stages.tokens=1+2``.
 """
 
 from ..base import TRAINERS, Recipe
@@ -13,6 +13,8 @@ PRORL = Recipe(
     name="prorl",
     summary="ProRL: clip-higher, dynamic sampling, and a KL term whose reference is reset when evaluations stall",
     paper="arXiv 2505.24864",
+    source="arXiv 2505.24864, sections 2.3 and 3.2",
+    checked="2026-11-24",
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.4", "kl:coef=1e-4"),
     hook=("reference_reset",),

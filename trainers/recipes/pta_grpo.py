@@ -11,6 +11,7 @@ PTA_GRPO = Recipe(
     name="pta_grpo",
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
+    checked="Not checked: the authors released no code, and only the abstract could be read.",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

@@ -11,6 +11,9 @@ SAPO = Recipe(
     name="sapo",
     summary="SAPO: a gate that closes smoothly as the ratio moves away from 1, instead of clipping",
     paper="arXiv 2511.20347",
+    source="huggingface/trl@f2cd57710, docs/source/paper_index.md; verl-project/verl@1dda039b9, "
+    "verl/trainer/ppo/core_algos.py and examples/sapo_trainer/run_qwen3_8b_fsdp.sh",
+    checked="2026-11-24",
     loss=("sapo",),
     aggregation="seq_mean",
     defaults={"optim": {"minibatches": 4}},

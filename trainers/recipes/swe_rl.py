@@ -10,6 +10,8 @@ SWE_RL = Recipe(
     name="swe_rl",
     summary="SWE-RL: GRPO on the similarity of the policy's patch to the gold patch",
     paper="arXiv 2502.18449",
+    source="facebookresearch/swe-rl@5aa10d6, src/swerl/core/reward.py; the authors released the reward only",
+    checked="2026-11-24",
     reward=("diff_similarity",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

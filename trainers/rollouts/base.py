@@ -32,8 +32,8 @@ class Play(Protocol):
     """Plays episodes for one call of a rollout part.
 
     Attributes:
-        rng: Random generator for the part; different for every step, round of refill and process.
-        step: Number of optimizer steps so far.
+        rng: Random generator for the part; different for every rollout, round of refill and process.
+        step: Number of rollouts so far.
         judge: The model that ``rollout.judge`` names; ``None`` if it names none.
     """
 
@@ -138,7 +138,7 @@ class OlderWeights:
     """Request for older weights of the policy, which a backend keeps in addition to the newest weights.
 
     Attributes:
-        every: Number of steps after which the newest weights replace the older weights.
+        every: Number of optimizer steps after which the newest weights replace the older weights.
         base_urls: Addresses of the servers that hold the older weights, if the engine is served.
     """
 

@@ -1,11 +1,11 @@
 """``cross_policy``: draws each turn from the newest weights or from older ones: AgentRL (arXiv 2510.04206).
 
 With probability ``probability``, a turn is sampled from older weights, which are replaced by the newest weights every
-``every`` steps; otherwise it is sampled from the newest weights. Episodes therefore reach states that the newest policy
-alone would not reach. ``Turn.version`` is the version of the weights; ``Turn.stale`` is true for a turn of older
-weights. The paper trains on the turns of both, with the log-probabilities of the weights that sampled them, as the
-recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` excludes turns of older weights from the loss.
-The default values of ``probability`` and ``every`` are this package's choices.
+``every`` optimizer steps; otherwise it is sampled from the newest weights. Episodes therefore reach states that the
+newest policy alone would not reach. ``Turn.version`` is the version of the weights; ``Turn.stale`` is true for a turn
+of older weights. The paper trains on the turns of both, with the log-probabilities of the weights that sampled them, as
+the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` excludes turns of older weights from the
+loss. The default values of ``probability`` and ``every`` are this package's choices.
 
 The older weights need their own engine: ``engine="transformers"`` keeps a second copy of the weights in each process,
 and ``engine="vllm-server"`` uses further servers, at ``base_urls``. A run with another engine is rejected.
@@ -35,8 +35,9 @@ class CrossPolicy(CheckedOptions, Rollout):
 
     Args:
         probability: Probability that a turn is sampled from the older weights.
-        every: Steps after which the newest weights replace the older weights. Checkpoints hold only the newest weights,
-            so a resumed run is exactly reproducible only if ``run.save_every`` is a multiple of this number.
+        every: Optimizer steps after which the newest weights replace the older weights. Checkpoints hold only the
+            newest weights, so a resumed run is exactly reproducible only if ``run.save_every`` is a multiple of this
+            number.
         stale: ``"train"`` on turns of older weights, or ``"mask"`` them.
         base_urls: Addresses of the servers that hold the older weights, with ``engine="vllm-server"``.
     """

@@ -25,7 +25,7 @@ class RubricScaffold(CheckedOptions, Rollout):
     """Shows part of the rubric to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
 
     Episode i of G, counted from 0, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at
-    random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = step / (steps - 1): the first
+    random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = rollout / (steps - 1): the first
     episode sees all of them, the last none, and soon after t0 no episode sees any. All are trained on with only the
     question as the prompt. The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with
     ``criterion`` and ``points``.
@@ -33,22 +33,22 @@ class RubricScaffold(CheckedOptions, Rollout):
     Args:
         alpha: Steepness of the decay.
         t0: Share of the run after which half of the help is left.
-        steps: Steps of the run; ``None`` takes them from the run.
+        steps: Rollouts of the run; ``None`` takes them from the run.
     """
 
     alpha: float = option(125.0, least=0)
     t0: float = option(0.2, least=0, most=1)
-    steps: Annotated[int | None, FromRun("run.steps")] = option(None, least=1)
+    steps: Annotated[int | None, FromRun("rollouts")] = option(None, least=1)
 
     def shares(self, size: int, step: int) -> list[float]:
         """Return the share of the criteria that each episode of a group is shown.
 
         Args:
             size: Number of episodes of the group.
-            step: Number of optimizer steps so far.
+            step: Number of rollouts so far.
         """
         if self.steps is None:
-            raise ConfigurationError("rubric_scaffold needs the number of steps of the run: set `steps`.")
+            raise ConfigurationError("rubric_scaffold needs the number of rollouts of the run: set `steps`.")
         late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
         left = 0.0 if late > 700 else 1 / (1 + math.exp(late))
         return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]

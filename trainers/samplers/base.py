@@ -1,5 +1,8 @@
 """The protocol of samplers, which choose the starts of groups and may adapt to their results.
 
+Samplers count rollouts: ``draw`` and ``observe`` are called for each rollout, and one rollout is trained on for up to
+``optim.updates_per_rollout * optim.minibatches`` optimizer steps. Hooks and ``run.steps`` count optimizer steps.
+
 A sampler's state is part of a checkpoint, so a resumed run makes the same draws as an uninterrupted one. Every process
 has its own sampler; all of them make the same draws and observe the same results.
 """
@@ -43,7 +46,7 @@ class GroupResult:
 
     Attributes:
         start: Start of the group.
-        group: Number of the group in its step, over all processes.
+        group: Number of the group in its rollout, over all processes.
         episodes: Number of counted episodes; if it is 0, the other numbers have no meaning.
         successes: Number of correct counted episodes.
         reward: Mean reward.
@@ -76,7 +79,7 @@ class Sampler(Protocol):
         ...
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of a step's groups from all processes, in the order of ``GroupResult.group``."""
+        """Receive the results of a rollout's groups from all processes, in the order of ``GroupResult.group``."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -29,10 +29,10 @@ class HardFocus(SavedAttributes):
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        after: Steps of the uniform stage; ``None`` ends it when every problem was drawn once. With ``rates``, there is
-            no uniform stage.
+        after: Rollouts of the uniform stage; ``None`` ends it when every problem was drawn once. With ``rates``, there
+            is no uniform stage.
         keep: Share of the problems, the hardest ones, that each narrowing keeps.
-        every: Steps between two narrowings.
+        every: Rollouts between two narrowings.
         least: Minimum number of problems in the set.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.
@@ -76,7 +76,7 @@ class HardFocus(SavedAttributes):
         return self._list.draw(n, self._hardest)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Record the results; narrow the set at the end of the uniform stage and every ``every`` steps after it."""
+        """Record the results; narrow the set at the end of the uniform stage and every ``every`` rollouts after it."""
         self._rates.observe(outcomes, self._list.place)
         self._steps += 1
         if self._focused < 0:

@@ -35,7 +35,7 @@ class Potential(SavedAttributes):
         seed: Seed of all draws.
         problems: The environment's source.
         stages: Number of parts into which the problems are divided.
-        steps: Steps of a stage; ``None`` ends a stage when all its problems were drawn once.
+        steps: Rollouts of a stage; ``None`` ends a stage when all its problems were drawn once.
         rates: Folder of an evaluation with the pass rate of each problem; without it, a first pass over all problems
             measures it. The paper plays 20 episodes of each problem.
         pool: Number of problems taken from an unlimited source.

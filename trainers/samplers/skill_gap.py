@@ -30,7 +30,7 @@ class SkillGap(SavedAttributes):
         problems: The environment's source.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
-        every: Steps per cycle.
+        every: Rollouts per cycle.
         cycles: Number of cycles after which the shares stay constant; the paper uses 4.
         floor: Minimum weight of a kind, so that a kind that always succeeds is not forgotten.
 

@@ -1,4 +1,4 @@
-"""``stages``: one domain after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
+"""``stages``: one domain after the other, each for a number of rollouts (AceReason-Nemotron, arXiv 2505.16400).
 
 The paper trains on mathematics first and then on code, and excludes easy problems in later stages; meanwhile, the hook
 ``length_stages`` increases the length of episodes from 8K to 32K tokens. This module is longer than most parts because
@@ -24,7 +24,7 @@ _REDRAWS = 20
 
 
 class Stages(SavedAttributes):
-    """One kind of problem after the other, each for a number of steps (AceReason-Nemotron, arXiv 2505.16400).
+    """One kind of problem after the other, each for a number of rollouts (AceReason-Nemotron, arXiv 2505.16400).
 
     Each stage draws problems of one kind, such as a domain. The last stage lasts until the end of the run.
 
@@ -34,7 +34,8 @@ class Stages(SavedAttributes):
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds, one per stage (``math+code``); a kind may be repeated. By default, all kinds in the order in
             which they occur.
-        steps: Steps of each stage except the last; one number applies to all.
+        steps: Rollouts of each stage except the last; one number applies to all. A rollout is trained on for up to
+            ``optim.updates_per_rollout * optim.minibatches`` optimizer steps, which hooks count.
         drop_above: In a later stage of the same kind, exclude problems whose pass rate in their latest group was above
             this value; ``None`` excludes none.
 
@@ -61,8 +62,8 @@ class Stages(SavedAttributes):
         lengths = list(steps) * between if len(steps) == 1 else list(steps)
         if len(lengths) != between or any(length < 1 for length in lengths):
             raise ConfigurationError(
-                f"`steps` must have one positive number of steps, or one for each of the {between} stages before the "
-                f"last stage; got {list(steps)}."
+                f"`steps` must have one positive number of rollouts, or one for each of the {between} stages before "
+                f"the last stage; got {list(steps)}."
             )
         self._ends = [sum(lengths[: at + 1]) for at in range(between)]
         self._most, self._rates, self._steps = drop_above, Rates(), 0
@@ -82,7 +83,7 @@ class Stages(SavedAttributes):
         return [self._next() for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Count the step, and record pass rates if ``drop_above`` is set."""
+        """Count the rollout, and record pass rates if ``drop_above`` is set."""
         if self._most is not None:
             for outcome in outcomes:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)

@@ -22,14 +22,14 @@ class Unsolved(SavedAttributes):
     """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
     Before its third stage, the paper plays 8 episodes of every problem. To do the same, run ``rstar2 eval`` and pass
-    the folder as ``rates``. Without ``rates``, the latest training episodes decide after ``after`` steps, so no further
-    episodes are needed; problems with fewer episodes are kept.
+    the folder as ``rates``. Without ``rates``, the latest training episodes decide after ``after`` rollouts, so no
+    further episodes are needed; problems with fewer episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source.
-        after: Steps of training after which problems are excluded; with ``rates``, they are excluded from the start.
+        after: Rollouts after which problems are excluded; with ``rates``, they are excluded from the start.
         episodes: Number of latest episodes that must all be correct.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.
         pool: Number of problems taken from an unlimited source.

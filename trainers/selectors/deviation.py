@@ -23,7 +23,7 @@ from .group_filter import GroupFilter
 class Deviation(GroupFilter):
     """Reject groups whose reward deviation is below beta times its moving average (RLPR, arXiv 2506.18254).
 
-    With the standard deviation (over n - 1) of each group's rewards, and its mean m_k over all groups of step k,
+    With the standard deviation (over n - 1) of each group's rewards, and its mean m_k over all groups of rollout k,
 
         threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
 
@@ -36,8 +36,8 @@ class Deviation(GroupFilter):
         beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
             Gemma.
         decay: Weight of the previous average.
-        begin: The step, from 1, at which the average is initialized with the mean of all earlier steps.
-        filter_from: The first step in which groups are rejected.
+        begin: The rollout, from 1, at which the average is initialized with the mean of all earlier rollouts.
+        filter_from: The first rollout in which groups are rejected.
     """
 
     beta: float = option(0.5, least=0)
@@ -61,7 +61,7 @@ class Deviation(GroupFilter):
 
     @property
     def threshold(self) -> float:
-        """Minimum deviation of a group in the next step; 0 before ``filter_from``."""
+        """Minimum deviation of a group in the next rollout; 0 before ``filter_from``."""
         return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
 
     def passes(self, counted: Sequence[Episode]) -> bool:

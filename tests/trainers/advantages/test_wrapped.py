@@ -107,8 +107,8 @@ class Two:
     ],
 )
 def test_a_run_with_one_can_be_recorded_and_configured_again(advantage, recorded):
-    config = TRAINERS.get("grpo").configure({"model": "m", "advantage": advantage})
+    config = TRAINERS.get("grpo_clip_higher").configure({"model": "m", "advantage": advantage})
     written = json.loads(json.dumps(config.record()))["parts"]["advantage"]
     assert written.items() >= recorded.items()
-    again = TRAINERS.get("grpo").configure({"model": "m", "parts": {"advantage": written}})
+    again = TRAINERS.get("grpo_clip_higher").configure({"model": "m", "parts": {"advantage": written}})
     assert again.record()["parts"]["advantage"] == written

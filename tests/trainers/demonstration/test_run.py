@@ -16,7 +16,7 @@ pytestmark = pytest.mark.train
 def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
     options = {
         "output_dir": str(tmp_path / "demo"),
-        "trainers": ("grpo_roc", "grpo"),
+        "trainers": ("grpo_roc", "grpo_clip_higher"),
         "traces": 96,
         "sft_steps": 4,
         "steps": 2,
@@ -27,15 +27,15 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
         "progress": False,
     }
     first = trainers.demo(**options)
-    assert set(first.runs) == {"grpo_roc", "grpo"}
+    assert set(first.runs) == {"grpo_roc", "grpo_clip_higher"}
     evaluated = {"eval-cold-start", "eval-grpo_roc", "eval-grpo"}
-    assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo", *evaluated}
+    assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo_clip_higher", *evaluated}
     assert first.picture.read_bytes().startswith(b"\x89PNG")
     # The same cold start and the same held-out problems.
-    assert json.dumps(first.runs["grpo_roc"].before) == json.dumps(first.runs["grpo"].before)
+    assert json.dumps(first.runs["grpo_roc"].before) == json.dumps(first.runs["grpo_clip_higher"].before)
 
     # What each trainer made of the cold start, against it, on the same problems, several times each.
-    for comparison, name in zip(first.comparisons, ("grpo_roc", "grpo"), strict=True):
+    for comparison, name in zip(first.comparisons, ("grpo_roc", "grpo_clip_higher"), strict=True):
         assert comparison.problems == 3
         assert (comparison.baseline.name, comparison.other.name) == (
             str(tmp_path / "demo" / "eval-cold-start"),

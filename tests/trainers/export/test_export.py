@@ -37,7 +37,7 @@ def loaded(folder: Path, **options: Any) -> torch.Tensor:
 
 def trained(options: dict[str, Any], **more: Any) -> tuple[Path, torch.Tensor]:
     """The folder of a run, and what its policy computes at the end."""
-    trainer = trainers.make("grpo", **{"learning_rate": 5e-2, "save_every": 1, **options, **more})
+    trainer = trainers.make("grpo_clip_higher", **{"learning_rate": 5e-2, "save_every": 1, **options, **more})
     try:
         trainer.train()
         policy = trainer.trl.accelerator.unwrap_model(trainer.trl.model)

@@ -149,7 +149,7 @@ class TestOfARun:
 
     def test_another_trainer_does_not_take_its_parts_silently(self, folder):
         with pytest.raises(ConfigurationError, match="a run of 'grpo_roc', with all of its parts"):
-            layers_of("grpo", folder)
+            layers_of("grpo_clip_higher", folder)
 
     def test_it_is_known_by_its_bare_name_unless_a_trainer_has_it(self, folder, monkeypatch):
         monkeypatch.chdir(folder.parent)

@@ -129,7 +129,7 @@ def check(entries: list[EpisodeEntry]) -> None:
 
 @pytest.mark.train
 def test_episodes_of_training_and_held_out_ones_say_it(letter_options: dict[str, Any]) -> None:
-    trainer = trainers.make("grpo", **{**letter_options, "env": Letters, "eval": {"every": 2, "episodes": 8}})
+    trainer = trainers.make("grpo_clip_higher", **{**letter_options, "env": Letters, "eval": {"every": 2, "episodes": 8}})
     try:
         folder = trainer.train().output_dir
     finally:
@@ -142,7 +142,7 @@ def test_episodes_of_training_and_held_out_ones_say_it(letter_options: dict[str,
 
 @pytest.mark.train
 def test_an_environment_without_problems_says_nothing_of_them(letter_options: dict[str, Any]) -> None:
-    trainer = trainers.make("grpo", **{**letter_options, "steps": 1, "eval": {"every": 1, "episodes": 4}})
+    trainer = trainers.make("grpo_clip_higher", **{**letter_options, "steps": 1, "eval": {"every": 1, "episodes": 4}})
     try:
         folder = trainer.train().output_dir
     finally:

@@ -40,7 +40,7 @@ class Relift(Train):
         sft_learning_rate: Learning rate of that step; ``None`` uses the schedule's.
     """
 
-    recipe: str = "grpo"
+    recipe: str = "grpo_clip_higher"
     demonstrations: str | None = None
     size: int = option(128, least=1)
     sft_learning_rate: float | None = option(1e-6, above=0)

@@ -19,7 +19,7 @@ def test_a_trainer_refuses_early_stop_with_a_selector_that_cannot_say_when() -> 
     recipe.configure({"model": "m"})
     with pytest.raises(ConfigurationError, match=r"early_stop.*Blunt.*settled"):
         recipe.configure({"model": "m", "early_stop": True})
-    for name in ("grpo", "grpo_roc"):
+    for name in ("grpo_clip_higher", "grpo_roc"):
         TRAINERS.get(name).configure({"model": "m", "early_stop": True})
 
 
@@ -27,7 +27,7 @@ def test_a_run_that_stops_early_counts_what_it_cancelled_nowhere(letter_options:
     pytest.importorskip("trl")
     from rstar2_env.trainers import make
 
-    trainer = make("grpo", **letter_options, oversample=3, early_stop=True, max_in_flight=4, max_episode_seconds=60)
+    trainer = make("grpo_clip_higher", **letter_options, oversample=3, early_stop=True, max_in_flight=4, max_episode_seconds=60)
     result = trainer.train()
     trainer.close()
     for figures in result.history:

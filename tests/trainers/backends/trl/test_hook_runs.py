@@ -41,7 +41,7 @@ def train(letter_options):
             "keep_checkpoints": 9,
             "selector": "all",
         }
-        trainer = trainers.make("grpo", **{**options, "hook": list(hooks), **changes})
+        trainer = trainers.make("grpo_clip_higher", **{**options, "hook": list(hooks), **changes})
         try:
             return trainer.train()
         finally:
@@ -112,8 +112,8 @@ def test_a_refresh_refuses_a_run_that_evaluates_under_another_template(tiny_mode
     }
     held_out = {"env_options": {"dialect": "fenced", "problems": [{"question": "1 + 2?", "answer": "3"}]}}
     with pytest.raises(ConfigurationError, match="use different templates"):
-        trainers.make("grpo", **options, eval=held_out)
-    trainers.make("grpo", **options).close()
+        trainers.make("grpo_clip_higher", **options, eval=held_out)
+    trainers.make("grpo_clip_higher", **options).close()
 
 
 def test_a_stalled_validation_takes_the_divergence_back_to_nothing(train):
@@ -191,7 +191,7 @@ def test_parts_that_take_the_budget_of_an_episode_follow_its_stages(letter_optio
             overlong = trainer.trl.collector._collector.parts.rewards[1].score
             seen.append((overlong.limit, trainer.trl.objective.aggregation.length))
 
-    trainer = trainers.make("grpo", **options, **parts, callbacks=[Looks()])
+    trainer = trainers.make("grpo_clip_higher", **options, **parts, callbacks=[Looks()])
     try:
         trainer.train()
     finally:
@@ -208,7 +208,7 @@ def test_a_stage_whose_budget_a_part_does_not_accept_is_refused_before_the_first
 def test_a_length_that_the_user_set_stays(letter_options):
     options = {**letter_options, "problems_per_step": 2, "steps": 3, "selector": "all", "max_episode_tokens": 20}
     parts = {"hook": ["length_stages:tokens=1+1.5,steps=1"], "aggregation": "const_len:length=7"}
-    trainer = trainers.make("grpo", **options, **parts)
+    trainer = trainers.make("grpo_clip_higher", **options, **parts)
     try:
         trainer.train()
         assert trainer.trl.objective.aggregation.length == 7

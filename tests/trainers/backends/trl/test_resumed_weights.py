@@ -13,7 +13,7 @@ pytestmark = pytest.mark.train
 
 
 def train(options, **changes):
-    trainer = trainers.make("grpo", **{**options, **changes})
+    trainer = trainers.make("grpo_clip_higher", **{**options, **changes})
     try:
         return trainer.train()
     finally:

@@ -38,7 +38,7 @@ QUIET = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_OMP_THREADS_BIND": "no
 def saved(letter_options):
     """Folder of the final adapter of a run, and the policy itself."""
     options = {**letter_options, "lora_rank": 4, "learning_rate": 5e-2}
-    trainer = trainers.make("grpo", **options)
+    trainer = trainers.make("grpo_clip_higher", **options)
     try:
         return trainer.train().model_dir, trainer.trl.accelerator.unwrap_model(trainer.trl.model).eval()
     finally:

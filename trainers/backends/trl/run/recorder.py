@@ -48,18 +48,19 @@ class RunRecorder:
         self._train_facts = functools.cache(lambda: about_problems(problems))
         self._eval_facts = functools.cache(lambda: about_problems(problem_source(setup.config, "eval")))
 
-    def begin(self, note: str | None = None) -> None:
+    def begin(self, *notes: str) -> None:
         """Begin the run's folder, or continue it, before any process writes to it; all processes call it.
 
         Args:
-            note: An event to write at the beginning.
+            *notes: Events to write at the beginning.
         """
         setup = self._setup
         resumed = None if setup.checkpoint is None else step_of(setup.checkpoint)
         setup.ranks.wait()  # until every process has read the folder
         self._files.begin(run_record(setup.name, setup.config), resumed=resumed, processes=setup.ranks.size)
-        if note is not None and self._first:
-            self._files.event("note", resumed or 0, text=note)
+        if self._first:
+            for note in notes:
+                self._files.event("note", resumed or 0, text=note)
         setup.ranks.wait()
 
     def write_batch(self, step: int, batch: Batch) -> None:

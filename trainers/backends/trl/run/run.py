@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from itertools import chain
 
@@ -12,6 +13,7 @@ from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
 
 from ....base import TrainResult
+from ....options.config import TrainConfig
 from ....ranks import Together
 from ....samplers.uniform import Uniform
 from ..arguments import quiet
@@ -22,6 +24,8 @@ from .parts import PlayParts, RunSetup
 from .recorder import RunRecorder
 from .rollouts import Rollouts
 from .stopping import RolloutAbortedError, Stopping
+
+_LOG = logging.getLogger(__name__)
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003
@@ -59,7 +63,11 @@ class TrlRun:
         """Run all steps; see ``Trainer``."""
         folder, recorder = self._setup.folder, self._recorder
         cache = self.play.policy.cache
-        recorder.begin(None if cache is None else cache.why)
+        notes = fewer_updates(self.config)
+        if not self._setup.ranks.rank:
+            for note in notes:
+                _LOG.warning("%s", note)
+        recorder.begin(*notes, *([] if cache is None or cache.why is None else [cache.why]))
         evaluation: Evaluation | None = None
         if every := self.config.eval.every:
             evaluation = Evaluation(self.evaluate, recorder.save, recorder.log_evaluation, every=every, folder=folder)
@@ -124,6 +132,18 @@ class TrlRun:
         """Close the environments, the engines, and the connections to other processes."""
         self._rollouts.stop()
         self.play.close()
+
+
+def fewer_updates(config: TrainConfig) -> list[str]:
+    """Return a note if a rollout has fewer groups than ``optim.minibatches``, else nothing."""
+    groups, optim = config.rollout.problems_per_step, config.optim
+    if optim.minibatches <= groups:
+        return []
+    return [
+        f"A rollout has {groups} groups, so it takes at most {config.updates} optimizer steps instead of "
+        f"{optim.updates_per_rollout * optim.minibatches}; optim.minibatches={optim.minibatches} needs "
+        f"rollout.problems_per_step={optim.minibatches} or more."
+    ]
 
 
 def _seed(*words: int) -> int:

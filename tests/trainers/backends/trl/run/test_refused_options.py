@@ -58,7 +58,7 @@ def test_what_acts_on_the_optimizer_and_on_processes_is_taken(name):
 
 @pytest.mark.parametrize("name", ["cosine_with_min_lr", "warmup_stable_decay"])
 def test_a_schedule_that_cannot_be_made_is_refused(name):
-    config = TRAINERS.get("grpo").configure({"model": "m", "lr_scheduler": name}, {})
+    config = TRAINERS.get("grpo_clip_higher").configure({"model": "m", "lr_scheduler": name}, {})
     with pytest.raises(ConfigurationError, match="lr_scheduler_kwargs"):
         check_schedule(config)
 
@@ -79,4 +79,4 @@ def test_every_schedule_can_be_made_with_its_options(name):
         "warmup_stable_decay": {"num_decay_steps": 2},
     }.get(name, {})
     options = {"model": "m", "lr_scheduler": name, "trl_options": {"lr_scheduler_kwargs": kwargs}}
-    check_schedule(TRAINERS.get("grpo").configure(options, {}))
+    check_schedule(TRAINERS.get("grpo_clip_higher").configure(options, {}))

@@ -56,7 +56,7 @@ def options(letter_options, server, tmp_path):
 
 
 def train(options, *, callbacks=(), **changes):
-    trainer = trainers.make("grpo", **{**options, **changes}, callbacks=list(callbacks))
+    trainer = trainers.make("grpo_clip_higher", **{**options, **changes}, callbacks=list(callbacks))
     try:
         return trainer.train()
     finally:
@@ -200,7 +200,7 @@ def test_rows_train_at_the_temperature_at_which_they_were_drawn(options):
 )
 def test_what_cannot_play_ahead_is_refused(options, changes, says):
     with pytest.raises(ConfigurationError, match=says):
-        trainers.make("grpo", **{**options, **changes})
+        trainers.make("grpo_clip_higher", **{**options, **changes})
 
 
 TWO = """
@@ -221,7 +221,7 @@ class TwoTurns(LetterEnv):
         super().__init__(turns=2)
 
 for name, options in json.loads(sys.argv[1]).items():
-    trainer = trainers.make("grpo", env=TwoTurns, **options, callbacks=[Stops()] if name == "stopped" else [])
+    trainer = trainers.make("grpo_clip_higher", env=TwoTurns, **options, callbacks=[Stops()] if name == "stopped" else [])
     try:
         trainer.train()
         how = "ended"

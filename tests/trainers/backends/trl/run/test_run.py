@@ -39,7 +39,7 @@ def weights(folder):
     return AutoModelForCausalLM.from_pretrained(folder).state_dict()
 
 
-@pytest.mark.parametrize("name", ["grpo", "grpo_roc"])
+@pytest.mark.parametrize("name", ["grpo_clip_higher", "grpo_roc"])
 def test_any_text_environment_is_learned_by_any_trainer(name, letter_options):
     result = train(name, letter_options, steps=40, problems_per_step=8, tokens_per_device=32 * 16, learning_rate=1e-2)
     rates = [line["rollout/pass_rate"] for line in result.history if "rollout/pass_rate" in line]
@@ -48,7 +48,7 @@ def test_any_text_environment_is_learned_by_any_trainer(name, letter_options):
 
 
 def test_the_best_weights_of_held_out_evaluation_are_kept_and_load(letter_options):
-    result = train("grpo", letter_options, steps=4, eval={"every": 2, "episodes": 16})
+    result = train("grpo_clip_higher", letter_options, steps=4, eval={"every": 2, "episodes": 16})
     evaluations = {line["step"]: line["eval/pass_rate"] for line in result.history if "eval/pass_rate" in line}
     assert set(evaluations) == {0, 2, 4}
     assert evaluations[result.best_step] == max(evaluations.values())
@@ -71,7 +71,7 @@ def test_every_metric_stands_in_the_page(letter_options):
 
 
 def test_an_evaluation_takes_nothing_from_the_line_of_its_step(letter_options):
-    result = train("grpo", letter_options, steps=3, eval={"every": 3, "episodes": 4})
+    result = train("grpo_clip_higher", letter_options, steps=3, eval={"every": 3, "episodes": 4})
     lines = [json.loads(line) for line in (result.output_dir / "metrics.jsonl").read_text().splitlines()]
     trained = {line["step"]: set(line) for line in lines if "loss" in line}
     assert set(trained) == {1, 2, 3}, "the step that is evaluated has its loss too"
@@ -165,10 +165,10 @@ def test_a_run_reads_back_from_its_folder(letter_options):
 
 
 def test_a_run_that_resumes_leaves_nothing_of_lost_steps_behind(letter_options):
-    train("grpo", letter_options, steps=3, save_every=2)
+    train("grpo_clip_higher", letter_options, steps=3, save_every=2)
     folder = Path(letter_options["output_dir"])
     shutil.rmtree(folder / "checkpoint-3")
-    again = train("grpo", letter_options, steps=3, save_every=2, resume=True)
+    again = train("grpo_clip_higher", letter_options, steps=3, save_every=2, resume=True)
     lines = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert lines == [1, 2, 3], "each step once"
     assert len(read_run(folder).groups(3)) == 4
@@ -189,14 +189,14 @@ def test_a_run_that_fails_or_is_interrupted_says_so_in_its_events(letter_options
         Interrupted.why, Interrupted.begun = why, False
         folder = Path(letter_options["output_dir"]) / str(number)
         with pytest.raises((RolloutError, SystemExit)):
-            train("grpo", letter_options, env=Interrupted, output_dir=str(folder))
+            train("grpo_clip_higher", letter_options, env=Interrupted, output_dir=str(folder))
         last = read_run(folder).events[-1]
         assert (last["event"], last["step"]) == (event, 0)
 
 
 def test_the_same_seed_plays_the_same_episodes_and_another_one_does_not(letter_options, tmp_path):
     def played(where, seed):
-        result = train("grpo", letter_options, steps=1, output_dir=str(tmp_path / where), seed=seed)
+        result = train("grpo_clip_higher", letter_options, steps=1, output_dir=str(tmp_path / where), seed=seed)
         with gzip.open(result.output_dir / "episodes" / "train-000001.jsonl.gz", "rt") as file:
             return [json.loads(line)["messages"] for line in file]
 
@@ -214,9 +214,9 @@ def test_a_run_with_nothing_to_learn_changes_no_weight(letter_options):
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(letter_options):
-    train("grpo", letter_options)
+    train("grpo_clip_higher", letter_options)
     with pytest.raises(ConfigurationError, match=r"already holds a run.*resume="):
-        train("grpo", letter_options)
+        train("grpo_clip_higher", letter_options)
 
 
 def test_a_run_whose_environment_always_fails_stops_and_shows_the_cause(letter_options, letter_env):
@@ -225,7 +225,7 @@ def test_a_run_whose_environment_always_fails_stops_and_shows_the_cause(letter_o
             raise RuntimeError("the disk is on fire")
 
     with pytest.raises(RolloutError, match="the disk is on fire"):
-        train("grpo", letter_options, env=Broken)
+        train("grpo_clip_higher", letter_options, env=Broken)
 
 
 def test_one_failing_episode_in_ten_stops_nothing_and_trains_nothing(letter_options, letter_env):
@@ -305,7 +305,7 @@ def test_figures_of_a_step_are_those_of_its_episodes(letter_options):
 
 def test_metrics_and_a_table_of_episodes_reach_tensorboard(letter_options):
     accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    result = train("grpo", letter_options, report_to=["tensorboard"])
+    result = train("grpo_clip_higher", letter_options, report_to=["tensorboard"])
     (events,) = {path.parent for path in result.output_dir.rglob("events.out.tfevents.*")}
     found = accumulators.EventAccumulator(str(events), size_guidance={"tensors": 0}).Reload()
     assert [event.step for event in found.Scalars("train/rollout/pass_rate")] == [1, 2]
@@ -318,7 +318,7 @@ def test_metrics_and_a_table_of_episodes_reach_tensorboard(letter_options):
 
 def test_adapters_train_and_the_frozen_weights_stay(letter_options):
     before = weights(letter_options["model"])
-    trainer = trainers.make("grpo", **{**letter_options, "lora_rank": 2})
+    trainer = trainers.make("grpo_clip_higher", **{**letter_options, "lora_rank": 2})
     try:
         result = trainer.train()
         after = trainer.trl.model.get_base_model().state_dict()
@@ -359,19 +359,19 @@ def test_a_math_environment_trains_with_its_real_tool(letter_options):
 
 def test_a_model_that_is_not_there_is_named(letter_options, tmp_path):
     with pytest.raises(ConfigurationError, match="nowhere"):
-        trainers.make("grpo", **{**letter_options, "model": str(tmp_path / "nowhere")})
+        trainers.make("grpo_clip_higher", **{**letter_options, "model": str(tmp_path / "nowhere")})
 
 
 def test_a_custom_gymnasium_id_is_made_with_its_options(letter_options, letter_env):
     gym.register("tests/Letter-v0", entry_point=letter_env)
     try:
-        assert train("grpo", letter_options, env="tests/Letter-v0", steps=1).history
+        assert train("grpo_clip_higher", letter_options, env="tests/Letter-v0", steps=1).history
     finally:
         del gym.registry["tests/Letter-v0"]
 
 
 def test_the_run_folder_is_where_it_was_asked_for(letter_options):
-    result = train("grpo", letter_options, steps=1)
+    result = train("grpo_clip_higher", letter_options, steps=1)
     assert result.output_dir == Path(letter_options["output_dir"])
     assert (result.output_dir / "final" / "config.json").exists()
 
@@ -381,7 +381,7 @@ def test_training_and_evaluation_have_wrappers_of_their_own(letter_options, tmp_
     wrappers = [shaped, f"record_episodes:path={tmp_path}/train.jsonl"]
     evaluation = {"every": 2, "episodes": 4}
     result = train(
-        "grpo",
+        "grpo_clip_higher",
         letter_options,
         wrappers=wrappers,
         eval={**evaluation, "wrappers": [f"record_episodes:path={tmp_path}/eval.jsonl"]},

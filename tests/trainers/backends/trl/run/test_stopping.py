@@ -58,7 +58,7 @@ def handlers():
 
 def train(options, *, at=-1, number=-1, fails=-1, callbacks=(), **changes):
     Signals.turns_played, Signals.at, Signals.number, Signals.fails = 0, at, number, fails
-    trainer = trainers.make("grpo", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks))
+    trainer = trainers.make("grpo_clip_higher", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks))
     try:
         return trainer.train()
     finally:
@@ -198,7 +198,7 @@ class Told(LetterEnv):
             os.kill(os.getpid(), int(sys.argv[2]))
         return super().step(action)
 
-trainer = trainers.make("grpo", env=Told, **json.loads(sys.argv[1]))
+trainer = trainers.make("grpo_clip_higher", env=Told, **json.loads(sys.argv[1]))
 try:
     trainer.train()
 finally:

@@ -161,7 +161,7 @@ def test_other_shapes_and_other_groups_do_not_fit(first: Any, tiny_model: Path, 
 
 
 def train(options: dict[str, Any], **changes: Any) -> Path:
-    trainer = trainers.make("grpo", **{**options, **changes})
+    trainer = trainers.make("grpo_clip_higher", **{**options, **changes})
     try:
         return trainer.train().output_dir
     finally:
@@ -205,9 +205,9 @@ def test_a_misfit_leaves_no_run_behind(letter_options: dict[str, Any], tmp_path:
 def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigurationError, match=r"empty has no complete checkpoint") as raised:
-        trainers.make("grpo", **letter_options, begin_from=tmp_path / "empty")
+        trainers.make("grpo_clip_higher", **letter_options, begin_from=tmp_path / "empty")
     assert raised.value.option == "optim.begin_from"
     first = train(letter_options, steps=1)
     (first / "checkpoint-1" / "optimizer.json").unlink()
     with pytest.raises(ConfigurationError, match=r"checkpoint-1 has no optimizer\.json"):
-        trainers.make("grpo", **{**letter_options, "output_dir": str(tmp_path / "second"), "begin_from": first})
+        trainers.make("grpo_clip_higher", **{**letter_options, "output_dir": str(tmp_path / "second"), "begin_from": first})

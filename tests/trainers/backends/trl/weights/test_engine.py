@@ -54,7 +54,7 @@ class EverySecond:
         return float(self.seen % 2)
 
 options = json.loads(sys.argv[1])
-trainer = trainers.make("grpo", **options, reward=[EverySecond])
+trainer = trainers.make("grpo_clip_higher", **options, reward=[EverySecond])
 first = [weights.detach().clone() for weights in trainer.trl.model.parameters() if weights.requires_grad]
 result = trainer.train()
 last = [weights for weights in trainer.trl.model.parameters() if weights.requires_grad]
@@ -140,14 +140,14 @@ def test_two_processes_share_a_server_and_its_weights(vllm_server, policy_folder
 
 def test_an_engine_that_is_not_there_is_named(letter_options):
     with pytest.raises(UnknownNameError, match="'vllm'"):
-        trainers.make("grpo", **{**letter_options, "engine": "vlm"})
+        trainers.make("grpo_clip_higher", **{**letter_options, "engine": "vlm"})
 
 
 def test_options_that_the_engine_does_not_know_are_refused(letter_options):
     with pytest.raises(ConfigurationError, match="max_rows"):
-        trainers.make("grpo", **{**letter_options, "engine_options": {"rows": 3}})
+        trainers.make("grpo_clip_higher", **{**letter_options, "engine_options": {"rows": 3}})
 
 
 def test_trls_own_vllm_is_refused(letter_options):
     with pytest.raises(ConfigurationError, match='engine="vllm"'):
-        trainers.make("grpo", **{**letter_options, "trl_options": {"use_vllm": True}})
+        trainers.make("grpo_clip_higher", **{**letter_options, "trl_options": {"use_vllm": True}})

@@ -47,7 +47,7 @@ def policy() -> Any:
 
 def config(**options: Any) -> Any:
     given = {"model": "m", "dtype": "bfloat16", "max_in_flight": 4096, "max_episode_tokens": 4096}
-    return TRAINERS.get("grpo").configure({**given, **options})
+    return TRAINERS.get("grpo_clip_higher").configure({**given, **options})
 
 
 def chosen(
