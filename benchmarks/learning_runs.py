@@ -66,20 +66,20 @@ CURVES = (
     "tool_star",
 )
 """Recipes of the curves: those that differ in what a token is worth, then those with rollouts, rewards or hooks too."""
-_EQUAL = "all:reject_equal=true"
+_EQUAL, _EVERY = "all:reject_equal=true", "all:reject_equal=false,equal=reward"
 EARLIER: dict[str, Mapping[str, Any]] = {
     "apo": {"selector": _EQUAL, "minibatches": 1},
     "cispo": {"minibatches": 4},
-    "clip_cov": {"selector": "all", "refill": 0, "loss": ["clip_cov"], "minibatches": 4},
+    "clip_cov": {"selector": _EVERY, "refill": 0, "loss": ["clip_cov:low=0.2,high=0.2"], "minibatches": 4},
     "critique_grpo": {"minibatches": 1},
     "dapo": {"minibatches": 1},
     "dppo": {"aggregation": "token_mean", "minibatches": 4},
     "gmpo": {"minibatches": 4},
-    "kl_cov": {"selector": "all", "refill": 0, "minibatches": 4},
+    "kl_cov": {"selector": _EVERY, "refill": 0, "minibatches": 4},
     "laser": {"selector": _EQUAL, "loss": ["ppo_clip:low=0.2,high=0.28", "kl:coef=1e-3"], "minibatches": 1},
     "maxrl": {"selector": _EQUAL, "loss": ["ppo_clip:low=0.2,high=0.28"]},
     "open_rs": {
-        "reward": ["cosine_length:longest=3584", "answer_format"],
+        "reward": ["cosine_length:longest=3584,weight=1", "answer_format"],
         "lr_scheduler": "constant_with_warmup",
         "warmup_steps": 0,
         "trl_options": {"lr_scheduler_kwargs": None},

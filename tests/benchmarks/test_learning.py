@@ -131,7 +131,9 @@ def test_what_is_there_is_not_made_again_and_a_line_that_was_cut_is(learning: Mo
     assert results.missing([first, second]) == [second]
     results.add(second, curve=[])
     assert results.missing([first, second]) == []
-    assert learning.runs_of("curves", 1, ["grpo_clip_higher"])[0] not in [first, second], "the other budget is another run"
+    assert learning.runs_of("curves", 1, ["grpo_clip_higher"])[0] not in [first, second], (
+        "the other budget is another run"
+    )
     again = learning.Results(path, {})
     assert (again.settings, again.missing([first, second])) == (learning.Settings(budget=64), [])
     with pytest.raises(SystemExit, match=r"other settings \(\{'budget': 64\}\)"):
@@ -141,6 +143,12 @@ def test_what_is_there_is_not_made_again_and_a_line_that_was_cut_is(learning: Mo
 def test_every_arm_and_recipe_of_the_proof_is_there(learning: ModuleType) -> None:
     for arm in learning.ARMS.values():
         TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options)
+    for name in learning.CURVES:
+        arm = learning.arm_of(name)
+        TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options)
+    earlier = TRAINERS.get("clip_cov").configure({"model": "m"}, learning.arm_of("clip_cov").options)
+    assert earlier.parts.selector.options["reject_equal"] is False
+    assert earlier.parts.loss[0].options["high"] == 0.2
     assert len(learning.CURVES) >= 16
     assert set(learning.CURVES) <= set(TRAINERS)
     runs = learning.runs_of("compare", 5)

@@ -30,7 +30,9 @@ def test_grpo_roc_plays_twice_what_it_keeps_and_clips_as_the_paper_does():
 
 
 def test_grpo_differs_from_grpo_roc_in_the_selection_alone():
-    roc, plain = (trainers.TRAINERS.get(name).configure({"model": "m"}).record() for name in ("grpo_roc", "grpo_clip_higher"))
+    roc, plain = (
+        trainers.TRAINERS.get(name).configure({"model": "m"}).record() for name in ("grpo_roc", "grpo_clip_higher")
+    )
     differing = {
         f"{group}.{name}" for group, options in roc.items() for name in options if plain[group][name] != options[name]
     }
@@ -139,7 +141,9 @@ def test_listing_trainers_imports_neither_torch_nor_trl():
 
 class TestPartsByName:
     def test_a_selector_may_be_written_with_its_options(self):
-        config = trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "m", "selector": "roc:mode=rank,minimum=3"})
+        config = trainers.TRAINERS.get("grpo_clip_higher").configure(
+            {"model": "m", "selector": "roc:mode=rank,minimum=3"}
+        )
         found = config.parts.selector
         assert (found.name, found.options["mode"], found.options["minimum"]) == ("roc", "rank", 3)
 
@@ -185,4 +189,6 @@ class TestPartsByName:
     )
     def test_a_wrong_wrapper_is_told_before_a_model_is_loaded(self, group, written, said):
         with pytest.raises((ConfigurationError, UnknownNameError), match=said):
-            trainers.TRAINERS.get("grpo_clip_higher").configure({"model": "no such model", group: {"wrappers": [written]}})
+            trainers.TRAINERS.get("grpo_clip_higher").configure(
+                {"model": "no such model", group: {"wrappers": [written]}}
+            )

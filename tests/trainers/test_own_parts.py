@@ -178,7 +178,9 @@ def test_functions_and_callbacks_of_ones_own_train(letter_options):
     def centred(groups, ranks):
         return [[episode.reward - np.mean([one.reward for one in group]) for episode in group] for group in groups]
 
-    trainer = trainers.make("grpo_clip_higher", **letter_options, selector=first, advantage=centred, callbacks=[Counts()])
+    trainer = trainers.make(
+        "grpo_clip_higher", **letter_options, selector=first, advantage=centred, callbacks=[Counts()]
+    )
     try:
         trainer.train()
     finally:

@@ -120,7 +120,9 @@ def test_a_wrong_wrapper_is_told_in_a_line(command, wrapper, said, tmp_path):
 
 @pytest.mark.parametrize("flag", ["--wrap", "--eval-wrap"])
 def test_train_tells_a_wrong_wrapper_before_it_loads_a_model(flag, tmp_path):
-    done = run("train", "grpo_clip_higher", "--model", "no-such-model", "--out", tmp_path / "run", flag, "tool_bugdet:calls=3")
+    done = run(
+        "train", "grpo_clip_higher", "--model", "no-such-model", "--out", tmp_path / "run", flag, "tool_bugdet:calls=3"
+    )
     assert done.exit_code == 2
     assert "Did you mean 'tool_budget'" in done.output
 

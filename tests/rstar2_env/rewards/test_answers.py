@@ -65,7 +65,7 @@ class TestToolHierarchy:
 
 
 @pytest.mark.parametrize(
-    ("tags", "answer", "expected"), [(1, "the cat", 3.0), (1, "a dog", -0.5), (0, "the cat", 1.0), (0, None, -2.5)]
+    ("tags", "answer", "expected"), [(1, "the cat", 3.0), (1, "a dog", -0.5), (0, "the cat", -3.0), (0, None, -3.0)]
 )
 def test_the_four_cases_of_format_and_metric(tags, answer, expected):
     for metric in ("bleu", "word_f1", lambda answer, gold: float(answer == gold)):

@@ -37,6 +37,11 @@ def test_a_long_episode_is_punished_as_in_dapo(tokens, expected):
     assert Overlong(20480, factor=0.5)(episode, CTX) == pytest.approx(expected / 2)
 
 
+def test_the_penalty_of_deepsearch_grows_over_4096_of_its_16384_tokens():
+    for tokens, expected in ((12288, 0.0), (14336, -0.5), (16384, -1.0)):
+        assert Overlong(16384, share=0.25)(Episode(completion_ids=[7] * tokens), CTX) == expected
+
+
 def test_the_tokens_of_the_environment_count_as_the_limit_counts_them():
     assert Overlong(20, buffer=10)(Episode(completion_ids=[7] * 15, mask=[1] * 5 + [0] * 10), CTX) == -0.5
 

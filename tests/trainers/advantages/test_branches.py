@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from credit import Said, advantages, episode
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.prefixes import Prefix, shared_prefixes
 from rstar2_env.trainers.advantages.tree_value import node_value
 
@@ -120,6 +121,24 @@ class TestTreeValue:
                 elif gain > 0 > kept:
                     kept = gain
             assert node_value([(values[place], weights[place]) for place in order]) == pytest.approx(kept)
+
+    def test_a_penalty_is_added_to_every_token_of_its_episode_and_to_the_mean(self):
+        plain, punished = tree(), tree()
+        for episode_, penalty in zip(punished, (0.0, -0.5, 0.0, -1.5), strict=True):
+            episode_.rewards["overlong"] = penalty
+        added = [0.0 + 2 / 4, -0.5 + 2 / 4, 0.0 + 2 / 4, -1.5 + 2 / 4]
+        for searched in (False, True):
+            if searched:  # values of a search tree, as the rollout deepsearch leaves them
+                for episode_ in (*plain, *punished):
+                    episode_.measured["node_value"] = np.full(len(episode_.completion_ids), 0.25)
+            before, after = advantages("tree_value", plain)[0], advantages("tree_value:add=overlong", punished)[0]
+            for values, others, more, own in zip(before, after, added, punished, strict=True):
+                policy = np.flatnonzero(own.mask)
+                assert others[policy] - values[policy] == pytest.approx(more)
+
+    def test_a_component_that_the_reward_does_not_have_is_refused(self):
+        with pytest.raises(ConfigurationError, match=r"advantage.add names \['overlogn'\], but the components .* are"):
+            advantages("tree_value:add=overlogn", tree())
 
     def test_tokens_have_the_value_of_their_node_less_the_mean_of_the_leaves(self):
         values = advantages("tree_value", tree())[0]

@@ -7,10 +7,26 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.declare import parse_options
 from rstar2_env.trainers.options.cold_start import SftOptions
 from rstar2_env.trainers.options.config import DTYPES, GROUPS, LR_SCHEDULERS, RunOptions
+from rstar2_env.trainers.options.parts import make_parts
 
 
 def configured(*pairs):
     return trainers.TRAINERS.get("grpo_roc").configure({"model": "m", **parse_options(pairs)})
+
+
+def test_a_rollout_has_at_most_one_optimizer_step_for_each_group_in_each_pass():
+    config = configured("steps=100", "minibatches=16", "problems_per_step=8", "updates_per_rollout=2")
+    assert (config.updates, config.rollouts) == (16, 7)
+    config = configured("steps=100", "minibatches=4", "problems_per_step=8")
+    assert (config.updates, config.rollouts) == (4, 25)
+
+
+def test_help_over_the_run_is_counted_in_rollouts():
+    pairs = parse_options(["steps=400", "minibatches=4", "problems_per_step=8", "rollout.judge=./mine.py:judge"])
+    config = trainers.TRAINERS.get("ruscarl").configure({"model": "m", **pairs})
+    scaffold = make_parts(config, shares_weights=True).rollout
+    assert scaffold.steps == 100
+    assert scaffold.shares(2, 20)[0] > 0.3 > 0.1 > scaffold.shares(2, 25)[0], "the help ends after a fifth of the run"
 
 
 @pytest.mark.parametrize(

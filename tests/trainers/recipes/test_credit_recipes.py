@@ -24,7 +24,7 @@ LOSSES = {
     "maxrl": ["ppo_clip"],
     "opo": ["reinforce"],
     "rae": ["reinforce"],
-    "reinforce_pp": ["ppo_clip"],
+    "reinforce_pp": ["ppo_clip", "kl"],
 }
 
 
@@ -68,7 +68,7 @@ def test_it_is_one_short_file_that_names_its_paper_and_its_loss(name):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("maxrl", [1, -1, -1, 1]),
+        ("maxrl", [1, -1, -1, 1, 0, 0, 0, 0]),
         ("gpg", [1, -1, -1, 1, 0, 0, 0, 0]),
         ("grpo_passk", [0, 0, 0, 0, 0, 0, 0, 0]),
         ("gigpo", [1, -1, -1, 1, 0, 0, 0, 0]),
@@ -87,6 +87,11 @@ def test_rae_keeps_its_means_in_the_checkpoint():
     one.collect(0)
     other.load_state_dict(one.state_dict())
     assert one.state_dict()["parts"]["advantage"]["means"] == other.state_dict()["parts"]["advantage"]["means"] != {}
+
+
+def test_the_kl_term_of_reinforce_pp_has_the_gradient_of_the_divergence():
+    surrogate, kl = make_parts(configured("reinforce_pp"), shares_weights=True).terms
+    assert (surrogate.low, surrogate.high, kl.coef, kl.estimator) == (0.2, 0.2, 1e-3, "k2")
 
 
 def test_gdpo_compares_the_format_in_a_group_where_all_are_right():

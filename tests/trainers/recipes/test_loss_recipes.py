@@ -9,31 +9,27 @@ from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
 
 PRESCRIBED = {
-    "cispo": ("arXiv 2506.13585", ["cispo"], "group_norm", "token_mean"),
-    "clip_cov": ("arXiv 2505.22617", ["clip_cov"], "group_norm", "token_mean"),
-    "dppo": ("arXiv 2602.04879", ["dppo"], "group_norm", "token_mean"),
-    "dro": ("arXiv 2405.19107", ["dro"], "group_mean", "token_mean"),
-    "fipo": ("arXiv 2603.19835", ["fipo"], "group_norm", "token_mean"),
-    "glm5": ("arXiv 2602.15763", ["rollout_is"], "group_mean", "token_mean"),
-    "gmpo": ("arXiv 2507.20673", ["gmpo"], "group_norm", "seq_mean"),
-    "gvpo": ("arXiv 2504.19599", ["gvpo"], "group_mean", "const_len:length=1"),
-    "kl_cov": ("arXiv 2505.22617", ["ppo_clip", "kl_cov"], "group_norm", "token_mean"),
-    "luspo": (
-        "arXiv 2602.05261",
-        ["ppo_clip"],
-        "group_norm",
-        "const_len:length=1",
-    ),
-    "m2po": ("arXiv 2510.01161", ["m2po"], "group_norm", "token_mean"),
-    "sapo": ("arXiv 2511.20347", ["sapo"], "group_norm", "seq_mean"),
-    "topr": ("arXiv 2503.14286", ["topr"], "group_mean", "const_len:length=64"),
-    "vespo": ("arXiv 2602.10693", ["vespo"], "group_norm", "token_mean"),
+    "cispo": ("arXiv 2506.13585", ["cispo"], "group_norm", "token_mean", 16),
+    "clip_cov": ("arXiv 2505.22617", ["clip_cov"], "group_norm", "token_mean", 8),
+    "dppo": ("arXiv 2602.04879", ["dppo"], "group_norm", "const_len:length=64", 8),
+    "dro": ("arXiv 2405.19107", ["dro"], "group_mean", "token_mean", 4),
+    "fipo": ("arXiv 2603.19835", ["fipo"], "group_norm", "token_mean", 8),
+    "glm5": ("arXiv 2602.15763", ["rollout_is"], "group_mean", "token_mean", 4),
+    "gmpo": ("arXiv 2507.20673", ["gmpo"], "group_norm", "seq_mean", 8),
+    "gvpo": ("arXiv 2504.19599", ["gvpo"], "group_mean", "const_len:length=1", 4),
+    "kl_cov": ("arXiv 2505.22617", ["ppo_clip", "kl_cov"], "group_norm", "token_mean", 8),
+    "luspo": ("arXiv 2602.05261", ["ppo_clip"], "group_norm", "const_len:length=1", 4),
+    "m2po": ("arXiv 2510.01161", ["m2po"], "group_norm", "token_mean", 4),
+    "sapo": ("arXiv 2511.20347", ["sapo"], "group_norm", "seq_mean", 4),
+    "topr": ("arXiv 2503.14286", ["topr"], "group_mean", "const_len:length=64", 4),
+    "vespo": ("arXiv 2602.10693", ["vespo"], "group_norm", "token_mean", 8),
 }
+"""Of each recipe its paper, loss, advantage, aggregation, and optimizer steps per rollout."""
 
 
 @pytest.mark.parametrize("name", PRESCRIBED)
 def test_it_prescribes_what_its_source_does(name):
-    paper, loss, advantage, aggregation = PRESCRIBED[name]
+    paper, loss, advantage, aggregation, minibatches = PRESCRIBED[name]
     recipe = TRAINERS.get(name)
     config = recipe.configure({"model": "m"}, {"max_episode_tokens": 64})
     assert (recipe.paper, [part.name for part in config.parts.loss]) == (paper, loss)
@@ -42,7 +38,9 @@ def test_it_prescribes_what_its_source_does(name):
     constant = getattr(parts.aggregation, "length", None)
     assert config.parts.aggregation.name + (f":length={constant}" if constant else "") == aggregation
     # With one optimizer step a rollout, most of these losses are the plain policy gradient.
-    assert (config.optim.updates_per_rollout, config.optim.minibatches) == (1, 4)
+    assert (config.optim.updates_per_rollout, config.optim.minibatches) == (1, minibatches)
+    refills = name in ("clip_cov", "fipo", "kl_cov")
+    assert (getattr(parts.selector, "reject_equal", False), config.rollout.refill) == (refills, 9 if refills else 0)
 
 
 @pytest.mark.parametrize("name", PRESCRIBED)
@@ -59,5 +57,8 @@ def test_the_surrogates_that_are_not_ppos():
 
     assert (surrogate("kl_cov").low, surrogate("kl_cov").high) == (None, None)
     luspo, gspo = surrogate("luspo"), surrogate("gspo")
-    assert luspo == gspo
-    assert (luspo.level, luspo.low, luspo.high) == ("sequence", 3e-4, 4e-4)
+    assert (luspo.level, luspo.low, luspo.high) == ("sequence", 2e-3, 2.5e-3)
+    assert (gspo.level, gspo.low, gspo.high) == ("sequence", 3e-4, 4e-4)
+    clip_cov, fipo = surrogate("clip_cov"), surrogate("fipo")
+    assert (clip_cov.low, clip_cov.high, clip_cov.share) == (1, 1, 2e-4)
+    assert (fipo.below, fipo.above, fipo.safety, fipo.half_life, fipo.dual) == (0, 0.2, 10, 32, 10)

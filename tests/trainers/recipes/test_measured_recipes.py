@@ -11,10 +11,10 @@ from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
 
 PRESCRIBED = {
-    "apo": ("apo_stcr", ["ppo_clip", "apo_dads"], "token_mean", (0.2, 0.2), 1),
+    "apo": ("apo_stcr", ["ppo_clip", "apo_dads"], "token_mean", (0.2, 0.2), 16),
     "carft": ("group_norm", ["ppo_clip", "carft"], "token_mean", (0.2, 0.2), 1),
     "echo": ("group_norm", ["ppo_clip", "echo"], "token_mean", (0.2, 0.28), 1),
-    "igpo": ("igpo", ["ppo_clip"], "token_mean", (0.2, 0.2), 1),
+    "igpo": ("igpo", ["ppo_clip", "kl"], "token_mean", (0.2, 0.2), 1),
     "otb": ("optimal_token_baseline", ["reinforce"], "const_len", None, 1),
     "rover": ("group_mean", ["rover"], "token_mean", None, 4),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from datetime import date
 
 import numpy as np
 import pytest
@@ -17,12 +18,19 @@ from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.step.collector import Collector
 from rstar2_env.trainers.step.collector_parts import StepOptions, StepServices
 
-OURS = ["dapo", "dr_grpo", "grpo", "grpo_roc", "gspo", "lite_ppo", "reinforce", "rloo"]
+OURS = ["dapo", "dr_grpo", "grpo", "grpo_clip_higher", "grpo_roc", "gspo", "lite_ppo", "reinforce", "rloo"]
 
 PRESCRIBED = {
-    "dapo": {"reward": ["return", "overlong"], "clip": (0.2, 0.28, "token"), "mean": "token_mean", "refill": 9},
+    "dapo": {
+        "reward": ["return", "overlong"],
+        "clip": (0.2, 0.28, "token"),
+        "mean": "token_mean",
+        "refill": 9,
+        "minibatches": 16,
+    },
     "dr_grpo": {"advantage": "group_mean", "clip": (0.2, 0.2, "token"), "mean": "const_len"},
-    "grpo": {"clip": (0.2, 0.28, "token"), "mean": "token_mean"},
+    "grpo": {"clip": (0.2, 0.2, "token"), "mean": "seq_mean", "terms": ["ppo_clip", "kl"]},
+    "grpo_clip_higher": {"clip": (0.2, 0.28, "token"), "mean": "token_mean"},
     "grpo_roc": {"selector": "roc", "clip": (0.2, 0.28, "token"), "mean": "token_mean", "oversample": 2},
     "gspo": {"clip": (3e-4, 4e-4, "sequence"), "mean": "seq_mean", "minibatches": 4},
     "lite_ppo": {"advantage": "group_mean_batch_std", "clip": (0.2, 0.2, "token"), "mean": "token_mean"},
@@ -64,7 +72,9 @@ def test_it_prescribes_what_its_source_does(name):
     assert [part.name for part in config.parts.reward] == expected.get("reward", ["return"])
     assert (config.parts.selector.name, config.parts.advantage.name) == (expected["selector"], expected["advantage"])
     assert config.parts.aggregation.name == expected["mean"]
-    (term,) = make_parts(config, shares_weights=True).terms
+    parts = make_parts(config, shares_weights=True)
+    term = parts.terms[0]
+    assert len(parts.terms) == len(expected.get("terms", [term]))
     if expected["clip"] is None:
         assert isinstance(term, ReinforceLoss)
     else:
@@ -87,15 +97,38 @@ def test_it_is_one_short_file_that_names_its_paper(name):
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("grpo", 0.8660), ("gspo", 0.8660), ("dr_grpo", 0.5), ("rloo", 0.6667), ("lite_ppo", 1.0801)],
+    [
+        ("grpo", 0.8660),
+        ("grpo_clip_higher", 0.8660),
+        ("gspo", 0.8660),
+        ("dr_grpo", 0.5),
+        ("rloo", 0.6667),
+        ("lite_ppo", 1.0801),
+    ],
 )
 def test_the_golden_advantages(name, size):
     batch = collected(name)
     values = np.array([row.advantage for row in batch.rows])
     assert values[:4] == pytest.approx(size * SIGNS, abs=4e-4)
-    # A group without a difference is left out by grpo; elsewhere its tokens stay in the mean.
+    # A group without a difference is left out by grpo_clip_higher; elsewhere its tokens stay in the mean.
     assert (values[4:] == 0).all()
-    assert len(values) == (4 if name == "grpo" else 8)
+    assert len(values) == (4 if name == "grpo_clip_higher" else 8)
+
+
+def test_grpo_holds_to_its_reference_with_the_papers_weight():
+    _, kl = make_parts(configured("grpo"), shares_weights=True).terms
+    assert (kl.coef, kl.estimator) == (0.04, "k3")
+
+
+def test_every_recipe_names_its_source_and_the_date_of_the_comparison_or_why_there_was_none():
+    ours = {path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py")}
+    for name in sorted(ours):
+        recipe = TRAINERS.get(name)
+        if recipe.source:
+            assert date.fromisoformat(recipe.checked) >= date(2026, 11, 24), name
+            assert re.search(r"@[0-9a-f]{7}|arXiv \d{4}\.\d{5}|Machine Learning", recipe.source), name
+        else:
+            assert re.fullmatch(r"Not checked: .{30,}\.", recipe.checked), name
 
 
 def test_reinforce_learns_from_a_group_without_a_difference():

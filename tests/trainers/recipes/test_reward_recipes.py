@@ -23,7 +23,7 @@ REWARDS = {
     "guru": {"router": 1.0},
     "laser": {"laser": 1.0},
     "mt_r1_zero": {"metric_threshold": 1.0},
-    "open_rs": {"cosine_length": 1.0, "answer_format": 1.0},
+    "open_rs": {"cosine_length": 2.0, "answer_format": 1.0},
     "pav": {"return": 1.0, "progress": 0.5},
     "prorl": {"return": 1.0},
     "pta_grpo": {"return": 1.0, "plan_value": 1.0, "answer_format": 1.0},
@@ -44,6 +44,28 @@ def made(name):
 def test_the_reward_is_that_of_the_paper(name, weights):
     _, parts = made(name)
     assert {component.name: component.weight for component in parts.rewards} == weights
+
+
+def test_open_rs_has_the_schedule_of_its_released_code():
+    config, parts = made("open_rs")
+    assert (config.run.steps, config.optim.warmup_steps, config.optim.learning_rate) == (500, 50, 1e-6)
+    assert config.optim.lr_scheduler == "cosine_with_min_lr"
+    assert config.optim.trl_options == {"lr_scheduler_kwargs": {"min_lr_rate": 0.1}}
+    assert (config.rollout.group_size, config.rollout.temperature) == (6, 0.7)
+    assert [(term.low, term.high) for term in parts.terms] == [(0.2, 0.2)]
+
+
+def test_general_reasoner_laser_and_tool_star_have_the_terms_of_their_scripts():
+    _, parts = made("general_reasoner")
+    clip, kl, entropy = parts.terms
+    assert (clip.low, clip.high, clip.dual, kl.coef, entropy.coef) == (0.3, 0.3, 10, 1e-4, 1e-3)
+    _, parts = made("laser")
+    clip, kl, entropy = parts.terms
+    assert (clip.low, clip.high, kl.coef, entropy.coef) == (0.2, 0.28, 1e-3, 1e-3)
+    steps = {
+        name: made(name)[0].optim.minibatches for name in ("general_reasoner", "guru", "laser", "rlpr", "tool_star")
+    }
+    assert steps == {"general_reasoner": 4, "guru": 8, "laser": 2, "rlpr": 4, "tool_star": 8}
 
 
 def test_prorl_holds_to_a_reference_and_explores():

@@ -98,7 +98,11 @@ def test_deepsearch_prescribes_what_its_paper_does():
     rollout = make_parts(config, shares_weights=True).rollout
     assert (rollout.chunk, rollout.width, rollout.depth, rollout.weight) == (256, 8, 64, 2.0)
     assert (rollout.hard, config.rollout.group_size) == (0.25, 8)
+    parts = make_parts(config, shares_weights=True)
     assert config.parts.advantage.name == "tree_value"
+    assert parts.advantage.add == ("overlong",)
+    assert (parts.rewards[1].score.limit, parts.rewards[1].score.share) == (16384, 0.25)
+    assert config.optim.minibatches == 8
 
 
 def test_deepsearch_trains_on_the_values_of_its_tree(tiny_model, tmp_path):

@@ -14,7 +14,7 @@ PRESCRIBED = {
     "kdrl": ("all", "group_norm", ["ppo_clip", "kdrl"]),
     "opd": ("all", "reinforce", ["opd"]),
     "opsd": ("all", "reinforce", ["opd"]),
-    "rl_plus": ("all", "policy_baseline", ["rl_plus"]),
+    "rl_plus": ("all", "policy_baseline", ["rl_plus", "entropy"]),
 }
 """Of each recipe its selector, advantage and loss."""
 
@@ -23,6 +23,13 @@ PRESCRIBED = {
 def test_it_prescribes_what_its_source_does(name):
     parts = TRAINERS.get(name).configure({"model": "m"}).parts
     assert (parts.selector.name, parts.advantage.name, [part.name for part in parts.loss]) == PRESCRIBED[name]
+
+
+def test_rl_plus_neither_clips_nor_averages_over_tokens():
+    config = TRAINERS.get("rl_plus").configure({"model": "m"})
+    term, entropy = make_parts(config, shares_weights=True).terms
+    assert (term.low, term.high, term.gamma, entropy.coef) == (None, None, 0.5, 1e-3)
+    assert (config.parts.aggregation.name, config.optim.minibatches) == ("const_len", 2)
 
 
 def test_grpo_roc_clean_ranks_its_right_episodes_and_lowers_the_advantage_of_failing_turns():

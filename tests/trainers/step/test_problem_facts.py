@@ -129,7 +129,9 @@ def check(entries: list[EpisodeEntry]) -> None:
 
 @pytest.mark.train
 def test_episodes_of_training_and_held_out_ones_say_it(letter_options: dict[str, Any]) -> None:
-    trainer = trainers.make("grpo_clip_higher", **{**letter_options, "env": Letters, "eval": {"every": 2, "episodes": 8}})
+    trainer = trainers.make(
+        "grpo_clip_higher", **{**letter_options, "env": Letters, "eval": {"every": 2, "episodes": 8}}
+    )
     try:
         folder = trainer.train().output_dir
     finally:

@@ -27,7 +27,9 @@ def test_a_run_that_stops_early_counts_what_it_cancelled_nowhere(letter_options:
     pytest.importorskip("trl")
     from rstar2_env.trainers import make
 
-    trainer = make("grpo_clip_higher", **letter_options, oversample=3, early_stop=True, max_in_flight=4, max_episode_seconds=60)
+    trainer = make(
+        "grpo_clip_higher", **letter_options, oversample=3, early_stop=True, max_in_flight=4, max_episode_seconds=60
+    )
     result = trainer.train()
     trainer.close()
     for figures in result.history:

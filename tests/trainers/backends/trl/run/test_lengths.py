@@ -16,7 +16,9 @@ CHAT = SimpleNamespace(prompt=lambda system, text: list(range(100)))
 
 
 def check(longest, positions=None, **options):
-    config = TRAINERS.get("grpo_clip_higher").configure({"model": "m", "env": LetterEnv, "max_episode_tokens": 400, **options})
+    config = TRAINERS.get("grpo_clip_higher").configure(
+        {"model": "m", "env": LetterEnv, "max_episode_tokens": 400, **options}
+    )
     check_lengths(config, SimpleNamespace(max_model_len=longest), CHAT, positions)
 
 

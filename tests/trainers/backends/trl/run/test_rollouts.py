@@ -221,7 +221,8 @@ class TwoTurns(LetterEnv):
         super().__init__(turns=2)
 
 for name, options in json.loads(sys.argv[1]).items():
-    trainer = trainers.make("grpo_clip_higher", env=TwoTurns, **options, callbacks=[Stops()] if name == "stopped" else [])
+    hooks = [Stops()] if name == "stopped" else []
+    trainer = trainers.make("grpo_clip_higher", env=TwoTurns, **options, callbacks=hooks)
     try:
         trainer.train()
         how = "ended"

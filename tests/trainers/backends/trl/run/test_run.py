@@ -22,6 +22,10 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout import RolloutError
 from rstar2_env.rollout.token_checks.subject import row_findings, template_of
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.backends.trl.run.run import fewer_updates
+from rstar2_env.trainers.hooks.base import RunHook
+from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.wrappers import read_episodes
 
 pytestmark = pytest.mark.train
@@ -55,6 +59,27 @@ def test_the_best_weights_of_held_out_evaluation_are_kept_and_load(letter_option
     assert result.before["pass_rate"] == evaluations[0]
     assert result.model_dir.name == "best"
     weights(result.model_dir)
+
+
+def test_a_run_with_fewer_groups_than_minibatches_says_how_many_steps_a_rollout_has(letter_options, caplog):
+    """Samplers count rollouts and hooks count optimizer steps, also if a rollout has fewer steps than asked for."""
+    rollouts, steps = [], []
+
+    class Counts(Uniform):
+        def observe(self, outcomes):
+            rollouts.append(len(outcomes))
+
+    class Steps(RunHook):
+        def on_step_end(self, args, state, control, **kwargs):
+            steps.append(self._run.step)
+
+    options = {"problems_per_step": 2, "steps": 6, "sampler": Counts, "hook": [Steps()], "minibatches": 16}
+    result = train("gspo", letter_options, **options)
+    assert (rollouts, steps) == ([2] * 3, [1, 2, 3, 4, 5, 6])
+    told = "A rollout has 2 groups, so it takes at most 2 optimizer steps instead of 16; optim.minibatches=16 needs "
+    assert [note["text"].startswith(told) for note in read_run(result.output_dir).notes] == [True]
+    assert any(record.getMessage().startswith(told) for record in caplog.records)
+    assert fewer_updates(TRAINERS.get("dapo").configure({"model": "m", "problems_per_step": 16})) == []
 
 
 def test_every_metric_stands_in_the_page(letter_options):

@@ -58,7 +58,9 @@ def handlers():
 
 def train(options, *, at=-1, number=-1, fails=-1, callbacks=(), **changes):
     Signals.turns_played, Signals.at, Signals.number, Signals.fails = 0, at, number, fails
-    trainer = trainers.make("grpo_clip_higher", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks))
+    trainer = trainers.make(
+        "grpo_clip_higher", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks)
+    )
     try:
         return trainer.train()
     finally:

@@ -210,4 +210,6 @@ def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any]
     first = train(letter_options, steps=1)
     (first / "checkpoint-1" / "optimizer.json").unlink()
     with pytest.raises(ConfigurationError, match=r"checkpoint-1 has no optimizer\.json"):
-        trainers.make("grpo_clip_higher", **{**letter_options, "output_dir": str(tmp_path / "second"), "begin_from": first})
+        trainers.make(
+            "grpo_clip_higher", **{**letter_options, "output_dir": str(tmp_path / "second"), "begin_from": first}
+        )
