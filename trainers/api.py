@@ -88,7 +88,7 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
             "or a table [parts] with parts of your own."
         )
     about = {"name": Path(name).stem, **found.about}
-    return Recipe(about["name"], about.get("summary", ""), about.get("paper", "")), found.options
+    return Recipe(**about), found.options
 
 
 def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> Path:

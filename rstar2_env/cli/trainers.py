@@ -39,8 +39,7 @@ def trainers_command(
 
 
 def _about(recipe: Any) -> dict[str, str]:
-    fields = ("name", "summary", "paper", "source", "checked")
-    return {field: written for field in fields if (written := getattr(recipe, field)) or field in fields[:3]}
+    return {field: getattr(recipe, field) for field in ("name", "summary", "paper", "source", "checked")}
 
 
 def _show(trainers: Any, name: str, *, as_json: bool) -> None:

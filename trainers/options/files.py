@@ -19,7 +19,7 @@ from rstar2_env.core.run_folder import layout
 _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
 """File into which a run writes its options."""
-_ABOUT = ("name", "summary", "paper")
+_ABOUT = ("name", "summary", "paper", "source", "checked")
 _OF_ONE_RUN = ("output_dir", "resume")
 
 
