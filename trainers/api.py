@@ -87,7 +87,7 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
             f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 list trainers` lists), '
             "or a table [parts] with parts of your own."
         )
-    about = {"name": Path(name).stem, **found.about}
+    about: dict[str, Any] = {"name": Path(name).stem, **found.about}
     return Recipe(**about), found.options
 
 
