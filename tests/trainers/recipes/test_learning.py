@@ -6,8 +6,8 @@ from rstar2_env import trainers
 
 pytestmark = pytest.mark.train
 
-SIZES = {"dapo": {"refill": 1}, "gspo": {"steps": 60}}
-"""What differs from 24 steps: fewer rounds for DAPO, and four optimizer steps a rollout for GSPO."""
+SIZES = {"dapo": {"refill": 1, "minibatches": 1}, "gspo": {"steps": 60}}
+"""What differs from 24 steps: fewer rounds and one step a rollout for DAPO, and four steps a rollout for GSPO."""
 
 
 @pytest.mark.parametrize("name", ["dapo", "dr_grpo", "gspo", "lite_ppo", "rae", "reinforce", "reinforce_pp", "rloo"])
