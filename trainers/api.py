@@ -13,11 +13,11 @@ from typing import Any, Unpack
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.options.declare import call_with_options, nested_options
+from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .options.cold_start import SftOptions
-from .options.config import TrainConfig
+from .options.config import GROUPS, TrainConfig
 from .options.files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .options.keywords import SftKeywords, TrainKeywords
 from .options.layers import merged, read_slot
@@ -137,6 +137,28 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
             f"{name!r}, write the options that you want to keep into a separate file."
         )
     return name, [found.options]
+
+
+def by_full_name(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a layer by their full names: ``optim.learning_rate``, ``rollout.env_options.problems``."""
+    found: dict[str, Any] = {}
+    for group, options in in_groups(layer).items():
+        for name, value in options.items():
+            inner = value if isinstance(value, Mapping) else {}
+            found |= {f"{group}.{name}.{each}": one for each, one in inner.items()} or {f"{group}.{name}": value}
+    return found
+
+
+def typed_value(name: str, value: Any) -> Any:
+    """Return the value of an option with that full name, read from text if it is text.
+
+    Raises:
+        ConfigurationError: The value is not one of the option's.
+    """
+    group, option, *inner = name.split(".")
+    if inner or group not in GROUPS:
+        return read_loosely(value)
+    return typed_options("trainer", GROUPS[group], {option: value}, prefix=f"{group}.")[option]
 
 
 def default_folder(name: str) -> Path:

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rstar2_env.cli._calls import read_call
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.running_command import set_running_command
 
 
 class CliGroup(TyperGroup):
@@ -38,8 +39,12 @@ class CliCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with _reported_errors(ctx):
-            return super().invoke(ctx)
+        set_running_command(ctx.info_name or "")
+        try:
+            with _reported_errors(ctx):
+                return super().invoke(ctx)
+        finally:
+            set_running_command("")
 
 
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
@@ -54,9 +59,16 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     parameter = parameters.get(name) or parameters.get(f"{name}_")
     if parameter is not None:
-        return parameter.opts[0] if value is None else f"{parameter.opts[0]} {value}"
+        name = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
+        return name if value is None or getattr(parameter, "is_flag", False) else f"{name} {value}"
     shown = "VALUE" if value is None else value
     return f"--set {name}={shown}" if "set_" in parameters else f"{name}={shown}"
+
+
+def is_typed(ctx: typer.Context, name: str) -> bool:
+    """Whether the parameter ``name`` of a command was given on the command line."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def example(line: str) -> str:

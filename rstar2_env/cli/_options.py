@@ -6,7 +6,7 @@ part: ``--set env.max_turns=3 --set agent.corrupt=true``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,6 +84,36 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
             raise ConfigurationError(f"--set {each} must begin with the name of a part: write {example}.")
         given[part].append(rest)
     return {part: parse_options(options) for part, options in given.items()}
+
+
+def refuse_disagreement(
+    ctx: typer.Context,
+    flags: Mapping[str, tuple[str, object]],
+    settings: Mapping[str, tuple[str, object]],
+    typed: Callable[[str, object], object],
+) -> None:
+    """Reject a flag and a ``--set`` that give different values to the same option.
+
+    Args:
+        ctx: The command that was called.
+        flags: For each option that a flag gives: the flag's name in Python, and the value.
+        settings: For each option that ``--set`` gives: the argument of ``--set``, and the value as text.
+        typed: Reads the text of an option's value.
+
+    Raises:
+        ConfigurationError: An option has two values (the message names both), or the text is not a value of the option.
+    """
+    from rstar2_env.cli._command import flag
+    from rstar2_env.core.errors import ConfigurationError
+
+    for option in flags.keys() & settings.keys():
+        (name, value), (written, text) = flags[option], settings[option]
+        other = typed(option, text)
+        if value not in (other, [other], str(other)):
+            raise ConfigurationError(
+                f"{flag(ctx, name, str(value))} and --set {written} give different values to the option {option}: omit "
+                "one of them."
+            )
 
 
 def whole_numbers(text: str, flag: str) -> list[int]:

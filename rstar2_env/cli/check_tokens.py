@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ def check_tokens_command(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer to use [default: the run's].")
+        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer to use or, alone, to check.")
     ] = None,
     chat_template: ChatTemplate = None,
     set_: Annotated[
@@ -38,6 +39,14 @@ def check_tokens_command(
     import json
     from dataclasses import replace
 
+    from rstar2_env.core.run_folder.layout import RUN_FILE
+    from rstar2_env.tools.cut import check_tokenizer
+
+    subject, model = (subject, model) if subject is not None else (model, None)
+    if subject is None and not list_:
+        raise typer.BadParameter("Name the folder of a run or a model, or use --list to list the checks.")
+    if subject is not None and not (Path(subject) / RUN_FILE).is_file() and Path(subject).suffix != ".jsonl":
+        check_tokenizer(subject)  # before the imports of transformers, which take seconds
     from rstar2_env.core.options.declare import parse_options, read_loosely
     from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS
     from rstar2_env.rollout.token_checks.subject import Template, row_findings, run_of, template_of
@@ -45,8 +54,7 @@ def check_tokens_command(
     if list_:
         _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})
         return
-    if subject is None:
-        raise typer.BadParameter("Name the folder of a run or a model, or use --list to list the checks.")
+    assert subject is not None  # checked above
     run = run_of(subject)
     options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
     if run is None:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 def envs_command(
     env_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Show this environment in full, with one episode.")
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help="Environment to show in full, with one episode: a Gymnasium id, or your own environment (./mine.py).",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample episode.")] = 0,
     sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def eval_command(
+    ctx: typer.Context,
     what: Annotated[
         str | None,
         typer.Argument(
@@ -144,18 +145,34 @@ def eval_command(
     every figure.
     """
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of, whole_numbers
+    from rstar2_env.cli._options import options_of, refuse_disagreement, source_of, whole_numbers
     from rstar2_env.core.files.config_file import SUFFIXES
+    from rstar2_env.core.options.declare import read_loosely
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out, the file or folder to continue.")
     options = options_of(set_, "env", "agent", "model", "engine")
-    model_flags = {"temperature": temperature, "max_episode_tokens": max_tokens, "chat_template": chat_template}
-    options["model"] |= {name: value for name, value in model_flags.items() if value is not None}
+    flags = {
+        "model.temperature": ("temperature", temperature),
+        "model.max_episode_tokens": ("max_tokens", max_tokens),
+        "model.chat_template": ("chat_template", chat_template),
+        "env.problems": ("problems", problems),
+        "env.split": ("split", split),
+    }
+    typed = {option: (flag, value) for option, (flag, value) in flags.items() if value is not None}
+    given = {
+        f"{part}.{name}": (f"{part}.{name}={value}", value)
+        for part in ("model", "env")
+        for name, value in options[part].items()
+    }
+    refuse_disagreement(ctx, typed, given, lambda _, value: read_loosely(value))
+    options["model"] |= {
+        option.partition(".")[2]: value for option, (_, value) in typed.items() if option.startswith("model.")
+    }
     if agent is not None and (model or engine or options["model"] or options["engine"]):
         raise typer.BadParameter("--agent plays without a model: omit --model, --engine and the model's options.")
-    given = {
+    chosen = {
         "agent": agent,
         "model": model,
         "engine": engine,
@@ -175,9 +192,9 @@ def eval_command(
         **{f"{part}_options": each or None for part, each in options.items()},
     }
     if what is not None and what.lower().endswith(SUFFIXES):
-        suite = make_suite(read_suite(what), last=given)
+        suite = make_suite(read_suite(what), last=chosen)
     else:
-        suite = make_suite({}, last=given if what is None else {**given, "env": what})
+        suite = make_suite({}, last=chosen if what is None else {**chosen, "env": what})
     with stopped_by_ctrl_c("episodes") as stop:
         result = run_suite(
             suite,

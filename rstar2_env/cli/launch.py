@@ -126,16 +126,21 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     import typer.main
 
     from rstar2_env.cli import build
+    from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import layers_of
 
     api = import_trainers("api")
     command: Any = typer.main.get_command(build(["train"]))
-    parameters = command.commands["train"].make_context("rstar2 train", list(words)).params
-    name, layers = api.layers_of(parameters["name"], parameters["config"])
-    model = parameters["model"]
-    layers += layers_of(parameters["set_"])
-    recipe, file_options = api.find_recipe(name)
-    config = recipe.configure(file_options, *layers, *([{"model": model}] if model else []))
+    context = command.commands["train"].make_context("rstar2 train", list(words))
+    parameters = context.params
+    try:
+        name, layers = api.layers_of(parameters["name"], parameters["config"])
+        model = parameters["model"]
+        layers += layers_of(parameters["set_"])
+        recipe, file_options = api.find_recipe(name)
+        config = recipe.configure(file_options, *layers, *([{"model": model}] if model else []))
+    except ConfigurationError as error:
+        raise ConfigurationError(error.worded(lambda option, value: flag(context, option, value))) from error
     if not isinstance(config.model.path, str):
         raise ConfigurationError("No model: add --model to the arguments of the trainer.")
     return config, str(parameters["output_dir"] or api.default_folder(name)), parameters["set_"] or ()

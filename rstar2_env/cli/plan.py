@@ -15,7 +15,7 @@ def plan_command(
     trainer: Annotated[
         str | None,
         typer.Argument(
-            metavar="TRAINER", help="Trainer, as for `rstar2 train` [default: the one in --config, or rstar2_paper]."
+            metavar="TRAINER", help="Trainer, as for `rstar2 train` [default: the one in --config, or grpo_roc]."
         ),
     ] = None,
     model: Annotated[
@@ -69,7 +69,7 @@ def plan_command(
     api = import_trainers("api")
     architecture = import_trainers("plan.architecture").architecture_of(model)
     device = import_trainers("plan.device").device_of(gpu)
-    name, layers = api.layers_of(trainer or (None if config else "rstar2_paper"), config)
+    name, layers = api.layers_of(trainer or (None if config else "grpo_roc"), config)
     recipe, file_options = api.find_recipe(name)
     options = recipe.configure(file_options, *layers, *layers_of(set_), {"model": model})
     assumed = parse_options(assume or ())

@@ -11,6 +11,7 @@ from rstar2_env.cli._trainers import import_trainers
 
 
 def run_command(
+    ctx: typer.Context,
     pipeline: Annotated[
         str | None,
         typer.Argument(metavar="PIPELINE", help="Pipeline file, or a name from --list."),
@@ -44,8 +45,9 @@ def run_command(
     The same command resumes a run that was killed or interrupted. If the options or inputs of a stage have changed, the
     stage and all that depend on it run again; their earlier results are set aside, not deleted.
     """
+    from rstar2_env.cli._options import refuse_disagreement
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.options.declare import parse_options
+    from rstar2_env.core.options.declare import parse_options, read_loosely
 
     file, places = import_trainers("pipeline.file"), import_trainers("pipeline.places")
     run = import_trainers("pipeline.run")
@@ -56,6 +58,8 @@ def run_command(
         raise ConfigurationError("No pipeline: give a pipeline file, or a name from --list.")
     settings: dict[str, Any] = parse_options(set_ or ())
     if seed is not None:
+        given = {name: (f"{name}={value}", value) for name, value in settings.items()}
+        refuse_disagreement(ctx, {"seed": ("seed", seed)}, given, lambda _, value: read_loosely(value))
         settings["seed"] = seed
     read = file.read_pipeline(places.find_pipeline(pipeline), settings)
     folder = output_dir or Path("runs", read.name)

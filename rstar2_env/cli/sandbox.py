@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._command import CliCommand, example
+from rstar2_env.cli._command import CliCommand, example, flag, is_typed
 from rstar2_env.cli._options import Json, ProviderSet
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check its isolation.")
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
+
+_LIMITS = ("timeout", "memory", "processes", "output")
+"""The flags that give limits, by their names in Python."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 IsolationOption = Annotated[
@@ -32,6 +37,7 @@ IsolationOption = Annotated[
 
 @app.command(cls=CliCommand, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))
 def run(
+    ctx: typer.Context,
     files: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[FILE]...", help="Python programs; - reads one from stdin."),
@@ -60,7 +66,6 @@ def run(
 
     Exits with 0 if every program succeeds, with 1 if a program fails, and with 2 if the sandbox cannot start.
     """
-    from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import Job, Limits, make_sandbox
 
     limits = Limits(wall_s=timeout, memory_mb=memory, processes=processes, output_bytes=output)
@@ -75,7 +80,8 @@ def run(
             "The program is already read from stdin (-): use --stdin FILE only if the program is a file or -c CODE."
         )
     jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
-    with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(set_ or ())}) as sandbox:
+    options = _provider_options(ctx, set_, {"isolation": ("isolation",), "limits": _LIMITS})
+    with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **options}) as sandbox:
         outcomes = sandbox.run_many(jobs)
     several = len(programs) > 1
     for (name, _), outcome in zip(programs, outcomes, strict=True):
@@ -89,6 +95,7 @@ def run(
 
 @app.command(cls=CliCommand, epilog=example("rstar2 sandbox check --isolation strict"))
 def check(
+    ctx: typer.Context,
     provider: Provider = "local",
     set_: ProviderSet = None,
     isolation: IsolationOption = "best",
@@ -101,13 +108,13 @@ def check(
     """
     import warnings
 
-    from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import make_sandbox
     from rstar2_env.sandbox.check import try_to_escape
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table below shows the gaps
-        sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(set_ or ())})
+        options = _provider_options(ctx, set_, {"isolation": ("isolation",)})
+        sandbox = make_sandbox(provider, **{"isolation": isolation, **options})
     with sandbox:
         layers = sandbox.capabilities()
         # The targets of the escapes are set up on this machine, out of reach of a remote sandbox.
@@ -128,6 +135,32 @@ def check(
         _show_layers(provider, rows)
     if any((row["required"] and not row["active"]) or row["tested"] == "BROKEN" for row in rows):
         raise typer.Exit(1)
+
+
+def _provider_options(
+    ctx: typer.Context, settings: list[str] | None, flags: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """Return the options of ``--set``.
+
+    Args:
+        ctx: The command that was called.
+        settings: The values of ``--set``.
+        flags: The flags that give each option, by their names in Python.
+
+    Raises:
+        ConfigurationError: A flag and ``--set`` give the same option.
+    """
+    from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.options.declare import parse_options
+
+    options = parse_options(settings or ())
+    for option in options.keys() & flags.keys():
+        for name in flags[option]:
+            if is_typed(ctx, name):
+                raise ConfigurationError(
+                    f"{flag(ctx, name)} and --set {option} give the same option: omit one of them."
+                )
+    return options
 
 
 def _source(file: Path) -> str:

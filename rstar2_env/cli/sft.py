@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
+from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, refuse_disagreement
 from rstar2_env.cli._trainers import import_trainers
 
 
 def sft_command(
+    ctx: typer.Context,
     traces: Annotated[Path, typer.Option(help="File written by `rstar2 traces`.", exists=True, dir_okay=False)],
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
     output_dir: Annotated[
@@ -51,7 +52,7 @@ def sft_command(
 ) -> None:
     """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
     from rstar2_env.core.files.config_file import read_mapping
-    from rstar2_env.core.options.declare import parse_options
+    from rstar2_env.core.options.declare import parse_options, typed_options
 
     trainers: Any = import_trainers()
     given = {
@@ -71,6 +72,13 @@ def sft_command(
         "resume": resume or None,
     }
     flags = {name: value for name, value in given.items() if value is not None}
-    options = {**(read_mapping(config) if config else {}), **flags, **parse_options(set_ or ())}
+    settings = parse_options(set_ or ())
+    of_settings = {name: (f"{name}={value}", value) for name, value in settings.items()}
+
+    def typed(name: str, value: object) -> object:
+        return typed_options("cold start", trainers.SftOptions, {name: value})[name]
+
+    refuse_disagreement(ctx, {name: (name, value) for name, value in flags.items()}, of_settings, typed)
+    options = {**(read_mapping(config) if config else {}), **settings, **flags}
     folder = trainers.sft(trainers.read_traces(traces), **options)
     typer.echo(f"Model written to {folder}.")

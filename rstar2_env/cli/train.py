@@ -14,7 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_HOLDOUT = 0.05
+_FLAGS = {
+    "model": "model.path",
+    "chat_template": "model.chat_template",
+    "lora_rank": "model.lora_rank",
+    "env": "rollout.env",
+    "problems": "rollout.env_options.problems",
+    "holdout": "rollout.env_options.holdout",
+    "wrap": "rollout.wrappers",
+    "group_size": "rollout.group_size",
+    "problems_per_step": "rollout.problems_per_step",
+    "temperature": "rollout.temperature",
+    "max_tokens": "rollout.max_episode_tokens",
+    "learning_rate": "optim.learning_rate",
+    "eval_every": "eval.every",
+    "eval_problems": "eval.env_options.problems",
+    "eval_wrap": "eval.wrappers",
+    "output_dir": "run.output_dir",
+    "steps": "run.steps",
+    "save_every": "run.save_every",
+    "seed": "run.seed",
+    "report_to": "run.report_to",
+    "resume": "run.resume",
+}
+"""The option of the run that each flag gives."""
+
+
 def train_command(
+    ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -35,9 +63,13 @@ def train_command(
         typer.Option(metavar="SPEC", help="Held-out problems [default: a split of --problems]."),
     ] = None,
     holdout: Annotated[
-        float,
-        typer.Option(min=0.0, max=0.9, help="Share of the problem file to hold out unless --eval-problems is given."),
-    ] = 0.05,
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.9,
+            help="Share of the problem file to hold out unless --eval-problems is given [default: 0.05].",
+        ),
+    ] = None,
     env: Annotated[
         str | None,
         typer.Option(
@@ -47,12 +79,27 @@ def train_command(
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate.")] = None,
-    group_size: Annotated[int | None, typer.Option(min=1, help="Episodes per group to train on (G).")] = None,
-    problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups per step.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: the trainer's, or 100].")] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: the trainer's, or 1e-6]."),
+    ] = None,
+    group_size: Annotated[
+        int | None, typer.Option(min=1, help="Episodes per group to train on (G) [default: the trainer's, or 8].")
+    ] = None,
+    problems_per_step: Annotated[
+        int | None, typer.Option(min=1, help="Groups per step [default: the trainer's, or 8].")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Sampling temperature [default: the trainer's, or 1].")
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum tokens per episode, without the prompt [default: the trainer's, or 4096]."),
+    ] = None,
     eval_every: Annotated[
-        int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0 disables them.")
+        int | None,
+        typer.Option(min=0, help="Steps between held-out evaluations; 0 disables them [default: the trainer's, or 0]."),
     ] = None,
     save_every: Annotated[
         int | None,
@@ -74,7 +121,7 @@ def train_command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other training option (temperature=0.7), or an option of a part (env.max_turns=3, "
+            help="Any other training option (top_p=0.95), or an option of a part (env.max_turns=3, "
             "selector.mode=rank); repeatable.",
         ),
     ] = None,
@@ -91,39 +138,32 @@ def train_command(
 ) -> None:
     """Train a model with the named trainer.
 
-    `--set` takes every other option. Common ones: `max_episode_tokens=8192`, `temperature=0.7`,
-    `tokens_per_device=32768`, `engine=vllm`, `oversample=2`, `refill=2`, `eval.episodes=512`; options of the
-    environment (`env.max_turns=4`) and the engine (`engine.sleep=true`); parts and their options (`selector=roc`,
-    `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
+    `--set` takes every other option. Common ones: `tokens_per_device=32768`, `engine=vllm`, `oversample=2`, `refill=2`,
+    `eval.episodes=512`; options of the environment (`env.max_turns=4`) and the engine (`engine.sleep=true`); parts and
+    their options (`selector=roc`, `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
 
     `rstar2 list trainers NAME` prints every option of a trainer, `rstar2 list parts` lists the parts, and
     docs/training.md explains each. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
-    from rstar2_env.cli._options import layers_of
+    from rstar2_env.cli._options import layers_of, refuse_disagreement
 
     api = import_trainers("api")
-    evaluation = {"every": eval_every, "wrappers": eval_wrap}
-    given = {
-        "model": model,
-        "env": env,
-        "output_dir": str(output_dir) if output_dir else None,
-        "steps": steps,
-        "learning_rate": learning_rate,
-        "group_size": group_size,
-        "problems_per_step": problems_per_step,
-        "save_every": save_every,
-        "chat_template": chat_template,
-        "lora_rank": lora_rank,
-        "seed": seed,
-        "report_to": report_to,
-        "wrappers": wrap,
-        "resume": resume or None,
-        "eval": {key: value for key, value in evaluation.items() if value is not None},
+    given = {flag: ctx.params[flag] for flag in _FLAGS}
+    flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value is not None and value is not False}
+    settings = layers_of(set_)
+    by_setting = {
+        option: (each, value)
+        for each, layer in zip(set_ or (), settings, strict=True)
+        for option, value in api.by_full_name(layer).items()
     }
-    flags = {key: value for key, value in given.items() if value is not None}
+    refuse_disagreement(ctx, flags, by_setting, api.typed_value)
     name, layers = api.layers_of(name, config)
-    layers = [{"output_dir": str(api.default_folder(name))}, *layers, *layers_of(set_), flags]
+    layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings]
+    for option, (_, value) in flags.items():
+        group, of_group, *of_env = option.split(".")
+        if not of_env:
+            layers.append({group: {of_group: str(value) if isinstance(value, Path) else value}})
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
     trainer = api.make_trainer(name, *layers)
     folder = Path(trainer.config.run.output_dir)
@@ -139,7 +179,7 @@ def train_command(
 
 
 def _problems(
-    training: Mapping[str, Any], problems: str | None, eval_problems: str | None, holdout: float
+    training: Mapping[str, Any], problems: str | None, eval_problems: str | None, holdout: float | None
 ) -> dict[str, Any]:
     """Return the environment options that select the problems of training and evaluation.
 
@@ -147,7 +187,7 @@ def _problems(
         training: Environment options from other layers of the configuration.
         problems: Value of ``--problems``.
         eval_problems: Value of ``--eval-problems``.
-        holdout: Value of ``--holdout``.
+        holdout: Value of ``--holdout``, which applies to a file of problems.
     """
     from rstar2_env.problems import FAMILIES
 
@@ -157,8 +197,8 @@ def _problems(
         return {"env": options, "eval": {"env": {"problems": eval_problems, "holdout": 0.0}}}
     # A mixture in JSON specifies the holdout of each of its parts.
     in_file = isinstance(source, str) and source.lstrip()[:1] != "{" and source.partition(":")[0] not in FAMILIES
-    if in_file and holdout and "holdout" not in training:
-        options["holdout"] = holdout
+    if holdout or (holdout is None and in_file and "holdout" not in training):
+        options["holdout"] = holdout or _HOLDOUT
     return {"env": options}
 
 

@@ -95,12 +95,15 @@ class ConfigurationError(Rstar2Error, ValueError):
 
     Args:
         message: The expected value, the given value and the fix, in full sentences.
-        option: Name of the option that fixes the error, if there is one. Python shows it as an argument
-            (``episodes=...``), the command line as its flag (``--episodes``): see ``worded``.
+        option: Name of the option that fixes the error, if there is one, or names of options of which each does.
+            Python shows it as an argument (``episodes=...``), the command line as its flag (``--episodes``): see
+            ``worded``.
         value: The value that this option should get, if there is exactly one.
     """
 
-    def __init__(self, message: str = "", *, option: str | None = None, value: str | None = None) -> None:
+    def __init__(
+        self, message: str = "", *, option: str | tuple[str, ...] | None = None, value: str | None = None
+    ) -> None:
         super().__init__(message)
         self.option = option
         self.value = value
@@ -112,7 +115,10 @@ class ConfigurationError(Rstar2Error, ValueError):
     def worded(self, write: Callable[[str, str | None], str]) -> str:
         """Return the message with the option formatted by ``write``, which receives its name and value."""
         message = str(self.args[0]) if self.args else ""
-        return f"{message.removesuffix('.')} ({write(self.option, self.value)})." if self.option else message
+        if not self.option:
+            return message
+        names = (self.option,) if isinstance(self.option, str) else self.option
+        return f"{message.removesuffix('.')} ({' or '.join(write(name, self.value) for name in names)})."
 
 
 class UnknownOptionError(ConfigurationError, TypeError):

@@ -37,13 +37,14 @@ def check_model(model: Any) -> None:
     if path.is_dir():
         if not any((path / config).is_file() for config in _CONFIGS):
             inside = sorted(found.parent.name for config in _CONFIGS for found in path.glob(f"*/{config}"))
-            hint = f" There is one in {path / inside[0]}." if inside else ""
+            hint = f" There is one in {path / inside[0]}." if inside else gguf_hint(path)
             raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
         _check_run(path)
         _check_base(path)
     elif path.exists():
         raise ConfigurationError(
-            f"{name} is a file; a model is a folder or a name on the Hugging Face hub.", option="model"
+            f"{name} is a file; a model is a folder or a name on the Hugging Face hub.{gguf_hint(path)}",
+            option="model",
         )
     elif not _HUB_NAME.fullmatch(name):
         raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
@@ -51,6 +52,20 @@ def check_model(model: Any) -> None:
         raise ConfigurationError(
             f"{name!r} is not a model: there is no such folder, and {answer}.{_near(path)}", option="model"
         )
+
+
+def gguf_hint(path: Path) -> str:
+    """Return how to convert a GGUF file, or the first one of a folder, to a model; empty if there is none."""
+    files = sorted(path.glob("*.gguf")) if path.is_dir() else [path] if path.suffix == ".gguf" else []
+    if not files:
+        return ""
+    file = files[0]
+    source = f"({str(file.parent)!r}, gguf_file={file.name!r}).save_pretrained('model')"
+    return (
+        f" {file} is a GGUF file, which transformers converts (pip install gguf): call "
+        f"AutoModelForCausalLM.from_pretrained{source} and AutoTokenizer.from_pretrained{source}, then name the folder "
+        "model."
+    )
 
 
 def _check_run(folder: Path) -> None:

@@ -17,12 +17,15 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 
-from rstar2_env.core.errors import ConfigurationError, UnknownEnvError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownEnvError
 from rstar2_env.core.options.user_code import Shape, UserCodeName, candidates, find_user_code, user_code_name
 from rstar2_env.env.spaces import UnicodeText
 
 EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
 """An environment given by a name (see above), or by the class or function that creates it."""
+
+EXTRA_OF = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
+"""Ids that are registered only if an extra is installed, and the extra."""
 
 _SHAPE = Shape(
     lambda value: inspect.isclass(value) and issubclass(value, gym.Env), "a class derived from gymnasium.Env"
@@ -49,6 +52,7 @@ def find_env(env: EnvSpec) -> NamedEnv:
 
     Raises:
         UnknownEnvError: No such id is registered; the message suggests the closest id.
+        MissingExtraError: The environment needs an extra that is not installed.
         ConfigurationError: The user's code does not exist, fails on import, or does not hold such an environment.
     """
     if not isinstance(env, str):
@@ -107,6 +111,9 @@ def _known_id(env_id: str, written: str) -> str:
         namespace, name, version = parse_env_id(env_id)
     except gym.error.Error:
         namespace, name, version = None, env_id, 0
+    full = env_id if version is not None else next((one for one in EXTRA_OF if one.startswith(f"{env_id}-v")), env_id)
+    if full in EXTRA_OF and full not in gym.registry:
+        raise MissingExtraError(EXTRA_OF[full], f"The environment {full}")
     if version is None:
         env_id = get_env_id(namespace, name, find_highest_version(namespace, name))
     if env_id in gym.registry:

@@ -15,18 +15,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.plugins import plugin_ids
+from rstar2_env.env.named import EXTRA_OF, find_env
 from rstar2_env.env.reference import reference_of
 from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
-
-OPTIONAL = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
-"""Ids that need an extra, by name; the gallery omits their episodes, which depend on the extra's version."""
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
@@ -121,13 +118,18 @@ def environment_ids() -> list[str]:
 def card(env_id: str) -> Card:
     """Make the card of an environment.
 
+    Args:
+        env_id: A Gymnasium id or your own environment, as ``make_env`` takes it.
+
     Raises:
-        UnknownNameError: No environment of this package or of an installed distribution has that id.
+        UnknownNameError: There is no such environment, or it is one of Gymnasium's own, which are not text.
+        MissingExtraError: The environment needs an extra that is not installed.
+        ConfigurationError: The user's code does not hold such an environment.
     """
-    if env_id not in environment_ids():
+    found = find_env(env_id)
+    maker: Any = found.creator
+    if found.env_id and found.env_id not in environment_ids() and str(maker.__module__).startswith("gymnasium."):
         raise UnknownNameError("environment", env_id, environment_ids())
-    entry = gym.spec(env_id).entry_point
-    maker = load_env_creator(entry) if isinstance(entry, str) else entry
     text = inspect.cleandoc(getattr(maker, "__doc__", None) or "")
     sections = _sections(text)
     return Card(
@@ -137,7 +139,7 @@ def card(env_id: str) -> Card:
         baseline=_baseline(maker, sections),
         text=text,
         sections=sections,
-        distribution=plugin_ids.get(env_id, ""),
+        distribution=plugin_ids.get(found.env_id, ""),
     )
 
 
@@ -221,7 +223,7 @@ def _chapter(each: Card) -> str:
         facts += [f"Knobs that set the difficulty, with default and range: {difficulty}" if lists_knobs else difficulty]
     if each.baseline:
         facts += [re.sub(r"^([0-9.]+)(?=:|$)", r"A random player earns \1 on average", each.baseline)]
-    extra = OPTIONAL.get(each.env_id)
+    extra = EXTRA_OF.get(each.env_id)  # its episode depends on the version of the extra
     facts += [f"This environment needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
     said = "\n\n".join(facts).replace("``", "`")
     head = f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) if said else ''}"

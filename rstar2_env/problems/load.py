@@ -46,8 +46,9 @@ def load_problems(
         spec: A file (JSONL, JSON, CSV, TSV, Parquet) or a folder written by ``datasets.save_to_disk``; the name of a
             data set ("gsm8k") or a family ("arithmetic"), or ``"hf:owner/name"`` for any data set on the Hugging Face
             Hub; each alone or with options ("arithmetic:level=3,split=test"), which override the arguments of the same
-            name; a list of dicts or ``Problem``s; a mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or
-            ``{"mix": [...]}`` whose parts may have a ``weight``; a source, which is returned unchanged.
+            name; a list of dicts or ``Problem``s; a data frame of pandas or polars, with a row for each problem; a
+            mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or ``{"mix": [...]}`` whose parts may have a
+            ``weight``; a source, which is returned unchanged.
         split: Which split to return. Families and data sets have their own splits. A file or a list is a single part,
             which ``split`` only labels, unless ``holdout`` divides it.
         seed: Seed of a procedural family or a mixture.
@@ -67,6 +68,7 @@ def load_problems(
         _refuse_options(options, holdout, "A problem source that already exists")
         return spec
     common: dict[str, Any] = {"split": split, "seed": seed, "holdout": holdout}
+    spec = _rows_of_frame(spec)
     if isinstance(spec, str):
         if spec.lstrip().startswith("{"):
             return load_problems(json_spec(spec), **common, **options)
@@ -81,6 +83,15 @@ def load_problems(
             f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
         )
     return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
+
+
+def _rows_of_frame(spec: Any) -> Any:
+    """Return the rows of a data frame as dicts, without missing values; return anything else unchanged."""
+    if not hasattr(spec, "columns") or not hasattr(spec, "shape"):
+        return spec
+    rows = spec.to_dicts() if hasattr(spec, "to_dicts") else spec.to_dict("records")
+    # A missing value is None in polars, and in pandas not equal to itself.
+    return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
 
 
 def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:

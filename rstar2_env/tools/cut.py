@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
@@ -36,8 +37,25 @@ def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
     return _loaded(tokenizer) if isinstance(tokenizer, str) else tokenizer
 
 
+def check_tokenizer(name: str) -> None:
+    """Check that a folder has the files of a tokenizer, without loading it; other names pass unchecked.
+
+    Raises:
+        ConfigurationError: The path exists, and has no such files.
+    """
+    folder = Path(name)
+    if folder.exists() and not any(next(folder.glob(pattern), None) for pattern in _TOKENIZER_FILES):
+        from rstar2_env.core.model_name import gguf_hint  # imports an HTTP client, which nothing else here needs
+
+        raise ConfigurationError(
+            f"{name} has no tokenizer: expected a folder with tokenizer.json or tokenizer_config.json."
+            + gguf_hint(folder)
+        )
+
+
 @functools.cache
 def _loaded(name: str) -> Tokenizer:
+    check_tokenizer(name)
     try:
         transformers: Any = importlib.import_module("transformers")
     except ImportError as error:
@@ -64,6 +82,8 @@ def _loaded(name: str) -> Tokenizer:
     return found
 
 
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt")
+"""Files of which a folder with a tokenizer has at least one."""
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 

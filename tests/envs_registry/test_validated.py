@@ -5,8 +5,8 @@ import pytest
 
 import rstar2_env  # registers the ids
 from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.env.named import EXTRA_OF
 from rstar2_env.envs_registry.math_tool import MathToolEnv
-from rstar2_env.evaluation.cards import OPTIONAL
 from rstar2_env.evaluation.validation.check import FAILED, NOT_APPLICABLE
 from rstar2_env.evaluation.validation.exploit_table import stored
 from rstar2_env.sandbox import make_sandbox
@@ -53,7 +53,7 @@ def test_one_of_each_kind_passes_the_other_two(env_id):
 
 def test_the_gallery_has_the_exploits_of_every_environment():
     # Measured anew with: python -m rstar2_env.evaluation.validation.exploit_table
-    assert set(IDS) | set(OPTIONAL) == set(stored())
+    assert set(IDS) | set(EXTRA_OF) == set(stored())
     assert all(row["oracle"] == 1.0 for row in stored().values())
     assert all(row["earns"] < 0.5 for row in stored().values())
 

@@ -35,7 +35,7 @@ def test_a_signal_ends_a_run_in_order_and_the_configuration_can_be_given_back(ti
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     assert process.returncode == code
-    assert stderr.count("rstar2 train and rstar2 sft with --resume") == 1
+    assert stderr.count("To resume, repeat the command with --resume.") == 1
     assert "Interrupted" not in stderr
     assert "Traceback" not in stderr
     assert json.loads((out / "config.json").read_text())["run"]["steps"] == 1000

@@ -89,6 +89,25 @@ ADVANTAGES: Registry[Callable[..., Advantage]] = Registry(
 )
 
 
+def check_group_size(advantage: Advantage, size: int) -> None:
+    """Check that groups are large enough for an advantage.
+
+    Args:
+        advantage: The part; its attribute ``least``, if it has one, is the smallest number of episodes in a group.
+        size: Episodes of a group that are trained on.
+
+    Raises:
+        ConfigurationError: The groups are too small.
+    """
+    least = getattr(advantage, "least", 1)
+    if size < least:
+        raise ConfigurationError(
+            f"The advantage {type(advantage).__name__} compares the episodes of a group and needs at least {least} "
+            f"episodes per group, not {size}.",
+            option="group_size",
+        )
+
+
 def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
     """Return a measurement of an episode, one number per token or per turn.
 

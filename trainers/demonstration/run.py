@@ -146,7 +146,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
     asked = {name: getattr(options, name) for name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")}
     same = begun.exists() and json.loads(begun.read_text()) == asked
     if same and (start / RUN_FILE).exists() and read_run(start).finished:
-        _say(options, f"The cold start in {start} is already finished; --fresh starts over.")
+        _say(options, f"The cold start in {start} is already finished; delete it to start over.")
         return start
     shutil.rmtree(_evaluation_of(start), ignore_errors=True)
     if not same:
@@ -200,7 +200,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
     if finished.exists():
         kept = json.loads(finished.read_text())
         if kept.pop("asked") == asked:
-            _say(options, f"The run in {folder} is already finished; --fresh starts over.")
+            _say(options, f"The run in {folder} is already finished; delete it to start over.")
             history = read_run(folder).metrics()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
         shutil.rmtree(folder)

@@ -19,7 +19,7 @@ from rstar2_env.core.options.parts import Part, is_factory, part_named
 from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rewards.component import Component, component_options, make_component
 
-from ..advantages.base import Advantage
+from ..advantages.base import Advantage, check_group_size
 from ..hooks.base import Hook
 from ..losses.base import Aggregation, Correction, Term
 from ..rollouts.base import Rollout, as_rollout, check_waits
@@ -133,8 +133,8 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
     Raises:
         UnknownNameError: The name of a part is unknown.
-        ConfigurationError: A part does not accept its options, or ``early_stop`` is on and the selector has no method
-            ``settled``.
+        ConfigurationError: A part does not accept its options, ``early_stop`` is on and the selector has no method
+            ``settled``, or the groups are too small for the advantage.
     """
     parts = config.parts
     for slot, written in (("reward", parts.reward), ("loss", parts.loss)):
@@ -165,11 +165,13 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     rollout = as_rollout(made("rollout", parts.rollout))
     rewards = [component(part) for part in parts.reward]
     check_waits(rollout, rewards, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
+    advantage = made("advantage", parts.advantage)
+    check_group_size(advantage, config.rollout.group_size)
     return Parts(
         rollout=rollout,
         rewards=rewards,
         selector=selector,
-        advantage=made("advantage", parts.advantage),
+        advantage=advantage,
         terms=[made("loss", part) for part in parts.loss],
         term_names=[part.name for part in parts.loss],
         aggregation=made("aggregation", parts.aggregation),

@@ -8,7 +8,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import ProblemSource
 from rstar2_env.rewards.base import RewardJudge
 
-from ..advantages.base import Measure
+from ..advantages.base import Measure, check_group_size
 from ..options.parts import Parts
 from ..queue.local import LimitSource
 from ..queue.requests import EpisodePlayer
@@ -110,12 +110,7 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
             "early_stop needs a selector that reports when a group has enough episodes; "
             f"{type(parts.selector).__name__} has no method `settled`."
         )
-    if options.group_size < (least := getattr(parts.advantage, "least", 1)):
-        raise ConfigurationError(
-            f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
-            f"{least} episodes per group, not {options.group_size}.",
-            option="group_size",
-        )
+    check_group_size(parts.advantage, options.group_size)
     if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} needs measurements that this trainer does not make: "

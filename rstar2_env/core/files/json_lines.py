@@ -32,8 +32,7 @@ def refuse_existing(path: Path, *, resume: bool | None, overwrite: bool) -> None
         if resume is None:
             raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")
         raise ConfigurationError(
-            f"{path} exists already: choose another file, replace it (--overwrite, overwrite=True), or resume it.",
-            option="resume",
+            f"{path} exists already: choose another file, replace it, or resume it.", option=("overwrite", "resume")
         )
 
 

@@ -35,7 +35,7 @@ ScoreSpec: TypeAlias = Component | PartSpec
 
 NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
-    "which an agent does not have: evaluate a model (--model), whose engine provides them, or omit the score.",
+    "which an agent does not have: evaluate a model, whose engine provides them, or omit the score.",
 )
 """Needs that an evaluation of an agent cannot meet, with the reason."""
 
@@ -103,7 +103,7 @@ class EpisodeScores:
                 "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
             )
         if samples == 1:
-            lacking["group"] = "and each start has one sample: ask for more (--samples 8)."
+            lacking["group"] = "and each start has one sample: ask for several samples."
         self._scorer = RewardScorer(components, lacking=lacking, problem=None if source is None else source.get)
         self.together = samples if any("group" in component.needs for component in components) else 1
         self._waiting: dict[int, list[PlayedEpisode]] = {}

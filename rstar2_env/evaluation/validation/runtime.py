@@ -256,7 +256,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
 def contract(bench: Bench) -> CheckFinding:
     """Whether the environment satisfies the whole contract, with ``check_text_env``. Not in RFC 008."""
     if not bench.contract:
-        raise NotApplicableError("skipped, as requested (--no-contract)")
+        raise NotApplicableError("skipped, as requested")
 
     def environment() -> TextEnv:
         return bench.make()

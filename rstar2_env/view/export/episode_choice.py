@@ -53,7 +53,7 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
     trained = _evenly(groups["train"], most - len(held_out))
     omitted = (
         f"{len(held_out) + len(trained):,} of {available:,} episodes (whole groups, spread evenly over the steps; "
-        f"--episodes is {most:,})"
+        f"at most {most:,} were requested)"
     )
     return held_out + trained, omitted
 

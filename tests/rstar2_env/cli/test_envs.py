@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 
 import gymnasium as gym
 import pytest
@@ -13,11 +15,12 @@ from places import DOCS
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import SandboxUnavailableError, UnknownNameError
-from rstar2_env.evaluation.cards import OPTIONAL, card, environment_ids, gallery, sample_episode, written
+from rstar2_env.env.named import EXTRA_OF
+from rstar2_env.evaluation.cards import card, environment_ids, gallery, sample_episode, written
 from rstar2_env.sandbox import make_sandbox
 
 PAGE = DOCS / "environments.md"
-IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and name not in OPTIONAL)
+IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and name not in EXTRA_OF)
 
 
 def listed_elsewhere() -> set[str]:
@@ -30,6 +33,24 @@ def _sandbox():
         make_sandbox("local").close()
     except SandboxUnavailableError as error:
         pytest.skip(f"no local sandbox on this machine: {error}")
+
+
+OWN = '''
+import gymnasium as gym
+from rstar2_env.env.spaces import UnicodeText
+
+
+class WaitEnv(gym.Env):
+    """Waits for the word go."""
+
+    action_space = observation_space = UnicodeText()
+
+    def __init__(self, patience: int = 3, render_mode: str | None = None) -> None:
+        self.patience = patience
+
+
+gym.register("mine/Wait-v0", entry_point=WaitEnv)
+'''
 
 
 class TestEnvs:
@@ -63,6 +84,30 @@ class TestEnvs:
         assert "Did you mean 'rstar2/MathFence-v0'" in " ".join(done.output.split())
         with pytest.raises(UnknownNameError):
             card("CartPole-v1")
+
+    @pytest.mark.parametrize("named", ["./mine.py", "./mine.py:mine/Wait-v0", "mine:mine/Wait-v0", "mine/Wait"])
+    def test_the_users_own_environment_is_shown_by_every_name_that_eval_takes(self, tmp_path, monkeypatch, named):
+        (tmp_path / "mine.py").write_text(OWN)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "mine", raising=False)
+        try:
+            if named == "mine/Wait":
+                importlib.import_module("mine")
+            done = run("list", "envs", named, "--no-sample")
+        finally:
+            gym.registry.pop("mine/Wait-v0", None)
+            sys.modules.pop("mine", None)
+        assert done.exit_code == 0, done.output
+        assert "Waits for the word go." in done.output
+        assert "patience=3" in done.output
+
+    def test_an_environment_whose_extra_is_missing_names_the_extra(self, monkeypatch):
+        monkeypatch.delitem(gym.registry, "rstar2/ReasoningGym-v0", raising=False)
+        for named in ("rstar2/ReasoningGym-v0", "rstar2/ReasoningGym"):
+            done = run("list", "envs", named)
+            assert done.exit_code == 2
+            assert "pip install 'rstar2-env[reasoning-gym]'" in " ".join(done.stderr.split())
 
     def test_the_common_sections_are_told_apart_from_the_arguments(self):
         shown = card("rstar2/MathTool-v0")

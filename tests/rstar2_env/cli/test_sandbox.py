@@ -77,6 +77,14 @@ def test_several_programs_give_a_line_each_and_a_failure_shows_in_the_exit_code(
     assert [Path(line["file"]).name for line in lines] == ["a", "b", "c"]
 
 
+def test_a_flag_and_a_setting_of_the_same_option_are_refused() -> None:
+    for flag, setting in (("--isolation", "isolation=best"), ("--timeout", "limits.wall_s=3")):
+        value = "none" if flag == "--isolation" else "2"
+        done = run("sandbox", "run", "-c", "1", flag, value, "--set", setting)
+        assert done.exit_code == 2
+        assert f"{flag} and --set {setting.partition('=')[0].partition('.')[0]} give the same" in done.stderr
+
+
 def test_several_files_can_be_cells_of_one_session(tmp_path: Path) -> None:
     cells = {"a": "x = 41", "b": "import time\ntime.sleep(60)", "c": "x + 1"}
     for name, code in cells.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def test_each_option_is_a_layer_over_those_before_it():
         (("--env", "rstar2/MathTol-v0"), "Did you mean"),
         (("--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
         (("--chat-template", "chatml", "--lora-rank", "-1"), "Invalid value for '--lora-rank'"),
+        (("--group-size", "1"), "at least 2 episodes per group, not 1 (--group-size)"),
+        (("--lr", "1e-5", "--set", "learning_rate=7e-3"), "--learning-rate 1e-05 and --set learning_rate=7e-3 give"),
+        (("--set", "optim.learning_rate=7e-3", "--lr", "1e-5"), "and --set optim.learning_rate=7e-3 give different"),
+        (("--problems-per-step", "2", "--set", "problems_per_step=2.5"), "problems_per_step must be an integer"),
+        (("--eval-every", "3", "--set", "eval.every=4"), "--eval-every 3 and --set eval.every=4 give different values"),
+        (("--problems", "arithmetic", "--set", "env.problems=gsm8k"), "--problems arithmetic and --set env.problems"),
+        (("--max-tokens", "9", "--set", "max_episode_tokens=8"), "--max-tokens 9 and --set max_episode_tokens=8 give"),
+        (("--env", "rstar2/Game24-v0", "--set", "env=rstar2/MathTool-v0"), "to the option rollout.env: omit one"),
+        (("--wrap", "tool_budget:calls=2", "--set", "wrappers=tool_budget"), "and --set wrappers=tool_budget give"),
+        (("--seed", "0", "--set", "seed=1"), "--seed 0 and --set seed=1 give different values"),
     ],
 )
 def test_mistakes_are_told_before_a_model_is_loaded(arguments, said, tmp_path):
@@ -44,6 +55,44 @@ def test_mistakes_are_told_before_a_model_is_loaded(arguments, said, tmp_path):
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--lr", "1e-5", "--set", "learning_rate=0.00001"),
+        ("--wrap", "tool_budget:calls=2", "--set", "wrappers=tool_budget:calls=2"),
+        ("--steps", "3", "--set", "run.steps=3"),
+        ("--problems", "arithmetic:level=2", "--set", "env.problems=arithmetic:level=2"),
+    ],
+)
+def test_a_flag_and_an_equal_setting_are_accepted(arguments, tmp_path):
+    done = run("train", "grpo", "--model", tmp_path / "none", "--out", tmp_path / "run", *arguments)
+    assert "give different values" not in done.output
+    assert "There is no folder" in " ".join(done.output.split())
+
+
+def test_the_flags_of_a_command_win_over_its_file(tmp_path, monkeypatch):
+    layers = []
+    api = importlib.import_module("rstar2_env.trainers.api")
+    monkeypatch.setattr(api, "make_trainer", lambda name, *given: layers.extend(given) or _stop())
+    file = tmp_path / "run.toml"
+    file.write_text("steps = 2\nlora_rank = 4\n[rollout]\ntemperature = 0.5\n")
+    words = ("--config", file, "--steps", "3", "--lora-rank", "0", "--max-tokens", "77", "--problems", "arithmetic")
+    with pytest.raises(_StoppedError):
+        run("train", "grpo", "--model", "m", *words, "--set", "temperature=0.25")
+    config = api.find_recipe("grpo")[0].configure(*layers)
+    assert (config.run.steps, config.model.lora_rank, config.rollout.max_episode_tokens) == (3, 0, 77)
+    assert (config.model.path, config.rollout.temperature) == ("m", 0.25)
+    assert config.rollout.env_options == {"problems": "arithmetic"}
+
+
+class _StoppedError(Exception):
+    pass
+
+
+def _stop():
+    raise _StoppedError
 
 
 def test_an_interruption_says_resume_hint(tmp_path):
@@ -85,3 +134,9 @@ def test_a_cold_start_takes_its_options_from_a_file_too(suffix, tmp_path, monkey
     done = run("sft", "--traces", traces, "--config", config, "--model", "m", "--seed", "7", "--set", "dtype=float32")
     assert done.exit_code == 0, done.output
     assert given == {"epochs": 3, "seed": 7, "model": "m", "dtype": "float32"}
+    same = run("sft", "--traces", traces, "--model", "m", "--steps", "3", "--set", "steps=3")
+    assert same.exit_code == 0, same.output
+    for setting, said in (("steps=4", "--steps 3 and --set steps=4 give different"), ("steps=x", "steps must be")):
+        refused = run("sft", "--traces", traces, "--model", "m", "--steps", "3", "--set", setting)
+        assert refused.exit_code == 2
+        assert said in " ".join(refused.output.split())

@@ -52,6 +52,21 @@ def test_an_answer_that_is_no_answer_is_named(value):
         load_problems([*TEN[:1], {"question": "q", "answer": value}])
 
 
+def test_a_data_frame_has_a_problem_in_each_row():
+    pandas = pytest.importorskip("pandas")
+    rows = [{"question": "1 + 1", "answer": 2, "level": 3.0}, {"question": "2 + 2", "answer": 4, "level": None}]
+    source = load_problems(pandas.DataFrame(rows))
+    assert [(problem.question, problem.answer, problem.meta) for problem in source] == [
+        ("1 + 1", "2", {"level": 3.0}),
+        ("2 + 2", "4", {}),
+    ]
+    renamed = pandas.DataFrame(rows).rename(columns={"answer": "solution"})
+    assert load_problems(renamed, columns={"answer": "solution"})[1].answer == "4"
+    missing = pandas.DataFrame([{"question": "1 + 1", "answer": "2"}, {"question": "2 + 2", "answer": None}])
+    with pytest.raises(ProblemFormatError, match="answer"):
+        load_problems(missing)[1]
+
+
 def test_a_source_is_returned_as_it_is():
     source = load_problems(TEN)
     assert load_problems(source) is source

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -273,14 +275,33 @@ class TestCommand:
             (["RUN", "--step", "9"], "has no step 9"),
             (["no", "--step", "1"], "a run"),
             ([], "Name the folder of a run or a model"),
+            (["GGUF"], "model.Q4.gguf is a GGUF file, which transformers converts"),
+            (["--model", "GGUF"], "has no tokenizer: expected a folder with tokenizer.json"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:
         RunWriter(tmp_path / "run").begin({"trainer": "grpo"})
-        named = [str(tmp_path / "run") if one == "RUN" else one for one in arguments]
+        (tmp_path / "gg").mkdir()
+        (tmp_path / "gg" / "model.Q4.gguf").write_bytes(b"GGUF")
+        places = {"RUN": str(tmp_path / "run"), "GGUF": str(tmp_path / "gg")}
+        named = [places.get(one, one) for one in arguments]
         done = run("validate", "--tokens", *named)
         assert done.exit_code == 2
         assert words in " ".join(done.output.split())
+
+    def test_a_model_alone_is_checked_and_a_folder_without_a_tokenizer_is_refused_without_transformers(
+        self, tiny_model: Path, tmp_path: Path
+    ) -> None:
+        done = run("validate", "--tokens", "--model", tiny_model)
+        assert done.exit_code == 0, done.output
+        assert "lossy_text" in done.output
+        code = (
+            "import sys\nfrom rstar2_env.cli import main\n"
+            f"try:\n    main(['validate', '--tokens', {str(tmp_path)!r}])\nexcept SystemExit as end:\n"
+            "    print(end.code, 'transformers' in sys.modules)"
+        )
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=True)
+        assert ended.stdout == "2 False\n"
 
     def test_the_checks_are_listed(self) -> None:
         listed = run("validate", "--tokens", "--list", columns=200).output

@@ -24,11 +24,18 @@ from typing import Any
 
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from rstar2_env.core.running_command import running_command
+
 from ....ranks import Ranks
 from ....record.checkpoints import newest_checkpoint, step_of
 from ....record.resume import TrainingStopped, refuse_finished
 from ....step.prefetch import Stateful
 
+_RESUMED = {
+    **dict.fromkeys(("train", "sft", "launch"), "repeat the command with --resume"),
+    "": "train again with resume=True",
+}
+"""How to resume, by the command that runs; the other commands resume by themselves."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
 """Seconds within which a launcher (torchrun) may repeat a signal that the terminal already sent to all processes."""
@@ -160,8 +167,7 @@ class Stopping(TrainerCallback):
             trainer.control = trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
         return (
             f"Stopped after step {step} of {trainer.state.max_steps}: checkpoint-{step} is in {self._folder}. "
-            "To resume, repeat the command: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
-            "other commands unchanged."
+            f"To resume, {_RESUMED.get(running_command(), 'repeat the command')}."
         )
 
     def end(self) -> None:
