@@ -63,7 +63,7 @@ class TriesOptions(CheckedOptions):
     worked: Worked = "none"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlayedTraces:
     """The result of ``play_traces``.
 
@@ -88,6 +88,13 @@ class PlayedTraces:
     tokens: int
     reasons: Mapping[str, int]
     stopped_by: str
+
+    def __repr__(self) -> str:
+        """The counts, without the traces."""
+        return (
+            f"PlayedTraces(out={str(self.out)!r}, traces={len(self.traces)}, problems={self.problems}, "
+            f"solved={self.solved}, episodes={self.episodes}, stopped_by={self.stopped_by!r})"
+        )
 
 
 def episodes_file(out: Path) -> Path:

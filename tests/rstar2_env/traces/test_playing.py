@@ -41,6 +41,7 @@ def play(folder, *, agent=Sometimes, env=ENV, **options):
 def test_problems_are_played_until_they_have_their_trace_and_every_trace_earned_its_reward(tmp_path):
     result = play(tmp_path)
     traces = read_traces(result.out)
+    assert f"traces={len(traces)}, problems=8, solved=7" in repr(result)
     assert [trace["index"] for trace in traces] == list(range(len(traces)))
     assert len({trace["problem_id"] for trace in traces}) == len(traces) == result.solved == 7
     assert all(trace["reward"] == 1 and trace["source"] == "played" for trace in traces)
