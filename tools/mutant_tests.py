@@ -7,6 +7,7 @@ mutants run (``mutate.py``).
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import importlib
@@ -51,6 +52,12 @@ def digest(text: str) -> str:
 def name_of(item: pytest.Item) -> str:
     """Return the name of a test as pytest's command line takes it, relative to the root of the tree."""
     return f"{os.path.relpath(item.path, ROOT)}::{item.nodeid.partition('::')[2]}"
+
+
+@functools.cache
+def _real(path: str) -> str:
+    """Return a path without links: the packages of the tree are imported through links."""
+    return os.path.realpath(path)
 
 
 class Tests:
@@ -242,7 +249,7 @@ class Tests:
             lines: dict[str, set[int]] = {}
 
             def on_line(frame: FrameType, event: str, _: Any, lines: dict[str, set[int]] = lines) -> Any:
-                name = names.get(frame.f_code.co_filename)
+                name = names.get(_real(frame.f_code.co_filename))
                 if name is None:
                     return None
                 own = lines.setdefault(name, set())
@@ -273,7 +280,7 @@ class Tests:
         path = str(self.modules[mutant.file])
         code = compile(mutated(source, mutant), path, "exec")
         load = SourceFileLoader.get_code
-        SourceFileLoader.get_code = lambda self, name: code if self.path == path else load(self, name)  # type: ignore[method-assign]  # only in this fork
+        SourceFileLoader.get_code = lambda self, name: code if _real(self.path) == path else load(self, name)  # type: ignore[method-assign]  # only in this fork
         own = [name for name in names if self._is_own(name, mutant)]
         for some in (own, [name for name in names if name not in own]):
             first = _First()
@@ -406,8 +413,8 @@ def _end(number: int) -> None:
 
 def _module(path: Path) -> ModuleType | None:
     """Return the imported module of a file."""
-    named = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(path))
-    return next(named, None)
+    files = ((module, getattr(module, "__file__", None)) for module in list(sys.modules.values()))
+    return next((module for module, file in files if file and _real(file) == str(path)), None)
 
 
 def _function(module: ModuleType, scope: str) -> FunctionType | None:
