@@ -164,7 +164,7 @@ def most_traces(counts: Mapping[str, int], shares: Mapping[str, float]) -> dict[
     """
     total = sum(counts.values())
     while True:
-        # The small number covers rounding: 0.1 * 30 must give 3.
+        # The small number covers rounding: 0.29 * 100 must give 29.
         kept = {name: min(count, math.floor(shares.get(name, 1.0) * total + 1e-9)) for name, count in counts.items()}
         if sum(kept.values()) == total:
             return kept

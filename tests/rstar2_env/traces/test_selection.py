@@ -59,7 +59,7 @@ def test_levels_end_at_a_half_and_a_quarter(rate, level):
         ({"easy": 90, "hard": 10}, {"easy": 0.5}, {"easy": 10, "hard": 10}),
         ({"easy": 90, "hard": 10}, {}, {"easy": 90, "hard": 10}),
         ({"easy": 90, "medium": 30, "hard": 10}, {"easy": 0.4, "medium": 0.4}, {"easy": 20, "medium": 20, "hard": 10}),
-        ({"easy": 3, "hard": 27}, {"easy": 0.1}, {"easy": 3, "hard": 27}),
+        ({"easy": 50, "hard": 71}, {"easy": 0.29}, {"easy": 29, "hard": 71}),  # 0.29 * 100 is below 29 in floats
         ({"easy": 5}, {"easy": 0.5}, {"easy": 0}),
     ],
 )
