@@ -27,8 +27,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl.trainer.utils import pad
 
 from rstar2_env.core.row import Row
-from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH, even_out, pack
+from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.packing import even_out, pack
 from rstar2_env.trainers.backends.trl.run.one_step import one_step
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 from rstar2_env.trainers.losses.aggregations import TokenMean

@@ -74,6 +74,11 @@ class Row:
         return int(np.count_nonzero(self.answered_of() >= 0))
 
     @property
+    def ids(self) -> list[int]:
+        """Token ids of the prompt and the completion."""
+        return [*self.prompt_ids, *self.completion_ids]
+
+    @property
     def tokens(self) -> int:
         """Number of tokens of the prompt and the completion."""
         return len(self.prompt_ids) + len(self.completion_ids)

@@ -35,6 +35,18 @@ def row(group: int, prompt: int, completion: int, advantage: object, *, seed: in
     return Row(episode, ids[:prompt], ids[prompt:], mask, logprobs, advantage=advantage)  # type: ignore[arg-type]
 
 
+def alike(group: int, prompt: int, completion: int, members: int = 4) -> list[Row]:
+    """Rows of one group, of unequal length, which share their prompt; the second leaves the first in its last turn."""
+    rows = [
+        row(group, prompt, completion + member, 1.0 - 0.75 * member, seed=100 + member) for member in range(members)
+    ]
+    for one in rows[1:]:
+        one.prompt_ids = rows[0].prompt_ids
+    most = completion - completion // 4
+    rows[1].completion_ids[:most] = rows[0].completion_ids[:most]
+    return rows
+
+
 def few_rows() -> list[Row]:
     """Two groups of rows of unequal length; one row has no advantage, one has an advantage of each token."""
     each = np.linspace(-1, 1, 11)

@@ -30,9 +30,10 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.backends.reference.step import distributions, embedding, gradients, log_probs
 from rstar2_env.trainers.backends.trl.arguments import arguments
+from rstar2_env.trainers.backends.trl.loss import packing
 from rstar2_env.trainers.backends.trl.loss.forward import ReferenceModel
-from rstar2_env.trainers.backends.trl.loss.micro_batches import pack
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.packing import pack
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
@@ -84,6 +85,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     needs_reference = "reference" in objective.needs
     # With adapters, the reference is the policy without them.
     compared = ReferenceModel(other, torch.float32, temperature) if needs_reference else None
+    packing._OVERHEAD = 0.0  # rows that share a prefix are a tree, however short they are
     budget = _budget(_dealt(shards), objective.only_policy_gradient, case["micro_batches"])
     recorder = _Recorder(objective)
     trainer = CollectorTrainer(
@@ -115,7 +117,9 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer.train()
-    everyone = trainer.ranks.gather([(each["loss"], each["rows"], each["batches"]) for each in recorder.steps])
+    everyone = trainer.ranks.gather(
+        [(each["loss"], each["rows"], each["batches"], each["trees"]) for each in recorder.steps]
+    )
     figures = trainer.sums.take(trainer.ranks)
     if rank:
         return {}
@@ -156,6 +160,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
                 "computed": [sum(told[number][2]) for told in everyone],
                 "micro_batches": [len(told[number][2]) for told in everyone],
                 "fillers": [sum(not width for width in told[number][2]) for told in everyone],
+                "trees": sum(told[number][3] for told in everyone),
             }
         )
     return {"steps": steps, "figures": {name: list(pair) for name, pair in figures.items()}}
@@ -245,7 +250,7 @@ def _shards(case: dict[str, Any], model: Any, temperature: float) -> list[list[R
             advantage: Any = float(np.random.default_rng([group, member]).normal())
             if group == 0:  # one a token
                 advantage = "token"
-            rows.append(_row(group, member, turns, advantage, model, temperature))
+            rows.append(_row(group, member, turns, advantage, model, temperature, shared=case["prefixes"]))
     if fillers == "some":
         rows[2].advantage = 0.0
         rows[5].mask, rows[5].logprobs = [0] * len(rows[5].mask), [0.0] * len(rows[5].mask)
@@ -257,8 +262,13 @@ def _shards(case: dict[str, Any], model: Any, temperature: float) -> list[list[R
     return [[row for row in rows if (row.episode.group in first) == own] for own in (True, False)]
 
 
-def _row(group: int, member: int, turns: tuple[int, ...], advantage: Any, model: Any, temperature: float) -> Row:
-    """A row of several turns, with tokens of the environment after each but the last."""
+def _row(
+    group: int, member: int, turns: tuple[int, ...], advantage: Any, model: Any, temperature: float, *, shared: bool
+) -> Row:
+    """A row of several turns, with tokens of the environment after each but the last.
+
+    If its prefix is shared, that is the prompt and two tokens of the first turn.
+    """
     rng = np.random.default_rng([7, group, member])
     mask: list[int] = []
     steps = []
@@ -269,6 +279,8 @@ def _row(group: int, member: int, turns: tuple[int, ...], advantage: Any, model:
         steps.append(Turn(start, len(mask), statuses=[ToolStatus.OK] * calls))
         mask += [0] * (int(rng.integers(1, 4)) if number + 1 < len(turns) else 0)
     ids = rng.integers(3, VOCABULARY, 2 + group + len(mask)).tolist()
+    if shared:
+        ids[: 4 + group] = np.random.default_rng([7, group]).integers(3, VOCABULARY, 4 + group).tolist()
     if advantage == "token":
         advantage = rng.normal(size=len(mask))
     episode = Episode(group=group, steps=steps, correct=(group + member) % 3 > 0)
@@ -323,6 +335,7 @@ class _Recorder(TrainerCallback):
             self.steps[-1] |= {
                 "rows": [_key(row) for row in trainer.pending.batch_rows()],
                 "batches": [len(each.rows) for each in batches],
+                "trees": sum(each.tree is not None for each in batches),
             }
             return batches
 

@@ -262,6 +262,8 @@ class OptimOptions:
             step each; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass.
+        share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
+            only once if that costs less; see docs/training.md#shared-prefixes.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would
             have no effect or would break the loss are refused; the message names the option to use instead.
     """
@@ -275,6 +277,7 @@ class OptimOptions:
     updates_per_rollout: int = option(1, least=1)
     minibatches: int = option(1, least=1)
     tokens_per_device: int = option(16384, least=1)
+    share_prefixes: bool = True
     trl_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

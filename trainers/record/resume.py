@@ -41,6 +41,7 @@ MAY_CHANGE = (
     "rollout.one_queue",
     "rollout.handover_tolerance",
     "optim.tokens_per_device",
+    "optim.share_prefixes",
     "eval.every",
 )
 """Options that may change when a run is resumed. Apart from the run's length and rounding, they do not affect what is

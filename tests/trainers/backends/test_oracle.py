@@ -46,7 +46,8 @@ def test_the_backend_equals_the_reference(case, found):
 def test_rows_are_computed_as_the_case_says(found):
     for case in CASES:
         for step in found[ids(case)]["steps"]:
-            if case["minibatches"] == 1:
+            assert (step["trees"] > 0) <= case["prefixes"]
+            if case["minibatches"] == 1 and not case["prefixes"]:
                 assert step["micro_batches"][0] == min(case["micro_batches"], max(step["rows"]))
             assert len(set(step["micro_batches"])) == 1, "processes are in step"
             for rows, computed, count, fillers in zip(
@@ -55,6 +56,8 @@ def test_rows_are_computed_as_the_case_says(found):
                 assert computed <= rows
                 assert fillers == max(0, count - computed), "fillers only keep processes in step"
             assert all(step["rows"]) == (case["processes"] != "2-idle"), "also if one process played all groups"
+    shared = [case for case in CASES if case["prefixes"]]
+    assert sum(step["trees"] > 0 for case in shared for step in found[ids(case)]["steps"]) > len(shared)
     idle = [case for case in CASES if case["processes"] == "2-idle"]
     assert all(max(step["fillers"]) > 0 for case in idle for step in found[ids(case)]["steps"])
 

@@ -30,9 +30,11 @@ from ...step.prefetch import Stateful
 from ...step.sums import Sums
 from .loss.flops import flops_of, peak_of
 from .loss.forward import ReferenceModel, TokenScores, score, set_head
-from .loss.micro_batches import MicroBatch, completion_values, even_out, lay_out, pack
+from .loss.micro_batches import MicroBatch, completion_values, lay_out
 from .loss.objective import Objective
+from .loss.packing import even_out, pack
 from .loss.pending_rows import BatchLayout, PendingRows
+from .loss.prefix_sharing import PrefixSharing
 from .loss.teacher import Teacher
 from .protocols import Collects
 from .run import process_states
@@ -99,7 +101,21 @@ class CollectorTrainer(ShardedTrainer):
             "objective": objective,
             **(stateful or {}),
         }
+        self.sharing = self._prefix_sharing()
         self.use_head(self.temperature)  # before accelerate wraps the forward method, which must see every later head
+
+    def _prefix_sharing(self) -> PrefixSharing:
+        if not self.shape.share_prefixes:
+            return PrefixSharing()
+        teacher = None if self.teacher is None else self.teacher.model
+        balanced = "its load-balancing loss counts the tokens of every row" if self.aux_loss_enabled else None
+        return PrefixSharing(self.model, *([] if teacher is None else [teacher]), obstacle=balanced)
+
+    def _prepare_for_training(self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: Any) -> Any:
+        prepared = super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
+        exact = self.accelerator.mixed_precision == "no" and self.model.dtype is torch.float32
+        self.sharing.check(self.model_wrapped, self.accelerator.device, exact=exact)
+        return prepared
 
     def use_head(self, temperature: float, *outputs: str) -> None:
         """Put the fused head on the policy.
@@ -188,7 +204,9 @@ class CollectorTrainer(ShardedTrainer):
         shape = self.shape
         places = {id(episode): place for group in batch.groups for place, episode in enumerate(group)}
         members = [places.get(id(row.episode), 0) for row in batch.rows]
-        pending = PendingRows.dealt(batch.rows, members, self.ranks, partial(shape.divide, step))
+        pending = PendingRows.dealt(
+            batch.rows, members, self.ranks, partial(shape.divide, step), share_prefixes=self.sharing.active
+        )
         if "reference" in self.objective.needs:
             self._compare(pending)
         if self.teacher is not None and "teacher" in self.objective.needs:
@@ -288,13 +306,18 @@ class CollectorTrainer(ShardedTrainer):
         # A row without an advantage has no policy gradient, but it stays in the aggregation's counts.
         all_learn = every or not self.objective.only_policy_gradient
         learns = [at for at, row in enumerate(rows) if all_learn or row.trains]
-        packed = [
-            [learns[place] for place in batch]
-            for batch in pack([rows[at].tokens for at in learns], self.shape.tokens_per_device)
-        ]
-        count = max(self.ranks.gather(len(packed)))
+        budget = self.shape.tokens_per_device
+        trees, others = self.sharing.divide([rows[at] for at in learns], budget)
+        packed = pack([rows[learns[place]].tokens for place in others], budget)
+        separate = [[others[place] for place in batch] for batch in packed]
+        count = max(self.ranks.gather(len(trees) + len(separate)))
+        separate = even_out(separate, count - len(trees))
         pad, device = self.processing_class.pad_token_id, self.accelerator.device
-        return [lay_out(batch, rows, pad=pad, device=device, **given) for batch in even_out(packed, count)]
+        return [
+            lay_out([learns[place] for place in batch], rows, as_tree=as_tree, pad=pad, device=device, **given)
+            for batches, as_tree in ((trees, True), (separate, False))
+            for batch in batches
+        ]
 
     def _share(self, batches: Sequence[MicroBatch]) -> None:
         """Set the token share of each micro-batch in the optimizer batch, for the load-balancing loss."""
@@ -342,9 +365,11 @@ class CollectorTrainer(ShardedTrainer):
         self.sums.add("tokens/no_grad", self._without_gradient, once)
         self.sums.add("seconds/train", seconds)
         self.sums.add("speed/train_tokens_per_second", sum(real), seconds / self.ranks.size if real else 0.0)
-        peak, flops = peak_of(self.accelerator), flops_of(self.model, real)
-        if peak is not None and flops is not None:
-            self.sums.add("speed/mfu", flops, seconds * peak)
+        # The operations on the tokens of a row that an earlier row shares are not computed.
+        shared = [start for batch in batches if batch.tree is not None for start, _ in batch.tree.spans]
+        peak, flops, saved = peak_of(self.accelerator), flops_of(self.model, real), flops_of(self.model, shared)
+        if peak is not None and flops is not None and saved is not None:
+            self.sums.add("speed/mfu", flops - saved, seconds * peak)
         # Turns of an expert have no version of the weights.
         versions = [turn.version for row in rows if not row.episode.off_policy for turn in row.episode.steps]
         self.sums.add("policy/lag", sum(self.state.global_step - version for version in versions), len(versions))

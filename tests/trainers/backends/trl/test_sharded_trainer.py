@@ -19,7 +19,7 @@ from row_trainer import row_trainer
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch_launcher import launch
-from training_rows import few_rows, row
+from training_rows import alike, few_rows, row
 from transformers import AutoModelForCausalLM, TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
@@ -151,7 +151,7 @@ def whole(tensor: Any) -> Tensor:
 def share(rank: int, size: int) -> list[list[Any]]:
     """Rollouts of a process; with two, the second has fewer rows, or none."""
     second = [row(1, 4, 20, 1.0), row(2, 4, 10, -1.0), row(2, 3, 14, 0.5)]
-    rollouts = [few_rows(), second, [row(5, 4, 9, 0.5), *few_rows()]]
+    rollouts = [few_rows(), second, [row(5, 4, 9, 0.5), *few_rows(), *alike(6, 24, 6, 2)]]
     return [[one for one in rows if size == 1 or (one.episode.group >= 3) == bool(rank)] for rows in rollouts]
 
 

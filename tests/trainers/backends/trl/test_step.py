@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from row_trainer import row_trainer
-from training_rows import few_rows, row
+from training_rows import alike, few_rows, row
 from transformers import TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
@@ -93,6 +93,43 @@ def test_many_micro_batches_make_the_step_of_one(tiny_model, tmp_path):
         assert line["loss"] == pytest.approx(found[0][0]["loss"], rel=1e-5)
         for name, value in found[0][1].items():
             torch.testing.assert_close(weights[name], value, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_shared_prefixes_change_no_step(tiny_model, tmp_path, lora, minibatches):
+    """The same curves, with old and reference log-probabilities, the second pass over the rows, and recomputation."""
+    rows = [*alike(0, 24, 9), *alike(3, 30, 6), *few_rows()[3:]]
+    found = []
+    for share in (True, False):
+        trainer, followed = row_trainer(
+            tiny_model,
+            tmp_path / str(share),
+            [rows, rows[::-1]],
+            objective=Objective([PpoClip(), Kl(coef=0.1), AdaptiveEntropy(target=0.3)], TokenMean(), Truncate()),
+            shape=BatchLayout(150, passes=2, minibatches=minibatches, share_prefixes=share),
+            reference=lambda policy: ReferenceModel(policy, torch.float32, 1.0),
+            max_steps=4 * minibatches,
+            optim="sgd",
+            lora=lora,
+            gradient_checkpointing=minibatches == 2,
+        )
+        trainer.train()
+        found.append(followed)
+    shared, separate = found
+    counted = ("tokens/computed", "tokens/share_trained", "tokens/no_grad")
+    for line, expected in zip(shared.lines, separate.lines, strict=True):
+        names = [name for name in expected if not name.startswith(("seconds/", "speed/", *counted))]
+        assert {name: line[name] for name in names} == pytest.approx(
+            {name: expected[name] for name in names}, rel=1e-4, abs=1e-6
+        )
+        assert line["tokens/computed"] < 0.65 * expected["tokens/computed"]
+    for name in ("tokens/computed", "tokens/no_grad"):
+        total, whole = (sum(line[name] for line in one.lines) for one in found)
+        assert total < 0.6 * whole, name
+    for weights, others in zip(shared.weights, separate.weights, strict=True):
+        for name, value in others.items():
+            torch.testing.assert_close(weights[name], value, rtol=1e-4, atol=1e-6)
 
 
 @dataclass

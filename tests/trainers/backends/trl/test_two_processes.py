@@ -6,7 +6,7 @@ import pytest
 import torch
 from row_trainer import row_trainer
 from torch_launcher import launch
-from training_rows import few_rows, row
+from training_rows import alike, few_rows, row
 
 from rstar2_env.trainers.backends.trl.loss.pending_rows import BatchLayout
 
@@ -33,6 +33,7 @@ OPTIONS = {
     "checkpointed": {**PLAIN, "gradient_checkpointing": True},
     "several": SAVED,
     "resumed": SAVED,
+    "shared": PLAIN,
 }
 TIMED = ("seconds/", "speed/", "tokens/computed", "tokens/share_trained", "tokens/no_grad")
 
@@ -43,7 +44,8 @@ def cases():
     alone = [row(1, 4, 20, 1.0), row(1, 4, 26, -1.0)]
     uneven = [few_rows(), second, [row(5, 4, 9, 0.0)], few_rows(), alone]
     several = [few_rows(), [*second, row(4, 5, 8, 0.25), row(6, 5, 9, 0.5), row(7, 5, 6, -0.75)]]
-    return {"uneven": uneven, "checkpointed": uneven, "several": several, "resumed": several}
+    shared = [[*alike(0, 24, 9), *alike(3, 30, 6), *few_rows()], alike(4, 24, 12)]
+    return {"uneven": uneven, "checkpointed": uneven, "several": several, "resumed": several, "shared": shared}
 
 
 def share(rollouts, rank, size):
@@ -52,6 +54,8 @@ def share(rollouts, rank, size):
 
 
 def shape(name):
+    if name == "shared":
+        return BatchLayout(90)
     return BatchLayout(45, passes=2, minibatches=2) if name in ("several", "resumed") else BatchLayout(45)
 
 
@@ -75,7 +79,7 @@ def equal_steps(steps, others, lines, expected):
         assert {key: line[key] for key in names} == pytest.approx({key: of_one[key] for key in names}, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["uneven", "checkpointed", "several"])
+@pytest.mark.parametrize("name", ["uneven", "checkpointed", "several", "shared"])
 def test_two_processes_take_the_steps_of_one(told, name, tiny_model, tmp_path):
     trainer, followed = row_trainer(tiny_model, tmp_path, cases()[name], shape=shape(name), **OPTIONS[name])
     trainer.train()
@@ -111,6 +115,14 @@ def test_rows_are_balanced_and_only_fillers_are_computed_in_addition(told):
     assert second["tokens/computed"] == 24 + 2 * 17, "a group on each process, though one played both"
     assert third["tokens/computed"] == 0
     assert last["tokens/computed"] == 30 + 24 + 2 * 2, "two fillers, on the process that has no row"
+
+
+def test_processes_balance_the_tokens_that_they_compute_if_rows_share_prefixes(told):
+    """A group of 4 rows counts its prompt once; its rows are in one micro-batch of one process."""
+    first, second = told["shared", 0][0]
+    # Of the first rows 150 and 162 tokens in two groups, 46 and 62 in a tree, and 70 of groups that share nothing.
+    assert first["tokens/computed"] < 0.7 * first["tokens/trained"]
+    assert second["tokens/computed"] < 0.6 * second["tokens/trained"]
 
 
 def test_a_run_of_two_processes_goes_on_from_the_middle_of_a_rollout(told):

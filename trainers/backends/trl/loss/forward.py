@@ -2,7 +2,8 @@
 
 The head is TRL's fused head (``fused_head``), which processes the vocabulary in tiles and computes only tokens with a
 label. Rows are padded on the right, so in a causal model no token attends to padding. Therefore no mask is needed, and
-attention without a mask takes the fast path of ``scaled_dot_product_attention``.
+attention without a mask takes the fast path of ``scaled_dot_product_attention``. Rows of a prefix tree are computed as
+one packed sequence, whose results are then copied to the rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from transformers import PreTrainedModel
 from ..sharding.fsdp2 import release, shard
 from .adapter_reference import AdapterReference
 from .fused_head import put_head
-from .micro_batches import IGNORED, MicroBatch
+from .micro_batches import MicroBatch
+from .prefix_tree import IGNORED
 
 Autocast = Callable[[], AbstractContextManager[None]]
 
@@ -61,22 +63,33 @@ def score(
         balance: Whether to compute the load-balancing loss of a mixture of experts.
         embed: Whether to compute the embeddings of the rows.
     """
+    tree = batch.tree
     inputs: dict[str, Any] = {"input_ids": batch.ids, "labels": batch.labels, "fused_lm_head": True}
-    if balance:
+    if tree is not None:
+        inputs |= tree.inputs
+    elif balance:
         # Padding must not count as load of the experts.
         inputs |= {"attention_mask": batch.attention, "output_router_logits": True}
     elif not causal(model):
         inputs["attention_mask"] = batch.attention
     with autocast(), _last_layer(model, wanted=embed) as seen:
         output = model(**inputs)
-    entropy = output.log_probs.detach() * 0 if output.entropy is None else output.entropy
-    squares = output.log_sum_sq_probs
+
+    def of_rows(values: Tensor | None) -> Tensor | None:
+        if values is None or tree is None:
+            return None if values is None else values.float()
+        return tree.of_rows(values.float(), batch.labels)
+
+    logp = of_rows(output.log_probs)
+    assert logp is not None  # the head always computes it
+    entropy, squares = of_rows(output.entropy), of_rows(output.log_sum_sq_probs)
+    hidden = tree.hidden_of_rows(seen[0]) if seen and tree is not None else seen[0] if seen else None
     return TokenScores(
-        output.log_probs.float(),
-        entropy.float(),
-        mean_logp=None if output.mean_logits is None else output.mean_logits.float(),
-        sum_squares=None if squares is None else squares.float().exp() * (batch.labels[:, 1:] != IGNORED),
-        embedding=_pooled(seen[0], batch.mask) if seen else None,
+        logp,
+        logp.detach() * 0 if entropy is None else entropy,
+        mean_logp=of_rows(output.mean_logits),
+        sum_squares=None if squares is None else squares.exp() * (batch.labels[:, 1:] != IGNORED),
+        embedding=None if hidden is None else _pooled(hidden, batch.mask),
         balance=output.aux_loss if balance else None,
     )
 
@@ -88,7 +101,7 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
     if not wanted:
         yield seen
         return
-    backbone = _base(model).base_model
+    backbone = causal_model(model).base_model
     hook = backbone.register_forward_hook(lambda *call: seen.append(call[-1].last_hidden_state))
     try:
         yield seen
@@ -197,11 +210,11 @@ class ReferenceModel:
 
 def set_head(model: Any, temperature: float, outputs: Collection[str] = ("entropy",), *, cast: bool = False) -> None:
     """Put the fused head on a model, wrapped or not, replacing an earlier one; see ``put_head``."""
-    put_head(_base(model), temperature, outputs, cast=cast)
+    put_head(causal_model(model), temperature, outputs, cast=cast)
 
 
-def _base(model: Any) -> Any:
-    """The causal language model inside data parallelism and adapters."""
+def causal_model(model: Any) -> Any:
+    """Return the causal language model inside data parallelism and adapters."""
     plain = _plain(model)
     return plain.get_base_model() if hasattr(plain, "get_base_model") else plain
 

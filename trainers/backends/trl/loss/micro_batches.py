@@ -1,8 +1,7 @@
-"""Micro-batches: packing rows into them, and their tensors.
+"""Micro-batches: the tensors of a few rows.
 
-Rows are sorted by length and packed under a token budget, padding included; each micro-batch is as wide as its own
-longest row. Every process computes the same number of micro-batches, since backward passes are collective: all of them
-under sharding, the last one under data parallelism.
+Each micro-batch is as wide as its own longest row. Every process computes the same number of micro-batches, since
+backward passes are collective: all of them under sharding, the last one under data parallelism.
 """
 
 from __future__ import annotations
@@ -18,50 +17,10 @@ from torch import Tensor
 from rstar2_env.core.row import FloatArray, Row
 
 from ....losses.contrast import relations
+from .prefix_tree import IGNORED, PrefixTree
 
-IGNORED = -100
-"""Label of a token whose log-probability is not computed."""
 FILLER_WIDTH = 2
 """Tokens of a filler row, which only keeps processes in step: one to read, and one to predict, which has no label."""
-
-
-def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Sort rows by length, longest first, and divide them into micro-batches of at most ``budget`` tokens.
-
-    Args:
-        lengths: Number of tokens of each row.
-        budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
-            micro-batch.
-
-    Returns:
-        The positions of the rows of each micro-batch.
-    """
-    batches: list[list[int]] = []
-    width = 0
-    for position in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
-        if batches and (len(batches[-1]) + 1) * width <= budget:
-            batches[-1].append(position)
-        else:
-            batches.append([position])
-            width = lengths[position]
-    return batches
-
-
-def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add fillers.
-
-    Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
-    whole.
-    """
-    result = [list(batch) for batch in batches]
-    while len(result) < count:
-        largest = max(range(len(result)), key=lambda at: len(result[at]), default=None)
-        if largest is None or len(result[largest]) < 2:
-            break
-        batch = result[largest]
-        half = len(batch) // 2
-        result[largest : largest + 1] = [batch[:half], batch[half:]]
-    return result + [[] for _ in range(count - len(result))]
 
 
 @dataclass(slots=True)
@@ -96,6 +55,7 @@ class MicroBatch:
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
         share: Share of the optimizer batch's tokens, which weights the load-balancing loss of a mixture of experts; 0
             for other models.
+        tree: The packed sequence that the model computes instead of ``ids``; ``None`` for separate rows.
     """
 
     rows: list[int]
@@ -117,11 +77,12 @@ class MicroBatch:
     peers: Tensor | None = None
     relations: Tensor | None = None
     share: float = 0.0
+    tree: PrefixTree | None = None
 
     @property
     def computed(self) -> int:
         """Number of tokens that the model computes, padding included."""
-        return self.ids.numel()
+        return (self.ids if self.tree is None else self.tree.ids).numel()
 
 
 def lay_out(
@@ -134,6 +95,7 @@ def lay_out(
     old_mean_logp: Sequence[FloatArray | None] | None = None,
     environment_weights: FloatArray | None = None,
     embeddings: Sequence[FloatArray | None] | None = None,
+    as_tree: bool = False,
     pad: int = 0,
     device: torch.device | str = "cpu",
 ) -> MicroBatch:
@@ -149,6 +111,7 @@ def lay_out(
         environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens
             out.
         embeddings: Embedding of each row, (H,), for comparing the rows of a group.
+        as_tree: Whether the model computes shared prefixes once; the rows must be in the order of ``by_prefix``.
         pad: Token id of the padding.
         device: Device of the tensors.
 
@@ -164,7 +127,7 @@ def lay_out(
     for place, row in enumerate(chosen):
         if not row.prompt_ids:
             raise ValueError("A row must have a prompt: the first token of its completion is predicted from it.")
-        ids[place, : row.tokens] = [*row.prompt_ids, *row.completion_ids]
+        ids[place, : row.tokens] = row.ids
         attention[place, : row.tokens] = 1
     if not chosen:
         attention[:] = 1
@@ -212,6 +175,7 @@ def lay_out(
         environment_weight=environment_weight,
         peers=peers,
         relations=related,
+        tree=PrefixTree.of([row.ids for row in chosen], labels, device) if as_tree else None,
     )
 
 

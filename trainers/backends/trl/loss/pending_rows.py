@@ -20,6 +20,7 @@ from rstar2_env.core.row import FloatArray, Row
 from ....step.deal import assign_groups, divide_groups
 from ..protocols import ExchangingRanks
 from .micro_batches import MicroBatch, completion_values, row_embeddings
+from .packing import tree_tokens
 
 _DRAWS = 1_000_003
 """End of the seed of the terms' random draws; the seed of the order of the groups ends in 0 instead."""
@@ -39,12 +40,14 @@ class BatchLayout:
         passes: Number of passes over the rows of a rollout.
         minibatches: Largest number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
         seed: Seed of the order of the groups in each pass.
+        share_prefixes: Whether to compute tokens that rows of a micro-batch share only once, if the model can.
     """
 
     tokens_per_device: int
     passes: int = 1
     minibatches: int = 1
     seed: int = 0
+    share_prefixes: bool = True
 
     @property
     def updates(self) -> int:
@@ -160,6 +163,8 @@ class PendingRows:
         members: Sequence[int],
         ranks: ExchangingRanks,
         divide: Callable[[Collection[int]], list[list[int]]],
+        *,
+        share_prefixes: bool = False,
     ) -> Self:
         """Exchange rows among the processes, so that each has whole groups and about the same number of tokens.
 
@@ -170,8 +175,9 @@ class PendingRows:
             members: Number of each row's episode in its group.
             ranks: The processes.
             divide: Returns the groups of each optimizer step, given the groups of all processes.
+            share_prefixes: Whether tokens that the rows of a group share are computed once.
         """
-        tokens = sum(ranks.gather(_tokens_of(rows)), Counter[int]())
+        tokens = sum(ranks.gather(_tokens_of(rows, share_prefixes=share_prefixes)), Counter[int]())
         batches = divide(tokens)
         home = assign_groups(tokens, batches, ranks.size)
         played = list(zip(rows, members, strict=True))
@@ -220,12 +226,17 @@ class PendingRows:
         return mine
 
 
-def _tokens_of(rows: Sequence[Row]) -> Counter[int]:
-    """Tokens of each group, by its number."""
-    tokens = Counter[int]()
+def _tokens_of(rows: Sequence[Row], *, share_prefixes: bool = False) -> Counter[int]:
+    """Tokens of each group, by its number; with ``share_prefixes``, tokens that its rows share count once."""
+    groups: dict[int, list[Row]] = {}
     for row in rows:
-        tokens[row.episode.group] += row.tokens
-    return tokens
+        groups.setdefault(row.episode.group, []).append(row)
+    return Counter(
+        {
+            group: tree_tokens([row.ids for row in own]) if share_prefixes else sum(row.tokens for row in own)
+            for group, own in groups.items()
+        }
+    )
 
 
 def _columns(pairs: Sequence[tuple[Row, int]]) -> tuple[list[Row], list[int]]:

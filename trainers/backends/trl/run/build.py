@@ -102,7 +102,8 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
     trainer.collector = rollouts
     trainer.keep_state("collector", rollouts)
     trainer.keep_state("hooks", hooks)
-    for callback in (RunEvents(files, rollouts.state_dict), samples, stopping, hooks):
+    events = RunEvents(files, rollouts.state_dict, lambda: trainer.sharing.note)
+    for callback in (events, samples, stopping, hooks):
         trainer.add_callback(callback)
     return TrlRun(setup, trainer, play, rollouts, recorder, console, stopping)
 
@@ -172,6 +173,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
                 passes=config.optim.updates_per_rollout,
                 minibatches=config.optim.minibatches,
                 seed=config.run.seed,
+                share_prefixes=config.optim.share_prefixes,
             ),
             reference=reference,
             teacher=teacher,

@@ -90,16 +90,29 @@ def _score(figures: Mapping[str, float]) -> tuple[float, float]:
 
 
 class RunEvents(TrainerCallback):
-    """Records the checkpoints of a run as events in its folder.
+    """Records the checkpoints of a run, and a note at its beginning, as events in its folder.
 
     Args:
         files: The run's folder.
         sampler: Returns the state of the collector, the sampler's included; it is written into the checkpoint as JSON,
             for inspection only.
+        note: Returns the note; ``None`` for none.
     """
 
-    def __init__(self, files: RunWriter, sampler: Callable[[], Any] | None = None) -> None:
-        self._files, self._sampler = files, sampler
+    def __init__(
+        self,
+        files: RunWriter,
+        sampler: Callable[[], Any] | None = None,
+        note: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._files, self._sampler, self._note = files, sampler, note
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Record the note."""
+        if state.is_world_process_zero and (note := self._note()) is not None:
+            self._files.event("note", state.global_step, text=note)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Record a checkpoint once it is written."""

@@ -73,6 +73,7 @@ def one_step(
     *,
     folder: str,
     tokens_per_device: int = 8192,
+    share_prefixes: bool = True,
     reference: PreTrainedModel | None = None,
     temperature: float = 1.0,
     peft_config: Any = None,
@@ -87,6 +88,7 @@ def one_step(
         objective: The loss.
         folder: A folder that transformers may write to.
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
+        share_prefixes: Whether to compute tokens that rows share only once; see ``BatchLayout``.
         reference: The reference model; ``None`` uses the policy before the step; for a policy with adapters, the policy
             without its adapters.
         temperature: Temperature of the log-probabilities.
@@ -113,7 +115,7 @@ def one_step(
     trainer = CollectorTrainer(
         collector=_Given(list(rows)),
         objective=objective,
-        shape=BatchLayout(tokens_per_device),
+        shape=BatchLayout(tokens_per_device, share_prefixes=share_prefixes),
         reference=compared,
         model=model,
         processing_class=tokenizer,

@@ -1,49 +1,12 @@
-"""Which rows are computed together, how many micro-batches each process computes, and where each number ends up."""
-
-from itertools import pairwise
+"""Where each number of a row ends up in the tensors of a micro-batch."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from training_rows import few_rows, row
 
-from rstar2_env.trainers.backends.trl.loss.micro_batches import (
-    FILLER_WIDTH,
-    IGNORED,
-    completion_values,
-    even_out,
-    lay_out,
-    pack,
-)
-
-lengths = st.lists(st.integers(1, 50), max_size=30)
-
-
-@given(lengths, st.integers(1, 200))
-def test_every_row_is_in_one_micro_batch_and_none_is_over_the_budget_but_a_long_row_alone(lengths, budget):
-    batches = pack(lengths, budget)
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= budget for batch in batches)
-
-
-@given(lengths, st.integers(1, 200))
-def test_no_two_neighbours_would_have_fitted_into_one(lengths, budget):
-    batches = pack(lengths, budget)
-    for one, other in pairwise(batches):
-        assert (len(one) + 1) * lengths[one[0]] > budget
-        assert max(lengths[place] for place in other) <= min(lengths[place] for place in one)
-
-
-@given(lengths, st.integers(1, 60))
-def test_processes_are_kept_in_step_by_splitting_first_and_by_fillers_last(lengths, more):
-    batches = pack(lengths, 60)
-    count = len(batches) + more
-    result = even_out(batches, count)
-    assert len(result) == count
-    assert sorted(place for batch in result for place in batch) == list(range(len(lengths)))
-    assert result.count([]) == max(0, count - len(lengths))
+from rstar2_env.trainers.backends.trl.loss.micro_batches import FILLER_WIDTH, completion_values, lay_out
+from rstar2_env.trainers.backends.trl.loss.prefix_tree import IGNORED
 
 
 def test_a_number_stands_where_the_model_predicts_the_token_it_belongs_to():
