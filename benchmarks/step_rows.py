@@ -59,6 +59,26 @@ def rows_of(step: Step, vocabulary: int, seed: int = 0) -> list[Row]:
     return rows
 
 
+def group_rows(groups: int, size: int, prompt: int, own: int, vocabulary: int, seed: int = 0) -> list[Row]:
+    """Rows of groups that share only their prompts, all of one length.
+
+    Args:
+        groups: Number of groups.
+        size: Rows of each group.
+        prompt: Tokens of a prompt.
+        own: Tokens after the prompt, at least 6.
+        vocabulary: Ids are below this.
+        seed: Of the tokens.
+    """
+    rng = np.random.default_rng(seed)
+    prompts = [[int(token) for token in rng.integers(4, vocabulary, size=prompt)] for _ in range(groups)]
+    return [
+        _row(group, prompts[group], own, 1.0 if member % 2 else -1.0, rng, vocabulary)
+        for group in range(groups)
+        for member in range(size)
+    ]
+
+
 def _row(
     group: int, prompt: list[int], length: int, advantage: float, rng: np.random.Generator, vocabulary: int
 ) -> Row:

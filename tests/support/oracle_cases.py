@@ -38,8 +38,8 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "temperature": (1.0, 0.7),
 }
 """What a case varies. Of the processes: how many; with ``some``, a row has no advantage, another no token of the
-policy's, and the second process has fewer rows than the first; with ``idle`` it has none. With ``prefixes``, the rows of
-a group share a prefix, which is computed once.
+policy's, and the second process has fewer rows than the first; with ``idle`` it has none. With ``prefixes``, the rows
+of a group share a prefix, which is computed once.
 """
 OTHER_TERMS: dict[str, tuple[Any, ...]] = {
     **FACTORS,

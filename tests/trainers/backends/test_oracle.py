@@ -55,7 +55,9 @@ def test_rows_are_computed_as_the_case_says(found):
             ):
                 assert computed <= rows
                 assert fillers == max(0, count - computed), "fillers only keep processes in step"
-            assert all(step["rows"]) == (case["processes"] != "2-idle"), "also if one process played all groups"
+            # The groups of a later step may all be on one process, which has the fewest tokens in the steps together.
+            if case["minibatches"] == 1 or not case["prefixes"]:
+                assert all(step["rows"]) == (case["processes"] != "2-idle"), "also if one process played all groups"
     shared = [case for case in CASES if case["prefixes"]]
     assert sum(step["trees"] > 0 for case in shared for step in found[ids(case)]["steps"]) > len(shared)
     idle = [case for case in CASES if case["processes"] == "2-idle"]

@@ -41,6 +41,7 @@ CASES = {
         "minibatches": 1,
         "lora": number % 3 == 0,
         "checkpointing": number % 2 == 0,
+        "prefixes": number % 5 > 2,
         "temperature": (1.0, 0.7)[number % 2],
         "learning_rate": 1e-2,
     }

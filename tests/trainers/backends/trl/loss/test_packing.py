@@ -84,6 +84,7 @@ def test_groups_with_long_prompts_share_them_and_stay_whole_where_a_tree_has_no_
     assert others == []
     assert [sorted({at // 8 for at in tree}) for tree in trees] == [[0, 1], [2, 3]]
     assert [len(tree) for tree in trees] == [16, 16]
+    assert tree_tokens(rows) <= 0.45 * sum(map(len, rows))
 
 
 def test_a_new_tree_begins_between_groups_though_they_share_a_system_message():

@@ -95,6 +95,34 @@ def test_every_metric_stands_in_the_page(letter_options):
     assert len(logged) > 60
 
 
+def test_a_run_that_shares_prefixes_has_the_curve_of_one_that_does_not(letter_options):
+    """The same episodes, rewards, losses and weights, from fewer tokens; a model that cannot share them says so."""
+    folder, found = Path(letter_options["output_dir"]), {}
+    options = {"loss": ["ppo_clip", "kl:coef=0.1"], "max_turn_tokens": 6, "steps": 4, "tokens_per_device": 1024}
+    for name, more in (
+        ("shared", {}),
+        ("off", {"share_prefixes": False}),
+        ("eager", {"attn_implementation": "eager"}),
+    ):
+        result = train("grpo", letter_options, **options, **more, output_dir=str(folder / name))
+        notes = [event["text"] for event in read_run(folder / name).events if event["event"] == "note"]
+        assert len(notes) == (name == "eager")
+        assert all("because its attention is 'eager', not 'sdpa'" in note for note in notes)
+        found[name] = (result.history, weights(result.model_dir))
+    curves, final = found["shared"]
+    for name in ("off", "eager"):
+        others, other_weights = found[name]
+        for metric in ("tokens/computed", "tokens/no_grad"):
+            fewer, more = (sum(line.get(metric, 0.0) for line in lines) for lines in (curves, others))
+            assert 0 < fewer < 0.6 * more, metric
+        for line, other in zip(curves, others, strict=True):
+            assert line.keys() == other.keys()
+            for metric in {"loss", "grad_norm", "kl", "rollout/reward", "rollout/tokens", "tokens/trained"} & set(line):
+                assert line[metric] == pytest.approx(other[metric], rel=1e-3, abs=1e-6), metric
+        for key, value in other_weights.items():
+            torch.testing.assert_close(final[key], value, rtol=1e-3, atol=1e-5)
+
+
 def test_an_evaluation_takes_nothing_from_the_line_of_its_step(letter_options):
     result = train("grpo_clip_higher", letter_options, steps=3, eval={"every": 3, "episodes": 4})
     lines = [json.loads(line) for line in (result.output_dir / "metrics.jsonl").read_text().splitlines()]
