@@ -64,11 +64,11 @@ def group_rows(groups: int, size: int, prompt: int, own: int, vocabulary: int, s
 
     Args:
         groups: Number of groups.
-        size: Rows of each group.
+        size: Number of rows in each group.
         prompt: Tokens of a prompt.
         own: Tokens after the prompt, at least 6.
         vocabulary: Ids are below this.
-        seed: Of the tokens.
+        seed: Seed of the tokens.
     """
     rng = np.random.default_rng(seed)
     prompts = [[int(token) for token in rng.integers(4, vocabulary, size=prompt)] for _ in range(groups)]

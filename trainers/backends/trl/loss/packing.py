@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-Ids = Sequence[int]
+Ids = list[int]
 
 _ROWS = 4
 """Largest number of tokens of the rows of a tree, relative to the budget: attention copies the keys of each row."""
