@@ -89,6 +89,7 @@ class OptimKeywords(TypedDict, total=False):
     updates_per_rollout: int
     minibatches: int
     tokens_per_device: int
+    share_prefixes: bool
     trl_options: dict[str, Any]
 
 
@@ -192,6 +193,7 @@ class TrainKeywords(TypedDict, total=False):
     updates_per_rollout: int
     minibatches: int
     tokens_per_device: int
+    share_prefixes: bool
     trl_options: dict[str, Any]
     reward: Any
     selector: Any
