@@ -87,9 +87,9 @@ def plot_evaluation(figures: IntervalFigures, ks: Sequence[int], title: str) -> 
     shares.invert_yaxis()
     shares.set_title("shares, with 95 % intervals", fontsize=10, loc="left")
     for axis in rest:
-        places, found = [k for k, _ in curve], [one for _, one in curve]
-        axis.plot(places, [one.value for one in found], "o-", color=COLOURS[0], linewidth=2, markersize=4.5)
-        axis.fill_between(places, [one.low for one in found], [one.high for one in found], color=COLOURS[0], alpha=0.15)
+        places, at_k = [k for k, _ in curve], [one for _, one in curve]
+        axis.plot(places, [one.value for one in at_k], "o-", color=COLOURS[0], linewidth=2, markersize=4.5)
+        axis.fill_between(places, [one.low for one in at_k], [one.high for one in at_k], color=COLOURS[0], alpha=0.15)
         axis.set_xscale("log", base=2)
         axis.set_xticks(places, labels=list(map(str, places)))
         axis.set_ylim(0, 1.02)
