@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
 
@@ -51,8 +50,8 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     recipe, of_file = find_recipe(name)
     config = recipe.configure(of_file, *layers)
     config.parts.hook += read_slot("hook", list(callbacks))
-    check_folder(config.run.output_dir, "output_dir")
-    check_begun(config.run.output_dir, resume=config.run.resume)
+    inputs = {name: group for name, group in config.record().items() if name != "run"}
+    check_begun(config.run.output_dir, resume=config.run.resume, overwrite=config.run.overwrite, inputs=inputs)
     check_model(config.model.path)
     if isinstance(config.rollout.env, str):
         _try_environments(config)
@@ -104,7 +103,7 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     chosen = call_with_options("cold start", SftOptions, options)
-    check_folder(chosen.output_dir, "output_dir")
+    check_begun(chosen.output_dir, "sft", resume=chosen.resume, overwrite=chosen.overwrite, inputs=[chosen.model])
     check_model(chosen.model)
     with needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft

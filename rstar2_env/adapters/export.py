@@ -20,6 +20,7 @@ from typing import Any
 from rstar2_env.adapters import lm_eval_task
 from rstar2_env.adapters.base.exported import Exported
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.files.outputs import begin_folder, check_folder
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.user_code import user_code_name
@@ -129,6 +130,7 @@ def export_env(
     options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
     episodes: Count | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write an environment as a package of another framework.
 
@@ -136,6 +138,7 @@ def export_env(
         env: A registered id, or a class in a module that is installed ("package.module:Name").
         to: The framework; see ``TARGETS``.
         folder: Output folder; it must be empty or not exist.
+        overwrite: Replace an earlier export in the folder.
         name: Name of the package; by default derived from the name of the environment.
         options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first, as for ``make_env``.
@@ -147,7 +150,7 @@ def export_env(
     Raises:
         UnknownNameError: There is no such framework or environment.
         ConfigurationError: An option does not fit or JSON cannot hold it, the environment is in a user's file, or the
-            folder is not empty.
+            folder holds something else.
     """
     if to not in TARGETS:
         raise UnknownNameError("export framework", to, TARGETS)
@@ -168,11 +171,11 @@ def export_env(
             f"An option cannot be written as JSON: {error}. Pass it as text or as a number."
         ) from error
     what = Exported(env, written[0], written[1], _package_name(name or env), specification, episodes)
-    target = Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigurationError(f"{target} exists and is not empty: choose another folder, or empty it.")
+    target, texts = Path(folder), TARGETS[to](what)
+    check_folder(target, "package", resume=None, overwrite=overwrite)
+    begin_folder(target, "package", *texts)
     paths = []
-    for file, text in TARGETS[to](what).items():
+    for file, text in texts.items():
         path = target / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+from rstar2_env.core.early_interrupt import raise_on_interrupt
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
@@ -76,9 +79,21 @@ commands have their own examples, or a function such as ``train_command``. Other
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run ``rstar2``. ``rstar2_env.cli._command`` reports errors."""
+    """Run ``rstar2``. ``rstar2_env.cli._command`` reports errors.
+
+    Characters that the encoding of the output lacks are written as escapes. Ctrl-C exits with 130, also while modules
+    are imported.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a module of this package
-    build(arguments)(args=arguments, prog_name="rstar2")
+    try:
+        raise_on_interrupt()
+        build(arguments)(args=arguments, prog_name="rstar2")
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)
 
 
 def build(arguments: Sequence[str]) -> Any:

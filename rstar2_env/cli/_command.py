@@ -1,8 +1,8 @@
 """Error handling of every command: user errors and Ctrl-C.
 
-Covered: errors of this package, Gymnasium's errors about an id, and operating-system errors about a path from the
-command line. Each prints one line on stderr, followed by the documentation section that explains it, and exits with
-2. Ctrl-C prints one line and exits with 130. Not covered, on purpose: any other exception is a bug and keeps its
+Covered: errors of this package, Gymnasium's errors about an id, operating-system errors about a path from the command
+line, and a full disk. Each prints one line on stderr, followed by the documentation section that explains it, and exits
+with 2. Ctrl-C prints one line and exits with 130. Not covered, on purpose: any other exception is a bug and keeps its
 traceback.
 """
 
@@ -19,7 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rstar2_env.cli._calls import read_call
-from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import ConfigurationError, DiskFullError, Rstar2Error
+from rstar2_env.core.files.full_disk import is_disk_full
+from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.running_command import set_running_command
 
 
@@ -42,6 +44,9 @@ class CliCommand(TyperCommand):
         set_running_command(ctx.info_name or "")
         try:
             with _reported_errors(ctx):
+                for parameter in ctx.command.params:
+                    written = flag(ctx, parameter.name) if parameter.param_type_name == "option" else parameter.name
+                    check_count(parameter.name, ctx.params.get(parameter.name), written=written)
                 return super().invoke(ctx)
         finally:
             set_running_command("")
@@ -90,10 +95,22 @@ def _reported_errors(ctx: typer.Context) -> Iterator[None]:
         typer.echo("Interrupted.", err=True)
         ctx.exit(130)
     except OSError as error:
+        if is_disk_full(error):
+            _exit_with_error(str(DiskFullError(error.filename or _output(ctx))), error)
         prefix = None if error.errno in (None, errno.EPIPE) else _argument_of_path(ctx, error)
         if prefix is None:
             raise
         _exit_with_error(f"{prefix}{error.filename}: {error.strerror}.", error)
+    except Exception as error:
+        if not is_disk_full(error):
+            raise
+        _exit_with_error(str(DiskFullError(_output(ctx))), error)
+
+
+def _output(ctx: typer.Context) -> str:
+    """Return what the command writes, for a library's error that names no path."""
+    written = (ctx.params.get(name) for name in ("out", "output_dir", "report", "report_file"))
+    return str(next((path for path in written if path is not None), "A file"))
 
 
 def _exit_with_error(message: str, error: BaseException) -> None:

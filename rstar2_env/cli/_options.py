@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rstar2_env.problems import ProblemSource
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the earlier output, if this command wrote it.")]
 EnvId = Annotated[
     str,
     typer.Argument(

@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.full_disk import naming_full_disk
 
 _TEST = "--- test ---\n"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
@@ -125,8 +126,9 @@ class NewFiles:
             )
         try:
             for path, text in self.files.items():
-                (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (self.folder / path).write_text(text, encoding="utf-8")
+                with naming_full_disk(self.folder / path):
+                    (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+                    (self.folder / path).write_text(text, encoding="utf-8")
         except OSError as error:
             raise ConfigurationError(f"{self.folder} cannot be written: {error.strerror or error}.") from error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._options import Json
+from rstar2_env.cli._options import Json, Overwrite
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.comparison.compare import Comparison
@@ -35,6 +35,7 @@ def compare_command(
     problems: Annotated[int, typer.Option(min=0, help="Maximum number of changed problems to list.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling in intervals and tests.")] = 0,
     resamples: Annotated[int, typer.Option(min=1, help="Number of resamples for intervals and tests.")] = 2000,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Compare each evaluation with the first, on the problems that occur in both.
@@ -47,6 +48,7 @@ def compare_command(
 
     from rstar2_env.cli._options import whole_numbers
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.files.outputs import check_file
     from rstar2_env.evaluation.comparison.compare import compare
     from rstar2_env.evaluation.stored.runs import find_sets
 
@@ -60,15 +62,18 @@ def compare_command(
         raise ConfigurationError(
             f"The evaluations have no set in common ({listed}). Compare suites with suites, and runs with runs."
         )
+    files = {name: report and (report.with_stem(f"{report.stem}-{name}") if name else report) for name in names}
+    for file in filter(None, files.values()):
+        check_file(file, option="report", overwrite=overwrite, inputs=runs)
     found: list[Comparison] = []
     pictures = []
     for name in names:
         comparisons = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
         found += comparisons
-        if report is not None:
+        if file := files[name]:
             from rstar2_env.evaluation.comparison.picture import draw
 
-            pictures.append(draw(comparisons, report.with_stem(f"{report.stem}-{name}") if name else report))
+            pictures.append(draw(comparisons, file, overwrite=overwrite))
     if as_json:
         typer.echo(json.dumps([comparison.record() for comparison in found]))
         return

@@ -23,7 +23,10 @@ def demo_command(
     sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the results of an earlier run in the folder.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", "--fresh", help="Replace the demonstration in --out instead of continuing it."),
+    ] = False,
 ) -> None:
     """Make a tiny model, cold-start it on tool-use traces, train it, and compare before and after.
 
@@ -33,15 +36,12 @@ def demo_command(
     Everything runs on the CPU of this machine, without downloads. Finished stages are skipped, and an interrupted
     stage is resumed.
     """
-    from rstar2_env.core.files.folders import check_folder
-
     names = trainer or ["grpo_roc"]
     trainers: Any = import_trainers()
     for name in names:
         trainers.TRAINERS.get(name)
-    check_folder(output_dir, "output_dir")
     result = trainers.demo(
-        fresh=fresh,
+        overwrite=overwrite,
         trainers=tuple(names),
         output_dir=str(output_dir),
         steps=steps,

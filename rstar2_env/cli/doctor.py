@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._options import Json
+from rstar2_env.cli._options import Json, Overwrite
 
 if TYPE_CHECKING:
     from rstar2_env.doctor.results import DoctorResult
@@ -29,7 +29,7 @@ def doctor_command(
         ),
     ] = None,
     as_json: Json = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --report if it exists.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Check drivers, builds, variables, limits, sandbox and disk, and suggest a fix for each problem.
 
@@ -38,13 +38,13 @@ def doctor_command(
     import json
     from dataclasses import asdict
 
-    from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.doctor.examine import examine
     from rstar2_env.doctor.machine import MachineState
     from rstar2_env.doctor.record import record
 
-    if report is not None and report.exists() and not overwrite:
-        raise ConfigurationError(f"--report {report} exists; use --overwrite to replace it.")
+    if report is not None:
+        check_file(report, option="report", overwrite=overwrite, inputs=machine)
     state = record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8"))
     checked = examine(state)
     if report is not None:
@@ -52,7 +52,8 @@ def doctor_command(
         from rstar2_env.doctor.report import report as report_text
 
         run = read_run(folder) if (folder / "run.json").exists() else None
-        report.write_text(report_text(state, checked, run), encoding="utf-8")
+        with replacing(report) as partial:
+            partial.write_text(report_text(state, checked, run), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps({"checks": list(map(asdict, checked)), "machine": asdict(state)}, indent=1))
     else:

@@ -147,6 +147,7 @@ def eval_command(
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of, refuse_disagreement, source_of, whole_numbers
     from rstar2_env.core.files.config_file import SUFFIXES
+    from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.core.options.declare import read_loosely
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
@@ -195,6 +196,8 @@ def eval_command(
         suite = make_suite(read_suite(what), last=chosen)
     else:
         suite = make_suite({}, last=chosen if what is None else {**chosen, "env": what})
+    if out is not None:
+        refuse_inputs(out, [what, problems, model, baseline, agent])
     with stopped_by_ctrl_c("episodes") as stop:
         result = run_suite(
             suite,

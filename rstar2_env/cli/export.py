@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._options import Overwrite
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -22,6 +23,7 @@ def export_command(
         str | None, typer.Option(metavar="ORG/NAME", help="Push to this hub repository, with the token in HF_TOKEN.")
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Create the repository as private.")] = False,
+    overwrite: Overwrite = False,
     update: Annotated[
         bool, typer.Option("--update", help="Add a commit to a repository that already holds other files.")
     ] = False,
@@ -33,7 +35,7 @@ def export_command(
     """
     trainers: Any = import_trainers()
     folder = trainers.export_model(
-        run, out, which=which, merge=merge, dtype=dtype, push=push, private=private, update=update
+        run, out, which=which, merge=merge, dtype=dtype, push=push, private=private, update=update, overwrite=overwrite
     )
     typer.echo(f"Model written to {folder}.")
     if push:

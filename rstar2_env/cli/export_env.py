@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvOption, EnvSet, WrapOption
+from rstar2_env.cli._options import EnvOption, EnvSet, Overwrite, WrapOption
 
 
 def export_env_command(
     env_id: EnvOption,
     to: Annotated[str, typer.Option(help="Target framework: verifiers or lm-eval.")],
-    out: Annotated[Path, typer.Option(help="Folder of the package; it must be missing or empty.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the package; it must be missing or empty.")],
     name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",
     episodes: Annotated[
         int | None, typer.Option(min=1, help="Problems to export for lm-eval [default: all of a finite source].")
     ] = None,
+    overwrite: Overwrite = False,
     set_: EnvSet = None,
     wrap: WrapOption = None,
 ) -> None:
@@ -29,6 +30,9 @@ def export_env_command(
     from rstar2_env.cli._options import options_of
 
     options = options_of(set_, "env")["env"]
-    for path in export_env(env_id, to, out, name=name, options=options, wrappers=wrap or (), episodes=episodes):
+    made = export_env(
+        env_id, to, out, name=name, options=options, wrappers=wrap or (), episodes=episodes, overwrite=overwrite
+    )
+    for path in made:
         typer.echo(f"wrote {path}", err=True)
     typer.echo(str(out))

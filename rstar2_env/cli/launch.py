@@ -9,6 +9,7 @@ import typer
 
 from rstar2_env.cli._trainers import import_trainers
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.outputs import begin_folder, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,6 +84,9 @@ def launch_command(
             typer.echo(command.shown(os.environ))
         return
     try:
+        if servers:
+            logs = logs or Path(f"{out}-logs")
+            begin_folder(logs, "logs", "*.log", resume=kind_of(logs) == "logs", option="logs")
         started = launched.logged(servers, logs or Path(f"{out}-logs"))
         served = launched.Servers(started, timeout, restarts, say=lambda line: typer.echo(line, err=True))
         code = supervisor.Supervisor(served, launched.StartedCommand(trainer)).run()
@@ -129,7 +133,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import layers_of
 
-    api = import_trainers("api")
+    api, check_begun = import_trainers("api"), import_trainers("record.resume").check_begun
     command: Any = typer.main.get_command(build(["train"]))
     context = command.commands["train"].make_context("rstar2 train", list(words))
     parameters = context.params
@@ -143,7 +147,9 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
         raise ConfigurationError(error.worded(lambda option, value: flag(context, option, value))) from error
     if not isinstance(config.model.path, str):
         raise ConfigurationError("No model: add --model to the arguments of the trainer.")
-    return config, str(parameters["output_dir"] or api.default_folder(name)), parameters["set_"] or ()
+    out = str(parameters["output_dir"] or api.default_folder(name))
+    check_begun(out, resume=parameters["resume"], overwrite=parameters["overwrite"], inputs=[model])
+    return config, out, parameters["set_"] or ()
 
 
 def _engine_settings(

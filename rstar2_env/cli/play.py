@@ -46,14 +46,15 @@ def play_command(
     from rstar2_env.cli._options import options_of
     from rstar2_env.cli._screen import Screen
     from rstar2_env.cli._typist import GaveUpError, Typist
-    from rstar2_env.core.files.json_lines import add_line, begin_lines, plain, refuse_existing
+    from rstar2_env.core.files.json_lines import add_line, begin_lines, plain
+    from rstar2_env.core.files.outputs import check_file
     from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
     options = options_of(set_, "env")["env"]
     if out is not None:
-        refuse_existing(out, resume=None, overwrite=overwrite)
+        check_file(out, overwrite=overwrite, inputs=[problems, env_id])
     env = make_env(env_id, wrappers=wrap or (), **options)
     with contextlib.ExitStack() as stack:
         stack.callback(env.close)

@@ -85,8 +85,10 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
     """Write a source as JSONL, with columns renamed and conditions applied."""
     from rstar2_env.cli._options import source_of
+    from rstar2_env.core.files.outputs import check_file
     from rstar2_env.problems.files.write import write_jsonl
 
+    check_file(out, overwrite=overwrite, inputs=spec)
     written = write_jsonl(_first(source_of(spec, split, "train"), count), out, overwrite=overwrite)
     typer.echo(f"{written} problems written to {out}", err=True)
 
@@ -120,14 +122,16 @@ def decontaminate(
 
     from rstar2_env.cli._options import source_of
     from rstar2_env.cli._tables import print_figures
-    from rstar2_env.core.files.folders import check_folder
+    from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
     from rstar2_env.problems.files.write import write_jsonl
 
+    inputs = [problems, *against, *(more or ())]
+    check_file(out, overwrite=overwrite, inputs=inputs)
     if report is not None:
-        check_folder(report.parent, "report")
-    others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}
+        check_file(report, option="report", overwrite=overwrite, inputs=[*inputs, str(out)])
+    others = {spec: load_problems(spec, split=against_split) for spec in inputs[1:]}
     benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
     found = Decontaminated()
     source = source_of(problems, split, "train")
@@ -142,7 +146,8 @@ def decontaminate(
 
     found.kept = write_jsonl(clean(), out, overwrite=overwrite)
     if report is not None:
-        report.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
+        with replacing(report) as partial:
+            partial.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return

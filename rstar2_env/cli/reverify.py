@@ -44,7 +44,8 @@ def reverify_command(
 
     from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.files.json_lines import add_line, begin_lines, refuse_existing
+    from rstar2_env.core.files.json_lines import add_line, begin_lines
+    from rstar2_env.core.files.outputs import check_file
     from rstar2_env.evaluation.stored.reverify import Regrading, regrade, regraded_line
     from rstar2_env.evaluation.stored.runs import find_stored, problems_of, setting_of
     from rstar2_env.verification.named import make_verifier
@@ -55,9 +56,7 @@ def reverify_command(
     source = None if problems is None else problems_of(setting, problems, split)
     found = Regrading()
     if out is not None:
-        refuse_existing(out, resume=None, overwrite=overwrite)
-        if out.resolve() == stored.run.path.resolve():
-            raise ConfigurationError(f"{out} would overwrite the input file: choose another file.", option="out")
+        check_file(out, overwrite=overwrite, inputs=[run, problems, stored.run.path])
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(progress("grading"))
         file = None if out is None else stack.enter_context(begin_lines(out, ()))

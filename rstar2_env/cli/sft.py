@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, refuse_disagreement
+from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, refuse_disagreement
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -49,9 +49,11 @@ def sft_command(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
     from rstar2_env.core.files.config_file import read_mapping
+    from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.core.options.declare import parse_options, typed_options
 
     trainers: Any = import_trainers()
@@ -70,6 +72,7 @@ def sft_command(
         "save_every": save_every,
         "report_to": report_to,
         "resume": resume or None,
+        "overwrite": overwrite or None,
     }
     flags = {name: value for name, value in given.items() if value is not None}
     settings = parse_options(set_ or ())
@@ -80,5 +83,7 @@ def sft_command(
 
     refuse_disagreement(ctx, {name: (name, value) for name, value in flags.items()}, of_settings, typed)
     options = {**(read_mapping(config) if config else {}), **settings, **flags}
+    if overwrite and output_dir is not None:
+        refuse_inputs(output_dir, [traces, config], option="output_dir")
     folder = trainers.sft(trainers.read_traces(traces), **options)
     typer.echo(f"Model written to {folder}.")

@@ -202,6 +202,9 @@ def traces_command(
     solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
     file as an uninterrupted run. Exits with 1 if no trace could be written.
     """
+    from rstar2_env.core.files.outputs import refuse_inputs
+
+    refuse_inputs(out, [problems, model, agent, env])
     worked: dict[str, Any] = {
         "error_rate": error_rate,
         "wrong_rate": wrong_rate,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, WrapOption
+from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, WrapOption
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _FLAGS = {
     "seed": "run.seed",
     "report_to": "run.report_to",
     "resume": "run.resume",
+    "overwrite": "run.overwrite",
 }
 """The option of the run that each flag gives."""
 
@@ -135,6 +136,7 @@ def train_command(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train a model with the named trainer.
 
@@ -147,6 +149,7 @@ def train_command(
     episode and the metrics.
     """
     from rstar2_env.cli._options import layers_of, refuse_disagreement
+    from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
     given = {flag: ctx.params[flag] for flag in _FLAGS}
@@ -165,6 +168,8 @@ def train_command(
         if not of_env:
             layers.append({group: {of_group: str(value) if isinstance(value, Path) else value}})
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
+    if overwrite and output_dir is not None:
+        refuse_inputs(output_dir, [name, config], option="output_dir")
     trainer = api.make_trainer(name, *layers)
     folder = Path(trainer.config.run.output_dir)
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, Json, WrapOption
+from rstar2_env.cli._options import EnvId, Json, Overwrite, WrapOption
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.validation import Report, Validation
@@ -60,6 +60,7 @@ def validate_command(
         Path | None,
         typer.Option("--report", metavar="FILE.html", help="With --level: write the report as one HTML page."),
     ] = None,
+    overwrite: Overwrite = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,9 +83,12 @@ def validate_command(
     from rstar2_env.cli._options import options_of, source_of
     from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.evaluation.validation import Validation, validate
     from rstar2_env.evaluation.validation.page import page
 
+    if report_file is not None:
+        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[env_id, problems])
     options: dict[str, Any] = {
         "problems": None if problems is None else source_of(problems, split, "train"),
         "split": split or "train",
@@ -106,7 +110,8 @@ def validate_command(
         with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
             found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
         if report_file is not None:
-            report_file.write_text(page(levels), encoding="utf-8")
+            with replacing(report_file) as partial:
+                partial.write_text(page(levels), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict(), default=str))
     elif isinstance(found, Validation):

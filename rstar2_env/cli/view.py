@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from rstar2_env.cli._options import Overwrite
+
 _READING = "reading episodes, MB"
 
 
@@ -60,6 +62,7 @@ def view_command(
     pager: Annotated[
         bool, typer.Option("--pager/--no-pager", help="Use the interactive view or a pager on a terminal.")
     ] = True,
+    overwrite: Overwrite = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8800,
     host: Annotated[
         str, typer.Option(help="Address to listen on; a token is required if other machines can reach it.")
@@ -102,7 +105,9 @@ def view_command(
 
         most = 200 if episodes is None else episodes
         with progress(_READING) as on_progress:
-            left_out = write_export(roots, report, episodes=most, params=_query(filter_), on_progress=on_progress)
+            left_out = write_export(
+                roots, report, episodes=most, params=_query(filter_), on_progress=on_progress, overwrite=overwrite
+            )
         typer.echo(f"Wrote {report}." + (f" It holds {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)

@@ -49,7 +49,7 @@ _MODULES = {
     "resume": ("trainers.record.resume",),
     "rewards": ("rewards",),
     "rollout": ("rollout",),
-    "run-folder": ("core.files.folders", "core.files.json_lines", "core.run_folder"),
+    "run-folder": ("core.files.outputs", "core.files.json_lines", "core.run_folder"),
     "sandbox": ("sandbox",),
     "sandbox-service": ("sandbox.fleet", "sandbox.remote", "sandbox.serve"),
     "sharding": (

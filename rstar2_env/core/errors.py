@@ -121,6 +121,22 @@ class ConfigurationError(Rstar2Error, ValueError):
         return f"{message.removesuffix('.')} ({' or '.join(write(name, self.value) for name in names)})."
 
 
+class DiskFullError(Rstar2Error):
+    """The disk is full, or a quota is exhausted; what was written before is kept.
+
+    Args:
+        path: The file or folder that could not be written.
+    """
+
+    section = "disk-full"
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} cannot be written: no space is left on its disk. What was written before is kept. Free some space "
+            "or choose another disk, and repeat the command (with --resume if it continues earlier output)."
+        )
+
+
 class UnknownOptionError(ConfigurationError, TypeError):
     """There is no option with that name.
 

@@ -93,7 +93,7 @@ def evaluate(
     """
     asked = options_from_keywords(agent, options)
     if out is not None:
-        check_out(out, resume=resume, overwrite=overwrite)
+        check_out(out, resume=resume, overwrite=overwrite, inputs=[asked.model, asked.problems, asked.baseline, env_id])
     parts = make_parts(env_id, asked)
     n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)

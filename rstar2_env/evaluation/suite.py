@@ -27,8 +27,8 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.files.config_file import read_mapping
-from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.files.json_lines import write_json
+from rstar2_env.core.files.outputs import begin_folder, check_folder, list_files
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
@@ -170,12 +170,17 @@ def run_suite(
     results: dict[str, EvalResult] = {}
     alone = list(suite.sets) == [""]
     if out is not None and not alone:
-        check_folder(Path(out), "out")
+        check_folder(
+            out, "suite", resume=resume, overwrite=overwrite, inputs=[dict(one) for one in suite.sets.values()]
+        )
     places = {name: out if alone or out is None else Path(out) / name for name in suite.sets}
     for name, options in suite.sets.items():
         _check_set(name, options)
         if (place := places[name]) is not None:
-            check_out(place, resume=resume, overwrite=overwrite)
+            check_out(place, resume=resume, overwrite=overwrite, inputs=dict(options))
+    if out is not None and not alone:
+        begin_folder(out, "suite", SUMMARY_FILE, resume=resume)
+        list_files(out, folders=dict.fromkeys(suite.sets))
     with _Models() as models:
         for name, options in suite.sets.items():
             if stop():

@@ -14,7 +14,7 @@ from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.procedural import SPLITS, Draft, ProceduralSource, source_name, split_of
 from rstar2_env.problems.records import as_problem
-from rstar2_env.problems.source import FiniteSource, FixedSource, ProblemSource, UnknownProblemError, choose
+from rstar2_env.problems.source import FiniteSource, FixedSource, ProblemSource, UnknownProblemError, choices, choose
 
 __all__ = [
     "FAMILIES",
@@ -33,6 +33,7 @@ __all__ = [
     "ProceduralSource",
     "UnknownProblemError",
     "as_problem",
+    "choices",
     "choose",
     "load_problems",
     "source_name",

@@ -7,6 +7,7 @@ Covered: finite sources in memory, access by index and by id, seeded sampling. N
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -158,11 +159,7 @@ class FixedSource:
 
 
 def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]:
-    """Choose ``count`` problems at random, reproducibly and with as few repetitions as possible.
-
-    A finite source is used up completely, in a new random order each time, before a problem is repeated. For an
-    unlimited source, a problem whose question was already chosen is replaced by another draw (a family with few
-    instances may still repeat questions).
+    """Return the first ``count`` problems of ``choices``.
 
     Args:
         source: The source.
@@ -173,24 +170,32 @@ def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]
         ConfigurationError: ``count`` is below 1.
     """
     check_option("count", count, Count)
+    return list(itertools.islice(choices(source, seed=seed), count))
+
+
+def choices(source: ProblemSource, *, seed: int = 0) -> Iterator[Problem]:
+    """Yield problems at random without end, reproducibly and with as few repetitions as possible.
+
+    A finite source is used up completely, in a new random order each time, before a problem is repeated. For an
+    unlimited source, a problem whose question was already chosen is replaced by another draw (a family with few
+    instances may still repeat questions).
+
+    Args:
+        source: The source.
+        seed: Seed of the choice.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(seed))
-    if isinstance(source, FiniteSource):
-        chosen: list[Problem] = []
-        while len(chosen) < count:
-            order = rng.permutation(len(source))[: count - len(chosen)]
-            chosen.extend(source[int(index)] for index in order)
-        return chosen
-    drawn: list[Problem] = []
+    while isinstance(source, FiniteSource):
+        yield from (source[int(index)] for index in rng.permutation(len(source)))
     questions: set[str] = set()
-    for _ in range(count):
+    while True:
         problem = source.sample(rng)
         for _ in range(_REDRAWS):
             if problem.question not in questions:
                 break
             problem = source.sample(rng)
         questions.add(problem.question)
-        drawn.append(problem)
-    return drawn
+        yield problem
 
 
 _REDRAWS = 20

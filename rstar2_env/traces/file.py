@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.json_lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
+from rstar2_env.core.files.json_lines import add_line, begin_lines, difference, plain, read_lines
+from rstar2_env.core.files.outputs import check_file
 from rstar2_env.traces.writer import Trace
 
 
@@ -47,7 +48,7 @@ class TraceFile:
         self._run = plain(run)
         self._new = not self.path.exists()
         self._file: TextIO | None = None
-        refuse_existing(self.path, resume=resume, overwrite=overwrite)
+        check_file(self.path, resume=resume, overwrite=overwrite)
         self._kept = self._read() if resume and not self._new else []
         self.next = self.records[-1]["index"] + 1 if self.records else 0
 

@@ -22,7 +22,8 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.json_lines import begin_lines, plain, refuse_existing
+from rstar2_env.core.files.json_lines import begin_lines, plain
+from rstar2_env.core.files.outputs import check_file
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
@@ -196,7 +197,7 @@ def play_traces(
 
 
 def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
-    refuse_existing(path, resume=resume, overwrite=overwrite)
+    check_file(path, resume=resume, overwrite=overwrite)
     check_out(episodes_file(path), resume=resume, overwrite=overwrite)
     if resume and path.exists() and not episodes_file(path).exists():
         raise ConfigurationError(

@@ -10,10 +10,11 @@ problems without a worked solution (``rstar2_env.traces.playing``), training (``
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import queue
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
@@ -31,7 +32,7 @@ from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.play.episode import play_episode, python_call
-from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
+from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choices, load_problems
 from rstar2_env.problems.perturb import miscopied
 from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
 from rstar2_env.wrappers.make import make_env
@@ -158,7 +159,8 @@ def generate_traces(
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
         raise ConfigurationError(f"{source.name} is unlimited: give the number of traces to write.", option="episodes")
-    tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
+    tasks = list(source) if episodes is None else itertools.islice(choices(source, seed=seed), episodes)
+    count = max(0, (len(source) if isinstance(source, FiniteSource) and episodes is None else episodes or 0) - start)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     make: Callable[[], gym.Env[str, str]] | None
     if not isinstance(env, gym.Env):
@@ -167,17 +169,17 @@ def generate_traces(
         raise ConfigurationError("env_options and wrappers do not apply to an environment that already exists.")
     else:
         make = None if env.spec is None else partial(gym.make, env.spec)
-    numbered = list(enumerate(tasks))[start:]
+    numbered = itertools.islice(enumerate(tasks), start, None)
     stop = Stop() if stop is None else stop
     # Arguments are checked above at the call; traces are written below on demand.
     given = env if isinstance(env, gym.Env) else None
-    return _generate(given, make, numbered, chosen, seed, min(workers, len(numbered)), dropped, stop)
+    return _generate(given, make, numbered, chosen, seed, min(workers, count), dropped, stop)
 
 
 def _generate(
     given: gym.Env[str, str] | None,
     make: Callable[[], gym.Env[str, str]] | None,
-    problems: Sequence[tuple[int, Problem]],
+    problems: Iterable[tuple[int, Problem]],
     options: TraceOptions,
     seed: int,
     workers: int,

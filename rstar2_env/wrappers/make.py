@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import gymnasium as gym
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.env.named import EnvSpec, check_text, find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.wrappers.registry import read_wrappers, wrap
 
+_SET_TWICE = re.compile(r"got multiple values for keyword argument '(\w+)'")
 E = TypeVar("E", bound="gym.Env[str, str]", covariant=True)
 
 
@@ -64,11 +67,22 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
     found = find_env(env)
     parts = read_wrappers(wrappers)
     options = env_options(found, options)
-    if found.env_id:
-        made: gym.Env[str, str] = gym.make(found.env_id, disable_env_checker=True, **options)
-    else:
-        assert found.creator is not None  # only a registered environment may lack a creator
-        made = found.creator(**options)
+    try:
+        if found.env_id:
+            made: gym.Env[str, str] = gym.make(found.env_id, disable_env_checker=True, **options)
+        else:
+            assert found.creator is not None  # only a registered environment may lack a creator
+            made = found.creator(**options)
+    except TypeError as error:
+        set_twice = _SET_TWICE.search(str(error))
+        if set_twice is None or set_twice[1] not in options:
+            raise
+        name = set_twice[1]
+        raise ConfigurationError(
+            f"The environment {found.name} sets its own {name!r}, so no other value can be given: omit the option, or "
+            f"let its __init__ accept it (def __init__(self, {name}=..., **options)).",
+            option=name,
+        ) from error
     try:
         check_text(made, found.name)
         return wrap(made, parts)

@@ -19,6 +19,8 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.append_only import lines, members
+from rstar2_env.core.files.full_disk import naming_full_disk
+from rstar2_env.core.files.outputs import check_file
 from rstar2_env.wrappers.base import StepReturn, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
 
@@ -101,11 +103,7 @@ class _File:
         self.path = path
         self.played: list[tuple[int | None, str]] = []
         self._lock = threading.Lock()
-        if path.exists() and path.stat().st_size and not (resume or overwrite):
-            raise ConfigurationError(
-                f"{path} already exists. Pass resume=True or overwrite=True, or choose another path. (With shared=True "
-                "several environments of one process can write to one file.)"
-            )
+        check_file(path, option="path", resume=resume, overwrite=overwrite)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if resume and path.exists():
@@ -119,7 +117,7 @@ class _File:
         with self._lock:
             line = json.dumps({"index": len(self.played), **record}, ensure_ascii=False, default=str) + "\n"
             data = line.encode("utf-8", "backslashreplace")
-            with self.path.open("ab") as file:
+            with naming_full_disk(self.path), self.path.open("ab") as file:
                 file.write(gzip.compress(data, mtime=0) if self.path.suffix == ".gz" else data)
             self.played.append((record["seed"], record["problem_id"]))
 

@@ -335,5 +335,5 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
         export_env(SUMS, "verifiers", tmp_path / "a", options={"max_turns": 0})
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "c").touch()
-    with pytest.raises(ConfigurationError, match="not empty"):
+    with pytest.raises(ConfigurationError, match="files of yours"):
         export_env(SUMS, "verifiers", tmp_path / "b")

@@ -221,7 +221,7 @@ def write_evaluation(folder: Path, *, seed: int = 0, problems: int = 40, samples
         right: Log-odds of a right answer to a problem of middling difficulty.
     """
     chosen, rng = made_problems(problems, seed=3), Random(seed)
-    plan = EvaluationPlan(chosen, 0, samples)
+    plan = EvaluationPlan(chosen, len(chosen), 0, samples)
     run = {"env": "rstar2/MathTool-v0", "env_options": {}, "model": f"made/tiny-{seed}", "problems": "made"}
     played: list[Episode] = []
     with closing(EvalLog(folder, run=run | {"split": "test", "seed": 0, "n": samples}, plan=plan)) as log:

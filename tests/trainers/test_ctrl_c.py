@@ -41,5 +41,5 @@ def test_a_signal_ends_a_run_in_order_and_the_configuration_can_be_given_back(ti
     assert json.loads((out / "config.json").read_text())["run"]["steps"] == 1000
     again = run("train", "grpo_roc", "--config", out / "config.json", "--out", out)
     assert again.exit_code == 2
-    assert "already holds a run" in again.output
-    assert "(--resume)" in again.output
+    assert "already holds a training run" in again.output
+    assert "(--resume or --overwrite)" in again.output

@@ -104,7 +104,7 @@ def test_checkpoints_are_written_unless_they_are_declined(tiny_model, tmp_path):
 
 def test_what_cannot_be_resumed_is_refused_before_the_model_is_loaded(tiny_model, tmp_path):
     folder = sft(tmp_path / "sft", tiny_model, steps=2, save_every=1)
-    with pytest.raises(ConfigurationError, match="already holds a run"):
+    with pytest.raises(ConfigurationError, match="already holds a cold start"):
         sft(folder, tiny_model)
     with pytest.raises(ConfigurationError, match=r"batch_size was 12 and is 6.*max_length was 4096 and is 64"):
         sft(folder, tiny_model, batch_size=6, max_length=64, resume=True)

@@ -67,7 +67,7 @@ def test_a_run_that_is_named_by_its_folder_goes_on_in_it_and_nowhere_else(tiny_m
     assert run("train", "recipe.toml", "--model", tiny_model, "--out", place, "--save-every", 1).exit_code == 0
     refused = run("train", place)
     assert refused.exit_code == 2
-    assert "already holds a run: choose another folder, or continue the run" in refused.output
+    assert "already holds a training run: choose another folder, continue it, or replace it" in refused.output
     done = run("train", place, "--set", "steps=3", "--resume")
     assert done.exit_code == 0, done.output
     assert [line["step"] for line in lines(tmp_path / place) if "loss" in line] == [1, 2, 3]

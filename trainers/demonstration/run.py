@@ -9,7 +9,6 @@ Finished stages are skipped, and an interrupted stage resumes. Not covered: real
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.json_lines import begin_lines, write_json
+from rstar2_env.core.files.outputs import begin_folder, check_folder, kind_of, list_files, replacing
 from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
@@ -47,6 +48,9 @@ ENV_OPTIONS: dict[str, Any] = {
     "max_turns": 5,
 }
 MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
+UNTRAINED, COLD_START = "untrained", "cold-start"
+TRACES, BEGUN, CURVES, COMPARISON = "traces.jsonl", "cold-start.json", "learning.png", "compare.png"
+"""Files in the folder; the second has the options of the cold start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +117,22 @@ class DemoResult:
     seconds: Mapping[str, float]
 
 
-def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
+def run_demo(options: DemoOptions, *, overwrite: bool = False) -> DemoResult:
     """Run every stage that is not finished.
 
     Args:
         options: See ``DemoOptions``.
-        fresh: Delete the folder of an earlier run first.
+        overwrite: Replace the demonstration in the folder, instead of continuing it.
+
+    Raises:
+        ConfigurationError: The folder holds something else.
     """
     folder = Path(options.output_dir)
-    if fresh and folder.exists():
-        shutil.rmtree(folder)
+    resume = None if overwrite or kind_of(folder) != "demo" else True
+    check_folder(folder, "demo", option="output_dir", resume=resume, overwrite=overwrite)
+    begin_folder(folder, "demo", TRACES, BEGUN, CURVES, COMPARISON, resume=bool(resume), option="output_dir")
+    models = [UNTRAINED, COLD_START, *options.trainers]
+    list_files(folder, folders=dict.fromkeys(part for name in models for part in (name, f"eval-{name}")))
     seconds: dict[str, float] = {}
     start = _cold_start(folder, options, seconds)
     runs: dict[str, TrainResult] = {}
@@ -131,37 +141,36 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
         runs[name] = _train(name, folder / name, start, options)
         seconds[name] = time.monotonic() - began
     title = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
-    picture = draw_runs({name: run.history for name, run in runs.items()}, title=title).save(folder / "learning.png")
+    curves = draw_runs({name: run.history for name, run in runs.items()}, title=title)
+    picture = curves.save(folder / CURVES, overwrite=True)
     evaluations = [_evaluate(start, _evaluation_of(start), options, seconds)]
     for name, run in runs.items():
         evaluations.append(_evaluate(run.model_dir, _evaluation_of(folder / name), options, seconds))
     comparisons = compare([find_stored(str(evaluation)) for evaluation in evaluations], seed=options.seed)
-    compared = draw(comparisons, folder / "compare.png")
+    compared = draw(comparisons, folder / COMPARISON, overwrite=True)
     return DemoResult(runs, picture, comparisons, compared, seconds)
 
 
 def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
-    start, traces = folder / "cold-start", folder / "traces.jsonl"
-    begun = folder / "cold-start.json"
+    start, traces, begun = folder / COLD_START, folder / TRACES, folder / BEGUN
     asked = {name: getattr(options, name) for name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")}
     same = begun.exists() and json.loads(begun.read_text()) == asked
     if same and (start / RUN_FILE).exists() and read_run(start).finished:
-        _say(options, f"The cold start in {start} is already finished; delete it to start over.")
+        _say(options, f"The cold start in {start} is already finished; --overwrite starts over.")
         return start
-    shutil.rmtree(_evaluation_of(start), ignore_errors=True)
+    _clear_evaluation(start)
     if not same:
         begun.unlink(missing_ok=True)
         _write_traces(traces, options, seconds)
-        begun.write_text(json.dumps(asked))
+        write_json(begun, asked)
     began = time.monotonic()
     be_quiet()
     resume = same and newest_checkpoint(start) is not None
     if not resume:
-        shutil.rmtree(start, ignore_errors=True)
-        make_tiny_model(start, seed=options.seed)
+        make_tiny_model(folder / UNTRAINED, seed=options.seed)
     sft(
         read_traces(traces),
-        model=str(start),
+        model=str(folder / UNTRAINED),
         output_dir=str(start),
         steps=options.sft_steps,
         batch_size=32,
@@ -169,6 +178,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
         learning_rate=3e-3,
         seed=options.seed,
         resume=resume,
+        overwrite=not resume,
         threads=options.threads,
         progress=options.progress,
     )
@@ -177,7 +187,6 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
 
 
 def _write_traces(file: Path, options: DemoOptions, seconds: dict[str, float]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
     written = generate_traces(
@@ -189,8 +198,7 @@ def _write_traces(file: Path, options: DemoOptions, seconds: dict[str, float]) -
         wrong_rate=options.wrong_rate,
         call_mistakes=("undefined_name", "misspelt", "division_by_zero", "syntax"),
     )
-    with open(file, "w", encoding="utf-8") as opened:
-        opened.writelines(json.dumps(trace.record()) + "\n" for trace in written)
+    begin_lines(file, (json.dumps(trace.record()) + "\n" for trace in written)).close()
     seconds["traces"] = time.monotonic() - began
 
 
@@ -200,14 +208,11 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
     if finished.exists():
         kept = json.loads(finished.read_text())
         if kept.pop("asked") == asked:
-            _say(options, f"The run in {folder} is already finished; delete it to start over.")
+            _say(options, f"The run in {folder} is already finished; --overwrite starts over.")
             history = read_run(folder).metrics()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
-        shutil.rmtree(folder)
-    shutil.rmtree(_evaluation_of(folder), ignore_errors=True)
-    resume = newest_checkpoint(folder) is not None
-    if not resume:
-        shutil.rmtree(folder, ignore_errors=True)
+    _clear_evaluation(folder)
+    resume = not finished.exists() and newest_checkpoint(folder) is not None
     trainer = make(
         name,
         model=str(start),
@@ -225,6 +230,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         eval={"every": max(1, options.steps // 5), "episodes": options.eval_episodes},
         save_every=max(1, options.steps // 2),
         resume=resume,
+        overwrite=not resume,
         threads=options.threads,
         progress=options.progress,
     )
@@ -237,8 +243,17 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         "after": result.after,
         "best_step": result.best_step,
     }
-    finished.write_text(json.dumps(record))
+    list_files(folder, finished.name)
+    with replacing(finished) as partial:
+        partial.write_text(json.dumps(record))  # with NaN, unlike write_json
     return result
+
+
+def _clear_evaluation(model: Path) -> None:
+    """Remove the evaluation of a stage's model, before the stage runs again."""
+    folder = _evaluation_of(model)
+    if kind_of(folder) is not None:
+        begin_folder(folder, "evaluation")
 
 
 def _evaluation_of(model: Path) -> Path:

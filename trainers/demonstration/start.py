@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from .run import DemoResult
 
 
-def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
+def demo(*, overwrite: bool = False, **options: Any) -> DemoResult:
     """Create a tiny model, cold-start it on tool-use traces, and train it.
 
     Args:
-        fresh: Delete the folder of an earlier run first.
+        overwrite: Replace the demonstration in the folder, instead of continuing it.
         **options: Fields of ``DemoOptions``.
 
     Raises:
-        ConfigurationError: An option is unknown.
+        ConfigurationError: An option is unknown, or the folder holds something else.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     from rstar2_env.core.options.declare import call_with_options
 
     with needs_training_stack("The demonstration"):
         from .run import DemoOptions, run_demo
-    return run_demo(call_with_options("demonstration", DemoOptions, options), fresh=fresh)
+    return run_demo(call_with_options("demonstration", DemoOptions, options), overwrite=overwrite)

@@ -14,6 +14,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
 from rstar2_env.rollout import CHATML
 from rstar2_env.tools import PYTHON_TOOL_NAME
 
@@ -106,6 +107,8 @@ def make_tiny_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)
+    begin_folder(folder, "model")
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
+    list_files(folder, *files_in(folder))
     return Path(folder)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.folders import check_folder
+from rstar2_env.core.files.outputs import MANIFEST, begin_folder, check_folder, kind_of, list_files
 from rstar2_env.core.run_folder.layout import CARD_FILE
 from rstar2_env.core.version import __version__
 
@@ -38,6 +39,7 @@ def export_model(
     push: str | None = None,
     private: bool = False,
     update: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write weights of a run to a folder that transformers can load; optionally push it to a hub.
 
@@ -50,6 +52,7 @@ def export_model(
         push: Repository on the hub, ``ORG/NAME``.
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
+        overwrite: Replace another export in the folder.
 
     Returns:
         The folder.
@@ -66,8 +69,9 @@ def export_model(
         raise ConfigurationError("The options private and update need push=ORG/NAME.", option="push")
     weights = find_weights(source, which)
     asked = _asked(weights, merge, dtype)
-    check_folder(folder, "out")
     made = _made(folder, asked)
+    if not made:
+        check_folder(folder, "export", resume=None, overwrite=overwrite, inputs=[source])
     repository = None if push is None else Push(push, private=private, update=update)
     if repository is not None and not merge:
         _check_base(weights.folder)
@@ -92,25 +96,11 @@ def _asked(weights: Weights, merge: bool, dtype: str | None) -> dict[str, Any]:
 
 
 def _made(folder: Path, asked: dict[str, Any]) -> bool:
-    """Return whether the folder already holds this export.
-
-    Raises:
-        ConfigurationError: The folder holds something else.
-    """
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return False
+    """Return whether the folder already holds this export."""
     try:
-        held = json.loads((folder / RECORD).read_text("utf-8"))
+        return bool(json.loads((folder / RECORD).read_text("utf-8")) == asked)
     except (OSError, ValueError):
-        held = None
-    if held == asked:
-        return True
-    what = (
-        "holds another export"
-        if isinstance(held, dict) and held.get("format") == asked["format"]
-        else "already holds files"
-    )
-    raise ConfigurationError(f"{folder} {what}: choose another folder, or remove it.", option="out")
+        return False
 
 
 def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool, dtype: str | None) -> None:
@@ -119,21 +109,26 @@ def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool,
     folder = Path(os.path.abspath(folder))
     # Keep an existing folder: it may be a shell's current folder or a mount point.
     there = folder.is_dir()
-    beside = folder if there else folder.parent
+    replaced = kind_of(folder) is not None
+    beside = folder if there and not replaced else folder.parent
     beside.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{folder.name}.", dir=beside) as made:
         part = Path(made, "part")
-        part.mkdir()
+        begin_folder(part, "export")
         merged, stored = write_weights(weights, part, merge=merge, dtype=dtype)
         card = _card(weights, merged, stored)
         if card:
             (part / CARD_FILE).write_text(card, "utf-8")
         (part / RECORD).write_text(json.dumps(asked, indent=2) + "\n", "utf-8")
+        names = [path.name for path in part.iterdir()]
+        if replaced:
+            begin_folder(folder, "export")
+        list_files(part, *names)
         if not there:
             part.rename(folder)
             return
-        for path in sorted(part.iterdir(), key=lambda path: path.name == RECORD):
-            path.rename(folder / path.name)
+        for path in sorted(part.iterdir(), key=lambda path: (path.name != MANIFEST, path.name == RECORD)):
+            shutil.move(path, folder / path.name)
 
 
 def _card(weights: Weights, merged: bool, stored: str) -> str:

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.files.outputs import MANIFEST
 from rstar2_env.core.net.hub import hub_answer
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
+_UNSENT = ("export.json", MANIFEST)
+"""Files of an export that are not pushed."""
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")
 """Files that an update removes if the new weights do not have them."""
 
@@ -79,7 +82,7 @@ class Push:
             ConfigurationError: The repository holds other files.
             ServiceError: The hub rejected the push, or the connection was lost; calling again resumes it.
         """
-        own = {path.name: path for path in sorted(folder.iterdir()) if path.is_file() and path.name != "export.json"}
+        own = {path.name: path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _UNSENT}
         if self._files is not None:
             held = {name: about for name, about in self._files.items() if name != ".gitattributes"}
             same = [name for name, about in held.items() if name in own and _is(own[name], about)]

@@ -44,6 +44,8 @@ class SftOptions:
         threads: CPU threads of torch; ``None`` keeps torch's setting.
         save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only the final model.
         resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
+        overwrite: Replace an earlier cold start in ``output_dir``; refused if the folder holds a file that no cold
+            start wrote.
         report_to: Experiment trackers, by transformers' names.
         progress: Show a progress bar, or periodic lines if stderr is not a terminal.
     """
@@ -73,6 +75,7 @@ class SftOptions:
     threads: int | None = option(None, least=1)
     save_every: int | None = option(None, least=0)
     resume: bool = False
+    overwrite: bool = False
     report_to: list[str] = field(default_factory=list)
     progress: bool = True
 

@@ -52,6 +52,7 @@ class RunOptions:
         save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only at the end.
         keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
         resume: Continue from the newest checkpoint of ``output_dir``.
+        overwrite: Replace an earlier run in ``output_dir``; refused if the folder holds a file that no run wrote.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
         process_timeout_s: In a run of several processes, seconds that a process waits for another before the run ends
             with an error. Set it above the largest difference between the processes' rollout times in one step.
@@ -71,6 +72,7 @@ class RunOptions:
     save_every: int | None = option(None, least=0)
     keep_checkpoints: int = option(2, least=1)
     resume: bool = False
+    overwrite: bool = False
     threads: int | None = option(None, least=1)
     process_timeout_s: float = option(1800.0, above=0, unit="seconds")
     sharding: str | None = option(None, choices=(None, *SHARDINGS))

@@ -20,7 +20,7 @@ _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
 """File into which a run writes its options."""
 _ABOUT = ("name", "summary", "paper", "source", "checked")
-_OF_ONE_RUN = ("output_dir", "resume")
+_OF_ONE_RUN = ("output_dir", "resume", "overwrite")
 
 
 def is_file_name(name: str) -> bool:

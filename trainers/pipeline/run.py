@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.files.json_lines import lock_file
+from rstar2_env.core.files.outputs import check_folder, kind_of
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import EVENTS_FILE, RUN_FILE
 
@@ -76,10 +76,10 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: The folder contains a run that is not a pipeline.
+            ConfigurationError: The folder contains something else than the run of a pipeline.
         """
         folder = self.plan.folder
-        check_folder(folder, "output_dir")
+        _check_folder(folder)
         self.digests = Digests(folder)
         self.states = {}
         if (folder / RUN_FILE).exists():
@@ -201,6 +201,7 @@ def run_pipeline(
     plan = PipelinePlan(pipeline, folder)
     first, last = bounds(plan, begin, until)
     plan.check()
+    _check_folder(folder)  # before a lock is put into it
     with _alone(folder) as lock:
         run = PipelineRun(plan)
         events = _Events(run, pipeline)
@@ -360,6 +361,11 @@ class _Events:
 
     def _done(self) -> int:
         return sum(state.ended for state in self._run.states.values())
+
+
+def _check_folder(folder: Path) -> None:
+    continued = (folder / RUN_FILE).exists() or kind_of(folder) == "pipeline"
+    check_folder(folder, "pipeline", option="output_dir", resume=continued or None, overwrite=None)
 
 
 @contextmanager

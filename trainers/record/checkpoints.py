@@ -12,6 +12,8 @@ import re
 import shutil
 from pathlib import Path
 
+from rstar2_env.core.files.outputs import files_in, list_files
+
 MARKER = "complete.json"
 """File that marks a checkpoint as complete."""
 _NAME = re.compile(r"checkpoint-(\d+)")
@@ -43,7 +45,8 @@ def checkpoint_at(folder: Path) -> Path | None:
 
 
 def mark_unfinished(checkpoint: Path) -> None:
-    """Mark a checkpoint as incomplete before it is written or written again."""
+    """Mark a checkpoint as incomplete before it is written, written again or deleted."""
+    list_files(checkpoint.parent, folders={checkpoint.name: None})
     (checkpoint / MARKER).unlink(missing_ok=True)
 
 
@@ -54,6 +57,7 @@ def mark_whole(checkpoint: Path, processes: int) -> None:
         json.dump({"step": step_of(checkpoint), "processes": processes}, file)
         file.flush()
         os.fsync(file.fileno())
+    list_files(checkpoint.parent, folders={checkpoint.name: [*files_in(checkpoint), MARKER]})
     os.replace(unfinished, checkpoint / MARKER)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.files.outputs import list_files, replacing
 from rstar2_env.core.options.parts import Part, read_part
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import CARD_FILE
@@ -49,9 +50,9 @@ def write_cards(folder: Path) -> None:
     for weights in (None, *(folder / path for path in run.weights)):
         into = folder if weights is None else weights
         if into.is_dir():
-            beside = into / f"{CARD_FILE}.part"
-            beside.write_text(model_card(run, weights), "utf-8")
-            beside.replace(into / CARD_FILE)
+            list_files(folder, (into / CARD_FILE).relative_to(folder).as_posix())
+            with replacing(into / CARD_FILE) as partial:
+                partial.write_text(model_card(run, weights), "utf-8")
 
 
 def model_card(run: Run, weights: Path | None = None) -> str:

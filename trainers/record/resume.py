@@ -16,7 +16,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import plain
-from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.core.files.outputs import check_folder
 
 from .checkpoints import newest_checkpoint, step_of
 
@@ -24,6 +24,7 @@ MAY_CHANGE = (
     "run.output_dir",
     "run.steps",
     "run.resume",
+    "run.overwrite",
     "run.save_every",
     "run.keep_checkpoints",
     "run.threads",
@@ -60,27 +61,24 @@ class TrainingStopped(KeyboardInterrupt):
     printed = True
 
 
-def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
-    """Check that a run may use a folder: that it has no run, or has a run to resume if ``resume`` is set.
+def check_begun(
+    folder: str | os.PathLike[str],
+    kind: str = "training",
+    *,
+    resume: bool,
+    overwrite: bool = False,
+    inputs: object = (),
+) -> None:
+    """Check that a run may use a folder: see ``check_folder``; with ``resume``, it must have a run to resume.
 
     Raises:
-        ConfigurationError: The folder has a run and ``resume`` is off, or has no checkpoint and ``resume`` is on.
+        ConfigurationError: The folder holds something that must not be overwritten, or has no checkpoint and ``resume``
+            is on.
     """
     folder = Path(folder)
-    newest = newest_checkpoint(folder)
-    if resume:
-        if newest is None:
-            raise ConfigurationError(_nothing_to_resume(folder), option="resume")
-    elif newest is not None:
-        raise ConfigurationError(
-            f"{folder} already holds a run: choose another folder, or continue the run.", option="resume"
-        )
-    elif (folder / RUN_FILE).exists():
-        raise ConfigurationError(
-            f"{folder} already holds a run, but the run has no checkpoint to continue from: choose another folder, "
-            "or remove this folder.",
-            option="output_dir",
-        )
+    if resume and newest_checkpoint(folder) is None:
+        raise ConfigurationError(_nothing_to_resume(folder), option="resume")
+    check_folder(folder, kind, option="output_dir", resume=resume, overwrite=overwrite, inputs=inputs)
 
 
 def checkpoint_to_resume(

@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from rstar2_env.core.files.full_disk import naming_full_disk
+
 _PIECE = 1 << 14
 
 
@@ -23,7 +25,7 @@ def append_text(path: Path, text: str, *, truncate: bool = False) -> None:
         truncate: Whether to empty the file first.
     """
     data = text.encode("utf-8", "backslashreplace")
-    with path.open("wb" if truncate else "ab") as file:
+    with naming_full_disk(path), path.open("wb" if truncate else "ab") as file:
         file.write(gzip.compress(data, compresslevel=3, mtime=0) if path.suffix == ".gz" else data)
 
 

@@ -1,7 +1,7 @@
 """Files of JSON lines that a long run appends to, and resumes after an interruption.
 
-Covered: refusing to overwrite, one writer at a time, keeping the complete lines of a truncated file, flushing every
-line. Not covered: the content of a line, and whether a file belongs to the run that resumes it
+Covered: one writer at a time, keeping the complete lines of a truncated file, flushing every line. Not covered: whether
+the file may be written (``outputs``), the content of a line, and whether a file belongs to the run that resumes it
 (``rstar2_env.evaluation.play.log``, ``rstar2_env.traces.file``).
 """
 
@@ -14,26 +14,9 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.json_values import jsonable
-
-
-def refuse_existing(path: Path, *, resume: bool | None, overwrite: bool) -> None:
-    """Reject an existing file, unless it is to be resumed or replaced.
-
-    Args:
-        path: The file.
-        resume: Whether it may be resumed; ``None`` if its kind of content cannot be resumed.
-        overwrite: Whether it may be replaced.
-
-    Raises:
-        ConfigurationError: The file exists, and neither was requested.
-    """
-    if path.exists() and not resume and not overwrite:
-        if resume is None:
-            raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")
-        raise ConfigurationError(
-            f"{path} exists already: choose another file, replace it, or resume it.", option=("overwrite", "resume")
-        )
+from rstar2_env.core.files.outputs import replacing
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
@@ -75,19 +58,12 @@ def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
     Raises:
         ConfigurationError: The file cannot be written.
     """
-    # Use a second file, so that a crash while rewriting loses nothing.
-    partial = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                file.writelines(kept)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+            file.writelines(kept)
         # A lone surrogate has no UTF-8 form; with a backslash it is escaped as in JSON.
-        return path.open("a", encoding="utf-8", errors="backslashreplace")
+        with naming_full_disk(path):
+            return path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
 
@@ -105,8 +81,9 @@ def lock_file(path: Path) -> IO[bytes]:
         ConfigurationError: Another process has the lock, or the file cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock").open("ab")
+        with naming_full_disk(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.with_name(f".{path.name}.lock").open("ab")
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
     try:
@@ -129,18 +106,18 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a file of one JSON object atomically.
 
     Args:
-        path: The file; its folder must exist.
+        path: The file; its folder is created.
         value: The object; a value that JSON cannot represent becomes the name of its type.
     """
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    partial.replace(path)
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
     """Append a record, and flush it to the operating system."""
-    file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    file.flush()
+    with naming_full_disk(file.name):
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        file.flush()
 
 
 def difference(there: Any, here: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
+from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.options.rules import (
     NO_RULE,
     Rule,
@@ -296,6 +297,8 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
         value = tuple(value)
     if not parameter.admits(value):
         raise ConfigurationError(refusal(name, hint, parameter.rule, value))
+    if parameter.rule.most is None and parameter.rule.below is None:
+        check_count(name, value)
     return value
 
 

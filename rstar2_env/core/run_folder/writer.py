@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.files.outputs import begin_folder, kind_of, replacing
 from rstar2_env.core.run_folder.entries import Decision, TokensEntry, training_record
 from rstar2_env.core.run_folder.layout import (
     CONFIG_FILE,
@@ -79,8 +79,9 @@ class RunWriter:
     ) -> None:
         """Begin or resume the run; only the first process does anything.
 
-        Resuming removes the data of all steps after ``resumed``. A new run removes everything that an earlier run wrote
-        into these files; a caller that wants to refuse this must check before.
+        Resuming removes the data of all steps after ``resumed``. A new run removes the metrics, events, episodes and
+        tokens of an earlier run of its kind. A caller that wants to refuse this must check before (``check_folder``); a
+        caller that wants to remove all of the earlier run must begin the folder before (``begin_folder``).
 
         Args:
             config: The options of the run, in a form that can be passed again.
@@ -89,13 +90,13 @@ class RunWriter:
             **more: Further keys of the event.
 
         Raises:
-            ConfigurationError: The folder has files with these names that a run in this format did not write.
+            ConfigurationError: The folder holds files that no run of this kind wrote.
         """
         if self._rank:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if resumed is None:
-            self._refuse_others()
+        names = [RUN_FILE, config_file, METRICS_FILE, EVENTS_FILE]
+        names += [f"{place}/*.jsonl{gz}" for place in (EPISODES, TOKENS) for gz in ("", ".gz")]
+        begin_folder(self.folder, self._kind, *names, resume=resumed is not None or kind_of(self.folder) == self._kind)
         self._cut(-1 if resumed is None else resumed)
         identity = {"format": FORMAT, "version": VERSION, "kind": self._kind, "config": config_file}
         self._replace(RUN_FILE, json.dumps(identity, indent=2) + "\n")
@@ -196,17 +197,8 @@ class RunWriter:
             append_text(path, text, truncate=truncate)
 
     def _replace(self, name: str, text: str) -> None:
-        partial = self.folder / f"{name}.part"
-        partial.write_text(text, "utf-8")
-        partial.replace(self.folder / name)
-
-    def _refuse_others(self) -> None:
-        others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
-        if others and not (self.folder / RUN_FILE).exists():
-            raise ConfigurationError(
-                f"{self.folder} contains {others[0]} but no {RUN_FILE}, so it is not a run folder: choose another "
-                "folder for the run."
-            )
+        with replacing(self.folder / name) as partial:
+            partial.write_text(text, "utf-8")
 
     def _cut(self, last: int) -> None:
         """Remove the data of all steps after ``last``; if ``last`` is negative, remove everything."""
@@ -214,11 +206,10 @@ class RunWriter:
         if last < 0:
             events.unlink(missing_ok=True)
             figures.unlink(missing_ok=True)
-        else:
-            cut_broken_end(events)
-            if figures.exists():
-                kept = [line for line in whole_lines(figures) if _step_of(line) <= last]
-                self._replace(METRICS_FILE, b"".join(line + b"\n" for line in kept).decode("utf-8"))
+        cut_broken_end(events)
+        if figures.exists():
+            kept = [line for line in whole_lines(figures) if _step_of(line) <= last]
+            self._replace(METRICS_FILE, b"".join(line + b"\n" for line in kept).decode("utf-8"))
         for name in (EPISODES, TOKENS):
             for file in step_files(self.folder / name):
                 if file.step > last:

@@ -8,22 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.files.outputs import check_file, replacing
 from rstar2_env.evaluation.comparison.compare import Comparison
 from rstar2_env.evaluation.figures.statistics import Interval
 
 _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
 
 
-def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
+def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = False) -> Path:
     """Draw comparisons with the same baseline and write the picture to a file.
 
     Args:
         comparisons: One or more comparisons with the same baseline.
         path: The PNG file to write; its folder is created if needed.
+        overwrite: Replace an existing file.
 
     Raises:
+        ConfigurationError: The file exists already, or cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
+    check_file(path, option="report", overwrite=overwrite)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -54,8 +58,8 @@ def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    with replacing(path) as partial:
+        figure.savefig(partial, format=path.suffix.removeprefix(".") or "png")
     return path
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.core.figures import FIGURES
+from rstar2_env.core.files.outputs import check_file, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,11 +51,20 @@ class Plot:
             axis.spines[["top", "right"]].set_visible(False)
         return found
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture to a file, whose suffix selects the format; its folder is created if needed."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the picture to a file, whose suffix selects the format; its folder is created if needed.
+
+        Args:
+            path: The file.
+            overwrite: Replace an existing file.
+
+        Raises:
+            ConfigurationError: The file exists already, or cannot be written.
+        """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.figure.savefig(path)
+        check_file(path, option="path", overwrite=overwrite)
+        with replacing(path) as partial:
+            self.figure.savefig(partial, format=path.suffix.removeprefix(".") or "png")
         return path
 
     def _repr_png_(self) -> bytes:

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from rstar2_env.core.closing import Closing
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.files.json_lines import (
     add_line,
     begin_lines,
@@ -23,10 +22,10 @@ from rstar2_env.core.files.json_lines import (
     lock_file,
     plain,
     read_lines,
-    refuse_existing,
     unlock_file,
     write_json,
 )
+from rstar2_env.core.files.outputs import begin_folder, check_file, check_folder, list_files
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE, SUMMARY_FILE
 from rstar2_env.evaluation.figures.tally import About
@@ -88,15 +87,16 @@ class EvalLog(Closing):
         self._writer: RunWriter | None = None
         if self.path.is_dir() or not self.path.suffix:
             self.folder, self.path = self.path, self.path / EPISODES / EVALUATION_FILE
-            self._writer = _folder(self.folder, resume=resume, overwrite=overwrite)
+            self._writer = RunWriter(self.folder, kind="evaluation", episodes=False)
         self.done = bytearray(len(plan))
         self._run = plain(run)
-        refuse_existing(self.path, resume=resume, overwrite=overwrite)
+        check_out(path, resume=resume, overwrite=overwrite)
         resumed = resume and self.path.exists()
-        if self._writer is not None and not resumed:
-            self._writer.begin(self._run)
         self._lock = lock_file(self.path)
         try:
+            if self._writer is not None and self.folder is not None and not resumed:
+                begin_folder(self.folder, "evaluation")
+                self._writer.begin(self._run)
             kept = self._read(plan, taken, whole) if resumed else ()
             self._file = begin_lines(self.path, kept)
             if self._writer is not None and resumed:
@@ -140,14 +140,17 @@ class EvalLog(Closing):
             interrupted: Whether episodes are missing.
         """
         if self._writer is not None and self.folder is not None:
+            list_files(self.folder, SUMMARY_FILE)
             write_json(self.folder / SUMMARY_FILE, summary)
             self._writer.event("evaluation", 0, figures=figures)
             self._writer.event("interrupted" if interrupted else "finished", 0)
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-        unlock_file(self._lock)
+        try:
+            self._file.close()
+        finally:
+            unlock_file(self._lock)
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
         """Yield the lines of an existing file that the resumed evaluation keeps."""
@@ -179,17 +182,28 @@ class EvalLog(Closing):
                     taken(episode, About.from_line(index, record))
 
 
-def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
+def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, inputs: object = ()) -> None:
     """Check that an ``EvalLog`` may write to a path, before slow loading begins.
+
+    Args:
+        path: See ``EvalLog``.
+        resume: See ``EvalLog``.
+        overwrite: See ``EvalLog``.
+        inputs: Options of the evaluation; a path that they name is never replaced.
 
     Raises:
         ConfigurationError: As ``EvalLog``.
     """
     where = Path(path)
-    if where.is_dir() or not where.suffix:
-        _folder(where, resume=resume, overwrite=overwrite)
-    else:
-        refuse_existing(where, resume=resume, overwrite=overwrite)
+    if not where.is_dir() and where.suffix:
+        check_file(where, resume=resume, overwrite=overwrite, inputs=inputs)
+        return
+    check_folder(where, "evaluation", resume=resume, overwrite=overwrite, inputs=inputs)
+    if (where / RUN_FILE).exists() and (kind := read_run(where).kind) != "evaluation":
+        raise ConfigurationError(
+            f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
+            option="out",
+        )
 
 
 def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
@@ -218,18 +232,6 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
 
 _LATER = {"n": 1}
 """Options that files of earlier versions lack, with the values that those versions used."""
-
-
-def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
-    check_folder(path, "out")
-    if (path / RUN_FILE).exists():
-        refuse_existing(path, resume=resume, overwrite=overwrite)
-        if (kind := read_run(path).kind) != "evaluation":
-            raise ConfigurationError(
-                f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
-                option="out",
-            )
-    return RunWriter(path, kind="evaluation", episodes=False)
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:

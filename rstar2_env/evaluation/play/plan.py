@@ -6,15 +6,18 @@ differ in the player's random draws.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.options.declare import Count, check_option
-from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choose, load_problems
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choices, load_problems
 from rstar2_env.problems.mixture import with_split
 
 
@@ -45,22 +48,26 @@ class Task:
 
 
 class EvaluationPlan:
-    """The tasks of an evaluation by index, made on demand.
+    """The tasks of an evaluation by index, made on demand; several threads may use it.
 
     Args:
-        problems: The problem of each start; ``None`` leaves the choice to the environment.
+        problems: The problem of each start, in order, drawn when first needed; ``None`` leaves the choice to the
+            environment.
+        starts: Number of starts.
         seed: Seed of the choice of problems and of every episode.
+        samples: Episodes of each start.
+
+    Attributes:
+        starts: Number of starts.
         samples: Episodes of each start.
     """
 
-    def __init__(self, problems: list[Problem] | list[None], seed: int, samples: int = 1) -> None:
-        self.samples = samples
-        self._problems, self._seed = problems, seed
-
-    @property
-    def starts(self) -> int:
-        """Number of starts."""
-        return len(self._problems)
+    def __init__(self, problems: Iterable[Problem] | None, starts: int, seed: int, samples: int = 1) -> None:
+        self.starts, self.samples = starts, samples
+        self._remaining = None if problems is None else iter(problems)
+        self._drawn: list[Problem] = []
+        self._lock = threading.Lock()
+        self._seed = seed
 
     def __len__(self) -> int:
         return self.starts * self.samples
@@ -72,10 +79,17 @@ class EvaluationPlan:
         seed = _seed(self._seed, start)
         # The first sample of a start has the same draws as a single sample.
         draws = seed if sample == 0 else _seed(self._seed, start, sample)
-        return Task(index, seed, self._problems[start], start, sample, draws)
+        return Task(index, seed, self._problem(start), start, sample, draws)
 
     def __iter__(self) -> Iterator[Task]:
         return map(self.__getitem__, range(len(self)))
+
+    def _problem(self, start: int) -> Problem | None:
+        if self._remaining is None:
+            return None
+        with self._lock:
+            self._drawn.extend(itertools.islice(self._remaining, max(0, start + 1 - len(self._drawn))))
+        return self._drawn[start]
 
 
 def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
@@ -102,18 +116,19 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         samples: Episodes of each start.
 
     Raises:
-        ConfigurationError: ``episodes`` is not a positive number, or is ``None`` without a finite source.
+        ConfigurationError: ``episodes`` is not a positive number, or is ``None`` without a finite source; or there
+            are too many episodes.
     """
     check_option("episodes", episodes, Count | None)
-    problems: list[Problem] | list[None]
     if episodes is None:
         if not isinstance(source, FiniteSource):
             what = f"{source.name} is unlimited" if source else "The environment has no list of problems"
             raise ConfigurationError(f"{what}: give the number of episodes to play.", option="episodes")
-        problems = list(source)
+        problems, starts = iter(source), len(source)
     else:
-        problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
-    return EvaluationPlan(problems, seed, samples)
+        problems, starts = None if source is None else choices(source, seed=seed), episodes
+    check_count("episodes", starts * samples, written="The number of episodes times the samples of each")
+    return EvaluationPlan(problems, starts, seed, samples)
 
 
 def _seed(seed: int, *place: int) -> int:

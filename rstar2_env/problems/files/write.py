@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.files.json_lines import begin_lines, refuse_existing
+from rstar2_env.core.files.json_lines import begin_lines
+from rstar2_env.core.files.outputs import check_file
 from rstar2_env.problems.problem import Problem
 
 
@@ -30,7 +31,7 @@ def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = Fa
     Raises:
         ConfigurationError: The file exists already, or cannot be written.
     """
-    refuse_existing(path, resume=None, overwrite=overwrite)
+    check_file(path, overwrite=overwrite)
     count = 0
 
     def lines() -> Iterator[str]:

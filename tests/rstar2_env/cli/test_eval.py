@@ -34,7 +34,7 @@ def test_eval_resumes_and_otherwise_refuses_to_overwrite(file, tmp_path):
     assert run(*command).exit_code == 0
     again = run(*command)
     assert again.exit_code == 2
-    assert "exists already" in again.output
+    assert "already exists" in again.output
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert (resumed["played"], resumed["episodes"]) == (0, 6)
     assert run(*command, "--overwrite").exit_code == 0

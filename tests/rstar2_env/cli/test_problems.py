@@ -98,7 +98,7 @@ def test_decontaminate_writes_what_overlaps_nothing_and_says_why(files, tmp_path
     assert "overlap with bench" in done.output
     again = run(*command)
     assert again.exit_code == 2
-    assert "exists already" in " ".join(again.output.split())
+    assert "already exists" in " ".join(again.output.split())
 
 
 def test_decontaminate_takes_several_benchmarks_and_another_run(files, tmp_path):

@@ -48,7 +48,7 @@ def test_a_file_of_traces_is_not_overwritten_unasked(tmp_path):
     assert run(*command).exit_code == 0
     again = run(*command)
     assert again.exit_code == 2
-    assert "exists already" in again.output
+    assert "already exists" in again.output
     assert "--overwrite" in again.output
     assert "--resume" in again.output
 

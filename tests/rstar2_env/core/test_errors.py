@@ -16,6 +16,7 @@ EXAMPLES = [
     UnknownProblemError("There is no problem 'x'."),
     MissingExtraError("train", "Training"),
     errors.ConfigurationError("max_turns must be a positive integer, not 0."),
+    errors.DiskFullError("runs/x/metrics.jsonl"),
     errors.UnknownOptionError("The agent 'oracle' has no option 'corupt'. Did you mean 'corrupt'?"),
     errors.BranchError("There is no turn of the policy at token 7."),
     errors.DuplicateNameError("twice"),

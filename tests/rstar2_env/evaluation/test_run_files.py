@@ -52,7 +52,7 @@ def test_every_episode_is_a_line_of_the_file(tmp_path):
 def test_a_file_that_exists_is_not_overwritten_unasked(tmp_path):
     out = tmp_path / "e.jsonl"
     out.write_text("precious")
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         play(out=out)
     assert out.read_text() == "precious"
     play(out=out, overwrite=True)
@@ -155,12 +155,12 @@ class TestInTheFolderOfARun:
 
     def test_another_run_is_not_overwritten(self, tmp_path):
         play(out=tmp_path / "run", episodes=2)
-        with pytest.raises(ConfigurationError, match="exists already"):
+        with pytest.raises(ConfigurationError, match="already holds an evaluation"):
             play(out=tmp_path / "run", episodes=2)
         play(out=tmp_path / "run", episodes=3, overwrite=True)
         assert len(read_run(tmp_path / "run").held_out()) == 3
         write_run(tmp_path / "training")
-        with pytest.raises(ConfigurationError, match="folder of a run of the kind training"):
+        with pytest.raises(ConfigurationError, match="holds a training run"):
             play(out=tmp_path / "training", episodes=2, overwrite=True)
         assert read_run(tmp_path / "training").steps == [1, 2, 3, 4]
 

@@ -131,7 +131,7 @@ def test_every_set_gets_the_folder_of_a_run_and_all_a_summary_and_a_mean(tmp_pat
     assert len(read_run(tmp_path / "all/sums").held_out()) == 6
     again = run_suite(make_suite(SUITE), out=tmp_path / "all", resume=True)
     assert [one.played for one in again.results.values()] == [0, 0]
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already holds a suite of evaluations"):
         run_suite(make_suite(SUITE), out=tmp_path / "all")
 
 

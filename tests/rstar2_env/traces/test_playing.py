@@ -84,7 +84,7 @@ def test_other_problems_or_another_seed_are_not_resumed(tmp_path):
     before = (tmp_path / "t.jsonl").read_bytes()
     with pytest.raises(ConfigurationError, match="another evaluation"):
         play(tmp_path, resume=True, seed=1)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         play(tmp_path)
     assert (tmp_path / "t.jsonl").read_bytes() == before
 

@@ -236,17 +236,17 @@ class TestFolders:
         written = (out / "model.safetensors").stat().st_mtime_ns
         assert trainers.export_model(tiny_model, out) == out
         assert (out / "model.safetensors").stat().st_mtime_ns == written
-        with pytest.raises(ConfigurationError, match="holds another export"):
+        with pytest.raises(ConfigurationError, match="already holds an exported model"):
             trainers.export_model(tiny_model, out, dtype="bfloat16")
         again = shutil.copytree(tiny_model, tmp_path / "again")
         other = trainers.export_model(again, tmp_path / "other")
         os.utime(again / "model.safetensors", (1, 1))  # written again
-        with pytest.raises(ConfigurationError, match="holds another export"):
+        with pytest.raises(ConfigurationError, match="already holds an exported model"):
             trainers.export_model(again, other)
         (out / "export.json").unlink()
         said = run("export", tiny_model, "--out", out)
         assert said.exit_code == 2
-        assert "already holds files" in said.output
+        assert "holds files of yours" in said.output
         assert "--out" in said.output
 
     def test_what_lies_beside_the_folder_stays_and_what_failed_leaves_nothing(self, tiny_model, tmp_path, monkeypatch):
@@ -268,11 +268,11 @@ class TestFolders:
         expected = sorted(os.listdir(trainers.export_model(tiny_model, tmp_path / "other")))
         (tmp_path / "here").mkdir()
         monkeypatch.chdir(tmp_path / "here")
-        renamed, rename = [], Path.rename
-        monkeypatch.setattr(Path, "rename", lambda path, to: renamed.append(path.name) or rename(path, to))
+        moved, move = [], shutil.move
+        monkeypatch.setattr(shutil, "move", lambda path, to: moved.append(path.name) or move(path, to))
         trainers.export_model(tiny_model, ".")
         assert sorted(os.listdir()) == expected
-        assert renamed[-1] == "export.json"
+        assert moved[-1] == "export.json"
         torch.testing.assert_close(loaded(tmp_path / "here"), loaded(tiny_model))
 
     def test_what_is_no_weights_is_refused_with_what_to_do(self, tiny_model, tmp_path):

@@ -340,7 +340,7 @@ def test_the_seconds_of_a_stage_are_those_of_all_its_runs(tmp_path, monkeypatch)
 
 def test_the_folder_of_another_run_is_refused(tmp_path):
     RunWriter(tmp_path / "run", kind="training").begin({})
-    with pytest.raises(ConfigurationError, match="the kind training, not a pipeline"):
+    with pytest.raises(ConfigurationError, match="holds a training run"):
         run(written(tmp_path, TWO), tmp_path / "run")
 
 

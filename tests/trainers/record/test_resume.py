@@ -95,7 +95,7 @@ def test_a_run_that_does_not_say_what_it_began_with_is_refused(run):
 
 
 @pytest.mark.parametrize(
-    ("at", "resume", "said"), [("run", False, "already holds a run"), ("rum", True, "Did you mean")]
+    ("at", "resume", "said"), [("run", False, "holds files of yours"), ("rum", True, "Did you mean")]
 )
 def test_a_folder_that_does_not_fit_is_refused_before_torch_is_loaded(run, at, resume, said):
     code = f"""

@@ -19,6 +19,7 @@ from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.rollout import ChatCodec
 
 from ...options.config import ModelOptions
@@ -205,8 +206,10 @@ def _keep(folder: Path, tokenizer: PreTrainedTokenizerBase, merged: PreTrainedMo
     """Write a merged model to the run's folder, once for all processes, and return its path."""
     at = folder / START_DIR
     if processes().is_main_process:
+        list_files(folder, folders={START_DIR: None})
         merged.save_pretrained(str(at))
         tokenizer.save_pretrained(str(at))
+        list_files(folder, folders={START_DIR: files_in(at)})
     processes().wait_for_everyone()
     return os.path.abspath(at)
 

@@ -6,6 +6,7 @@ token sequences of the cold start. Not covered: packing several traces into one 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -18,15 +19,17 @@ from trl import SFTConfig, SFTTrainer
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.files.full_disk import naming_full_disk
+from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rollout import ChatCodec
 
 from ...options.cold_start import SftOptions
 from ...options.config import ModelOptions
 from ...options.record import shared_fields
-from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
+from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, step_of
 from ...record.model_card import write_cards
-from ...record.resume import checkpoint_to_resume
+from ...record.resume import check_begun, checkpoint_to_resume
 from .arguments import quiet
 from .model import codec, load_policy, precision_options, processes
 from .ranks import AccelerateRanks
@@ -41,6 +44,7 @@ _MAY_CHANGE = (
     "steps",
     "epochs",
     "resume",
+    "overwrite",
     "save_every",
     "threads",
     "report_to",
@@ -66,6 +70,9 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     folder, state = Path(options.output_dir), processes()
     policy = ModelOptions(path=options.model, **shared_fields(ModelOptions, options))
     checkpoint = _checkpoint(folder, options)
+    state.wait_for_everyone()  # until every process has read the folder
+    if state.is_main_process:
+        begin_folder(folder, "sft", resume=checkpoint is not None)
     model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
     rows = encode_traces(traces, codec(policy, tokenizer, model), options.max_length)
     each, accumulation = passes_of(options.batch_size, options.rows_per_device)
@@ -115,13 +122,32 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         if stopping.early(trainer):
             files.event("interrupted", trainer.state.global_step)
             stopping.end_early(trainer)
-        trainer.save_model(options.output_dir)
+        _save(trainer, tokenizer, folder)
         if trainer.accelerator.is_main_process:
-            tokenizer.save_pretrained(options.output_dir)
             files.event("finished", trainer.state.global_step)
             write_cards(folder)
         stopping.end()
     return folder
+
+
+def _save(trainer: _Trainer, tokenizer: Any, folder: Path) -> None:
+    """Save the model into the run's folder, file by file once all are written; all processes call it."""
+    partial, first = folder / "model.partial", trainer.accelerator.is_main_process
+    if first:
+        list_files(folder, folders={partial.name: None})
+        shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
+    trainer.accelerator.wait_for_everyone()
+    with naming_full_disk(partial):
+        trainer.save_model(str(partial))
+        if first:
+            tokenizer.save_pretrained(str(partial))
+    if first:
+        list_files(folder, *files_in(partial))
+        for name in files_in(partial):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (partial / name).replace(folder / name)
+        shutil.rmtree(partial)
+    trainer.accelerator.wait_for_everyone()
 
 
 def passes_of(batch: int, most: int) -> tuple[int, int]:
@@ -146,7 +172,8 @@ class _Trainer(SFTTrainer):
         folder = run / f"checkpoint-{self.state.global_step}"
         if self.accelerator.is_main_process:
             mark_unfinished(folder)
-        Trainer._save_checkpoint(self, model, trial)  # TRL's own method adds a generic model card
+        with naming_full_disk(folder):
+            Trainer._save_checkpoint(self, model, trial)  # TRL's own method adds a generic model card
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             mark_whole(folder, self.accelerator.num_processes)
@@ -157,16 +184,14 @@ def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
     """Return the checkpoint to resume from, or ``None`` for a new run.
 
     Raises:
-        ConfigurationError: There is no checkpoint to resume from, or a checkpoint exists and ``resume`` is off.
+        ConfigurationError: There is no checkpoint to resume from, or the folder holds something that must not be
+            overwritten.
     """
     if options.resume:
         return checkpoint_to_resume(
             folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
         )
-    if newest_checkpoint(folder) is not None:
-        raise ConfigurationError(
-            f"{folder} already holds a run: choose another folder, or resume the run.", option="resume"
-        )
+    check_begun(folder, "sft", resume=False, overwrite=options.overwrite, inputs=[options.model])
     return None
 
 

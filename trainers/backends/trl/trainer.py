@@ -22,6 +22,7 @@ from torch import Tensor
 from transformers import Trainer
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.row import FloatArray, Row
 
 from ...losses.mismatch import summary
@@ -421,7 +422,8 @@ class CollectorTrainer(ShardedTrainer):
         folder = run / f"checkpoint-{self.state.global_step}"
         if self.accelerator.is_main_process:
             mark_unfinished(folder)
-        Trainer._save_checkpoint(self, model, trial)
+        with naming_full_disk(folder):
+            Trainer._save_checkpoint(self, model, trial)
         states = {name: part.state_dict() for name, part in self._stateful.items()}
         process_states.write(folder, self.ranks.rank, states, self.pending)
         self.ranks.wait()

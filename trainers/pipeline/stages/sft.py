@@ -23,7 +23,7 @@ from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
 from ..traces import write_traces
 
-_NOT_LEARNED = ("model", "output_dir", "resume", "save_every", "threads", "report_to", "progress", "seed")
+_NOT_LEARNED = ("model", "output_dir", "resume", "overwrite", "save_every", "threads", "report_to", "progress", "seed")
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Sft(CheckedOptions):
         resumed = newest_unfinished(work.folder) is not None
         given = asdict(self._options)
         given |= {"output_dir": str(work.folder), "seed": work.seed, "progress": work.progress}
-        given.pop("resume")
+        given |= {"resume": False, "overwrite": not resumed}
         if self.launch is None:
-            sft([trace for path in paths for trace in read_traces(path)], **given, resume=resumed)
+            sft([trace for path in paths for trace in read_traces(path)], **{**given, "resume": resumed})
             return
         beside = work.folder.with_suffix(".launched")
         beside.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ class Sft(CheckedOptions):
         write_json(file, given)
         write_traces(traces, (trace for path in paths for trace in read_traces(path)))
         words = ["sft", "--config", str(file), "--traces", str(traces)]
-        run_launched(self.launch, [*words, "--resume"] if resumed else words, work, HOME)
+        run_launched(self.launch, [*words, "--resume" if resumed else "--overwrite"], work, HOME)
 
 
 STAGES.register("sft", Sft)

@@ -7,7 +7,6 @@ are the stage's own in both cases.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,16 +141,14 @@ class Train(CheckedOptions):
 
     def _train(self, work: Work) -> None:
         checkpoint = newest_unfinished(work.folder, self._ended_at(work.folder))
-        if checkpoint is None and (work.folder / layout.RUN_FILE).exists():
-            # Work before the first checkpoint is lost; a run rejects a folder that holds another run.
-            shutil.rmtree(work.folder)
-            work.folder.mkdir()
+        resumed = checkpoint is not None
         if self.launch is not None:
-            self._launch(self.launch, work, resumed=checkpoint is not None)
+            self._launch(self.launch, work, resumed=resumed)
             return
         name, layers = self._layers
         run = {"output_dir": str(work.folder), "seed": work.seed, "progress": work.progress}
-        trainer = make_trainer(name, *layers, merged(run, {"resume": checkpoint is not None}))
+        # Work before the first checkpoint is lost.
+        trainer = make_trainer(name, *layers, merged(run, {"resume": resumed, "overwrite": not resumed}))
         try:
             trainer.train()
         finally:
@@ -165,7 +162,7 @@ class Train(CheckedOptions):
         file.parent.mkdir(exist_ok=True)
         write_json(file, {"trainer": name, **config.record()})
         words = ["train", "--config", str(file), "--holdout", "0", "--out", str(work.folder)]
-        run_launched(launch, [*words, "--resume"] if resumed else words, work, HOME)
+        run_launched(launch, [*words, "--resume" if resumed else "--overwrite"], work, HOME)
 
     def _ended_at(self, folder: Path) -> Any:
         if self.until is None or not (folder / layout.RUN_FILE).exists():

@@ -70,7 +70,7 @@ def test_what_is_known_beside_an_episode_is_further_keys_of_its_line(tmp_path: P
 
 def test_files_of_something_else_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("precious")
-    with pytest.raises(ConfigurationError, match=r"metrics\.jsonl but no run\.json"):
+    with pytest.raises(ConfigurationError, match=r"files of yours \(metrics\.jsonl\)"):
         RunWriter(tmp_path).begin(CONFIG)
     assert (tmp_path / "metrics.jsonl").read_text() == "precious"
 

@@ -74,10 +74,10 @@ def test_the_new_grades_are_written_as_an_evaluation(stored: Path, tmp_path: Pat
     assert [entry.episode.reward for entry in again] == [1.0, 1.0, 0.0, 0.0, 1.0]
     assert again[0].episode.steps[-1].reward == 1.0
     assert again[0].more["gold"] == "2"
-    assert "exists already" in run("verify", "--run", stored, "--out", out).output
+    assert "already exists" in run("verify", "--run", stored, "--out", out).output
     assert run("verify", "--run", stored, "--out", out, "--overwrite").exit_code == 0
     before = stored.read_bytes()
-    assert "would overwrite the input file" in run("verify", "--run", stored, "--out", stored, "--overwrite").output
+    assert "is an input of this command" in run("verify", "--run", stored, "--out", stored, "--overwrite").output
     assert stored.read_bytes() == before
 
 

@@ -150,5 +150,5 @@ def test_what_is_written_is_read_back(tmp_path):
     assert write_jsonl(problems, tmp_path / "deep" / "a.jsonl") == 5
     again = list(load_problems(tmp_path / "deep" / "a.jsonl"))
     assert again == problems
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write_jsonl(problems, tmp_path / "deep" / "a.jsonl")

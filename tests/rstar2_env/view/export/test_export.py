@@ -17,7 +17,7 @@ from hostile_run import write_hostile
 from run_sample import CONFIG, decisions_of, episode, groups_of, write_run
 from viewed import viewed, write_page
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, DiskFullError
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.view.answers import Answers
 from rstar2_env.view.export.write import write_export
@@ -195,14 +195,15 @@ def test_a_page_that_is_not_whole_is_told_before_runs_are_read(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("out", "told"),
-    [("nowhere/x.html", "No such file"), (".", "Is a directory"), ("run/run.json/x.html", "Not a directory")],
+    [(".", "is a folder"), ("run/run.json/x.html", "cannot be a folder"), ("there.html", "already exists")],
 )
 def test_a_file_that_cannot_be_written_is_told_before_runs_are_read(tmp_path, monkeypatch, out, told):
     write_run(tmp_path / "run", steps=1)
     static = write_page(tmp_path / "static")
+    (tmp_path / "there.html").write_text("mine")
     monkeypatch.setattr(Follower, "read_all", unread)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=rf"^{out} cannot be written: {told}.*Choose a file in an existing"):
+    with pytest.raises(ConfigurationError, match=told):
         write_export([tmp_path / "run"], Path(out), cache=tmp_path / "cache", static=static)
 
 
@@ -219,8 +220,8 @@ def test_a_disk_that_is_full_leaves_nothing_behind_and_the_file_as_it_was(tmp_pa
     out.write_text("before")
     true_write = Path.write_text
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(ConfigurationError, match=r"x\.html cannot be written: No space left on device"):
-        write_export([tmp_path / "run"], out, cache=tmp_path / "cache", static=static)
+    with pytest.raises(DiskFullError, match=r"x\.html cannot be written: no space is left"):
+        write_export([tmp_path / "run"], out, cache=tmp_path / "cache", static=static, overwrite=True)
     assert [path.name for path in out.parent.iterdir()] == ["x.html"]
     assert out.read_text() == "before"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from transformers import PrinterCallback
 
+from rstar2_env.core.files.outputs import begin_folder
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rewards.judges import make_reward_judge
 
@@ -125,7 +126,7 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
         torch.set_num_threads(config.run.threads)
     folder, resume = Path(config.run.output_dir), config.run.resume
     ranks = AccelerateRanks(processes(config.run.process_timeout_s))
-    check_begun(folder, resume=resume)
+    check_begun(folder, resume=resume, overwrite=config.run.overwrite)
     checkpoint = begin_from = None
     if resume:
         checkpoint = checkpoint_to_resume(folder, run_record(name, config), steps=config.run.steps)
@@ -135,8 +136,11 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
 
 
 def load(setup: RunSetup) -> LoadedPolicy:
-    """Load the policy, and copy it if the rollout part needs older weights."""
+    """Begin the run's folder, load the policy, and copy it if the rollout part needs older weights."""
     config = setup.config
+    setup.ranks.wait()  # until every process has read the folder
+    if not setup.ranks.rank:
+        begin_folder(setup.folder, "training", resume=setup.checkpoint is not None)
     model, tokenizer = load_policy(config.model, setup.folder, seed=config.run.seed, waits=setup.waits)
     copy = stale_copy(config, setup.parts.rollout, model, dtype_of(config.model), divided=setup.divided)
     return LoadedPolicy(model, tokenizer, copy)

@@ -12,6 +12,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.files.outputs import list_files
 from rstar2_env.core.run_folder import RunWriter, read_run
 
 BEST_DIR = "best"
@@ -120,6 +121,7 @@ class RunEvents(TrainerCallback):
         more = {}
         if self._sampler is not None and state.is_world_process_zero:
             more["sampler"] = f"{path}/{SAMPLER_FILE}"
+            list_files(self._files.folder, more["sampler"])
             (self._files.folder / more["sampler"]).write_text(json.dumps(jsonable(self._sampler())), "utf-8")
         self._files.event("checkpoint", state.global_step, path=path, **more)
 

@@ -11,6 +11,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.files.full_disk import naming_full_disk
+from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.problems import ProblemSource
@@ -84,13 +86,17 @@ class RunRecorder:
         """
         whole, ranks = Path(folder), self._setup.ranks
         partial = whole.with_name(f"{whole.name}.partial")
+        earlier = whole.with_name(f"{whole.name}.earlier")
         if self._first:
+            list_files(whole.parent, folders={partial.name: None, earlier.name: None})
             shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
         ranks.wait()
-        self._trainer.save_model(str(partial))
+        with naming_full_disk(partial):
+            self._trainer.save_model(str(partial))
+            if self._first:
+                self._tokenizer.save_pretrained(partial)
         if self._first:
-            self._tokenizer.save_pretrained(partial)
-            earlier = whole.with_name(f"{whole.name}.earlier")
+            list_files(whole.parent, folders={whole.name: files_in(partial)})
             if whole.exists():
                 whole.rename(earlier)
             partial.rename(whole)

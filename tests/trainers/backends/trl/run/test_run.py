@@ -268,7 +268,7 @@ def test_a_run_with_nothing_to_learn_changes_no_weight(letter_options):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(letter_options):
     train("grpo_clip_higher", letter_options)
-    with pytest.raises(ConfigurationError, match=r"already holds a run.*resume="):
+    with pytest.raises(ConfigurationError, match=r"already holds a training run.*resume="):
         train("grpo_clip_higher", letter_options)
 
 

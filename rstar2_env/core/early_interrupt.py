@@ -1,0 +1,27 @@
+"""Ctrl-C while the command ``rstar2`` is still importing this package ends the process without a traceback.
+
+Not covered: other programs that import the package, whose signals are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+
+def end_on_interrupt() -> None:
+    """In the command ``rstar2``, let Ctrl-C end the process, until ``raise_on_interrupt``."""
+    words = [*getattr(sys, "argv", [])[:1], *getattr(sys, "orig_argv", [])[1:3]]
+    ours = any(os.path.basename(word) in ("rstar2", "rstar2.exe", "rstar2_env.cli") for word in words)
+    main = threading.current_thread() is threading.main_thread()
+    # A program in the background may ignore the signal; that stays.
+    if ours and main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def raise_on_interrupt() -> None:
+    """Let Ctrl-C raise ``KeyboardInterrupt`` again."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,50 @@
+"""Errors of a full disk: recognized in any library that writes, and raised with the path and what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rstar2_env.core.errors import DiskFullError
+
+_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+_TEXTS = (
+    "no space left on device",
+    "disk quota exceeded",
+    "os error 28",
+    "code: 28",
+    "os error 122",
+    "code: 122",
+    "disk is full",  # SQLite
+    "pytorchstreamwriter failed writing",
+)
+"""Texts of errors of libraries that do not raise an ``OSError``: safetensors, tokenizers, SQLite, torch."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, or an error that led to it, is that of a full disk or an exhausted quota."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        if isinstance(at, DiskFullError) or (isinstance(at, OSError) and at.errno in _NUMBERS):
+            return True
+        if not isinstance(at, OSError) and any(text in str(at).lower() for text in _TEXTS):
+            return True
+        at = at.__cause__ or at.__context__
+    return False
+
+
+@contextmanager
+def naming_full_disk(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Convert errors of a full disk within the block to a ``DiskFullError`` that names the path."""
+    try:
+        yield
+    except DiskFullError:
+        raise
+    except Exception as error:
+        if not is_disk_full(error):
+            raise
+        raise DiskFullError(path) from error

@@ -1,0 +1,71 @@
+"""Upper bounds of options that are counts, by the quantity that the last word of the name counts.
+
+A count that memory grows with is bounded where it is given, so that a typing mistake is an error of that option and
+does not end as a process without memory. An option whose own rule has an upper bound keeps that bound. Not covered:
+whether a run within these bounds fits the machine (``rstar2 plan``).
+"""
+
+from __future__ import annotations
+
+from rstar2_env.core.errors import ConfigurationError
+
+_BOUNDS: tuple[tuple[frozenset[str], int, str], ...] = (
+    (
+        frozenset({"tokens", "length", "len"}),
+        1 << 24,
+        "no published model has a context of more than 10 million tokens",
+    ),
+    (
+        frozenset({"workers", "threads", "flight", "engines", "parallel", "envs"}),
+        1 << 14,
+        "each of them takes memory for as long as the command runs",
+    ),
+    (
+        frozenset({"size", "rank", "step", "samples", "n", "oversample", "refill", "resamples", "tries", "k"}),
+        1 << 20,
+        "all of them are held in memory together",
+    ),
+    (
+        frozenset({"episodes", "steps", "problems", "traces", "count", "epochs", "turns", "calls", "rows", "plays"}),
+        10**9,
+        "a thousand a second would take more than eleven days",
+    ),
+)
+_UNBOUNDED = frozenset({"budget", "cache", "seed"})
+
+
+def upper_bound(name: str) -> tuple[int, str] | None:
+    """Return the upper bound of a count and the reason for it; ``None`` for an option without one.
+
+    Args:
+        name: The option. A dotted prefix does not count; of the words, the last one that names a quantity decides.
+    """
+    words = name.rpartition(".")[2].replace("-", "_").split("_")
+    if _UNBOUNDED.intersection(words):
+        return None
+    for word in reversed(words):
+        for counted, most, why in _BOUNDS:
+            if word in counted:
+                return most, why
+    return None
+
+
+def check_count(name: str, value: object, *, written: str | None = None) -> None:
+    """Reject a whole number above the bound of its option.
+
+    Args:
+        name: The option.
+        value: The given value; any other type is accepted, as are numbers within a list.
+        written: The option in the message, such as its flag; ``None`` for its name.
+
+    Raises:
+        ConfigurationError: The number is too large.
+    """
+    for number in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(number, int) and not isinstance(number, bool) and (found := upper_bound(name)) is not None:
+            most, why = found
+            if number > most:
+                given = f"{number:,}" if number < 10**15 else f"a number of {len(str(number))} digits"
+                raise ConfigurationError(
+                    f"{written or name} must be at most {most:,}, not {given}: {why}. Give a smaller number."
+                )
